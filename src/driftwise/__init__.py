@@ -1,0 +1,1 @@
+"""driftwise: choosing under drift."""
