@@ -1,1 +1,72 @@
-""""""
+"""The paper's lemmas and theorems as functions, one each, exact at their limits."""
+
+from driftwise.theory.bounds import (
+    bias_bound,
+    change_number,
+    glb_estimation_bound,
+    glb_regret_bound,
+    informative_horizon,
+    lb_estimation_bound,
+    lb_regret_bound,
+    path_length,
+    pw_regret_bound,
+    scb_estimation_bound,
+    scb_regret_bound,
+)
+from driftwise.theory.constants import bernoulli_range, glm_multiplier, scb_multiplier, self_concordance
+from driftwise.theory.radius import (
+    cheung_radius,
+    geometric,
+    glb_radius,
+    lb_radius,
+    ofulog_radius,
+    pw_radius,
+    sc_d_glucb_radius,
+    scb_radius,
+)
+from driftwise.theory.tuning import (
+    bvd_forget,
+    glb_forget,
+    lb_forget,
+    pw_delay,
+    pw_forget,
+    restart_period,
+    sc_d_glucb_forget,
+    scb_forget,
+    window_length,
+)
+
+__all__ = [
+    "bernoulli_range",
+    "bias_bound",
+    "bvd_forget",
+    "change_number",
+    "cheung_radius",
+    "geometric",
+    "glb_estimation_bound",
+    "glb_forget",
+    "glb_radius",
+    "glb_regret_bound",
+    "glm_multiplier",
+    "informative_horizon",
+    "lb_estimation_bound",
+    "lb_forget",
+    "lb_radius",
+    "lb_regret_bound",
+    "ofulog_radius",
+    "path_length",
+    "pw_delay",
+    "pw_forget",
+    "pw_radius",
+    "pw_regret_bound",
+    "restart_period",
+    "sc_d_glucb_forget",
+    "sc_d_glucb_radius",
+    "scb_estimation_bound",
+    "scb_forget",
+    "scb_multiplier",
+    "scb_radius",
+    "scb_regret_bound",
+    "self_concordance",
+    "window_length",
+]

@@ -1,1 +1,7 @@
-""""""
+"""Drifting worlds: a path of θ, sets of arms, and tapes of chance that every policy of a trial shares."""
+
+from driftwise.worlds.base import Tape, World
+from driftwise.worlds.given import Given
+from driftwise.worlds.paths import Jumps, Still, StopAndGo, Turn, Walk
+
+__all__ = ["Given", "Jumps", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]

@@ -1,0 +1,66 @@
+"""Checks at the border: each returns the value in the form used inside, or raises the one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+
+
+def whole(name: str, value: object, least: int = 1, way_out: str = "pass a larger one") -> int:
+    """A whole number from `least` up."""
+    number = isinstance(value, (int, np.integer, float, np.floating)) and not isinstance(value, bool)
+    if not number or value != value or abs(value) == math.inf or value != int(value) or value < least:  # type: ignore[call-overload, operator]
+        raise BadInput(name, value, f"a whole number of at least {least}", way_out)
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def real(
+    name: str, value: object, low: float, high: float = math.inf, *, low_open: bool = False, high_open: bool = False,
+    way_out: str = "pass a number in that range",
+) -> float:
+    """A finite number in an interval whose ends are open or closed."""
+    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    number = float(value) if good else math.nan  # type: ignore[arg-type]
+    above = number > low if low_open else number >= low
+    below = number < high if high_open else number <= high
+    if not (math.isfinite(number) and above and below):
+        start = "(" if low_open or low == -math.inf else "["
+        end = ")" if high_open or high == math.inf else "]"
+        raise BadInput(name, value, f"a number in {start}{low:g}, {high:g}{end}", way_out)
+    return number
+
+
+def one_of(name: str, value: object, choices: Sequence[object]) -> None:
+    """One of a few named values; the sentence suggests the nearest."""
+    if value in choices:
+        return
+    words = [str(choice) for choice in choices]
+    near = get_close_matches(str(value), words, n=3, cutoff=0.4)
+    hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r}, for one"
+    raise BadInput(name, value, "one of " + ", ".join(words), hint)
+
+
+def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -> Floats:
+    """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
+    wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
+    try:
+        result = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(name, value, f"an array of numbers of shape {wanted}", way_out) from None
+    fits = result.ndim == len(shape) and all(
+        have >= 1 if want is None else have == want for have, want in zip(result.shape, shape, strict=True)
+    )
+    if not fits:
+        raise BadInput(name, f"shape {result.shape}", f"an array of shape {wanted}", way_out)
+    if not np.isfinite(result).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(result))[0])
+        raise BadInput(name, f"{result[place]} at {list(place)}", "finite numbers", "remove or replace it")
+    return result

@@ -1,0 +1,91 @@
+"""The one decorator that compiles, and where compiled code is kept.
+
+numba keeps a compiled function valid as long as *its own* file is unchanged, so a caller goes stale when
+a callee in another module changes. Each version of the sources therefore has a cache folder of its own,
+named after a hash of all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).resolve().parent
+_KEEP_VERSIONS = 3
+
+
+def source_hash() -> str:
+    """Hash of everything that ends up in compiled code."""
+    digest = hashlib.sha256()
+    for folder in ("theory", "kernels"):
+        for source in sorted((_PACKAGE / folder).glob("*.py")):
+            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _usable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _cache_folder() -> Path | None:
+    """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
+    if config.DISABLE_JIT:
+        return None
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"
+    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_PACKAGE / "kernels" / "__pycache__", user]
+    name = f"driftwise-{source_hash()}"
+    for root in roots:
+        if _usable(root / name):
+            _prune(root, name)
+            return root / name
+    warnings.warn(
+        "driftwise found no writable folder for compiled code and will compile anew in every process; "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return None
+
+
+def _prune(root: Path, current: str) -> None:
+    """Drop the compiled code of versions long replaced; a failure to do so costs only disk."""
+    def used(path: Path) -> float:
+        try:
+            return path.stat().st_mtime
+        except OSError:  # another process pruned it first
+            return 0.0
+
+    others = sorted((p for p in root.glob("driftwise-*") if p.name != current), key=used)
+    for old in others[: max(0, len(others) - (_KEEP_VERSIONS - 1))]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+_FOLDER = _cache_folder()
+
+
+def kernel(function: F) -> F:
+    """Compile a loop: cached, without the GIL, IEEE arithmetic kept as written (no fastmath, no contraction)."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
+    try:
+        compiled = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before
+    return cast(F, compiled)

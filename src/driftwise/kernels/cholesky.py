@@ -1,0 +1,57 @@
+"""Factors of G + ridge·I, computed from the sum whenever they are asked for; no inverse is ever carried."""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import kernel
+from driftwise.kernels.point import Floats
+
+
+@kernel
+def factor_(G: Floats, lane: int, ridge: float, low: Floats, pivot: Floats) -> None:
+    """low low' = G[lane] + ridge·I, lower triangle; pivot[i] = 1/low[i, i]."""
+    for i in range(low.shape[0]):
+        for j in range(i):
+            z = G[lane, i, j]
+            for k in range(j):
+                z -= low[i, k] * low[j, k]
+            low[i, j] = z * pivot[j]
+        z = G[lane, i, i] + ridge
+        for k in range(i):
+            z -= low[i, k] * low[i, k]
+        root = math.sqrt(z)
+        low[i, i] = root
+        pivot[i] = 1.0 / root
+
+
+@kernel
+def forward_(low: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
+    """out = low⁻¹ b[lane]."""
+    for i in range(out.size):
+        z = b[lane, i]
+        for k in range(i):
+            z -= low[i, k] * out[k]
+        out[i] = z * pivot[i]
+
+
+@kernel
+def backward_(low: Floats, pivot: Floats, out: Floats) -> None:
+    """out <- low⁻ᵀ out."""
+    for i in range(out.size - 1, -1, -1):
+        z = out[i]
+        for k in range(i + 1, out.size):
+            z -= low[k, i] * out[k]
+        out[i] = z * pivot[i]
+
+
+@kernel
+def divide_(low: Floats, pivot: Floats, M: Floats) -> None:
+    """M <- low⁻¹ M for a lower triangular M; the result is lower triangular too."""
+    d = low.shape[0]
+    for j in range(d):
+        for i in range(j, d):
+            z = M[i, j]
+            for k in range(j, i):
+                z -= low[i, k] * M[k, j]
+            M[i, j] = z * pivot[i]

@@ -1,0 +1,255 @@
+"""Weighted sums under the four memories, in the three phases of learning: run, absorb, turn.
+
+An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (Fade), 1 while t-s < length
+(Window), 1 if s lies after the last multiple of the period up to t (Restart). G = Σ w x x' (lower triangle),
+twin = Σ w² x x' where a rule asks for it, b = Σ w r x; the ridge is never inside. An observation is handed
+on as column `arm` of X[at], so that nothing is copied.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import kernel
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    DROPPED,
+    FADE,
+    GAMMA,
+    HEAD,
+    LENGTH,
+    LOG_GAMMA,
+    MEMORY,
+    REMOVED,
+    RESTART,
+    RULE,
+    SINCE,
+    SIZE,
+    SQUARES,
+    TWO_AS_PUBLISHED,
+    WINDOW,
+    Floats,
+    Ints,
+)
+
+
+@kernel
+def decay(table: Floats, row: int, ticks: float) -> float:
+    """γ^ticks, and γ itself at one tick."""
+    if ticks == 1.0:
+        return table[row, GAMMA]
+    return math.exp(ticks * table[row, LOG_GAMMA])
+
+
+@kernel
+def scale_(lane: int, factor: float, G: Floats, twin: Floats, b: Floats) -> None:
+    """All weights times factor; the twin, a sum of squares, times its square."""
+    square = factor * factor
+    for i in range(b.shape[1]):
+        b[lane, i] *= factor
+        for j in range(i + 1):
+            G[lane, i, j] *= factor
+    if twin.shape[0] > 0:
+        for i in range(b.shape[1]):
+            for j in range(i + 1):
+                twin[lane, i, j] *= square
+
+
+@kernel
+def add_(
+    lane: int, weight: float, X: Floats, at: int, arm: int, reward: float, G: Floats, twin: Floats, b: Floats
+) -> None:
+    """One more observation with this weight."""
+    square = weight * weight
+    for i in range(b.shape[1]):
+        xi = X[at, i, arm]
+        b[lane, i] += weight * reward * xi
+        for j in range(i + 1):
+            G[lane, i, j] += weight * xi * X[at, j, arm]
+    if twin.shape[0] > 0:
+        for i in range(b.shape[1]):
+            for j in range(i + 1):
+                twin[lane, i, j] += square * X[at, i, arm] * X[at, j, arm]
+
+
+@kernel
+def clear_(lane: int, G: Floats, twin: Floats, b: Floats, count: Floats) -> None:
+    """Forget every observation of a lane; the clock goes on."""
+    scale_(lane, 0.0, G, twin, b)
+    count[lane, COUNT] = 0.0
+    count[lane, SQUARES] = 0.0
+
+
+@kernel
+def move_(lane: int, sign: float, ring: Floats, place: int, G: Floats, twin: Floats, b: Floats) -> None:
+    """Add (+1) or take away (-1) the observation at a place of the ring."""
+    d = b.shape[1]
+    for i in range(d):
+        xi = sign * ring[place, i]
+        b[lane, i] += xi * ring[place, d]
+        for j in range(i + 1):
+            G[lane, i, j] += xi * ring[place, j]
+    if twin.shape[0] > 0:
+        for i in range(d):
+            for j in range(i + 1):
+                twin[lane, i, j] = G[lane, i, j]
+
+
+@kernel
+def rebuild_(lane: int, G: Floats, twin: Floats, b: Floats, ring: Floats, cursor: Ints) -> None:
+    """The sums anew from the ring: what rounding left behind after many removals goes."""
+    scale_(lane, 0.0, G, twin, b)
+    for p in range(cursor[SIZE]):
+        move_(lane, 1.0, ring, (cursor[HEAD] + p) % ring.shape[0], G, twin, b)
+    cursor[REMOVED] = 0
+
+
+@kernel
+def forget_oldest_(
+    lane: int, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints
+) -> None:
+    """Take the oldest observation out of the window; rebuild once per window's worth of removals."""
+    move_(lane, -1.0, ring, cursor[HEAD], G, twin, b)
+    cursor[HEAD] = (cursor[HEAD] + 1) % ring.shape[0]
+    cursor[SIZE] -= 1
+    cursor[REMOVED] += 1
+    count[lane, COUNT] -= 1.0
+    count[lane, SQUARES] -= 1.0
+    if cursor[REMOVED] >= ring.shape[0] or cursor[SIZE] == 0:
+        rebuild_(lane, G, twin, b, ring, cursor)
+
+
+@kernel
+def remember_(
+    lane: int, X: Floats, at: int, arm: int, reward: float, born: float, G: Floats, twin: Floats, b: Floats,
+    count: Floats, ring: Floats, cursor: Ints,
+) -> None:
+    """Put an observation into the ring, which is sorted by birth: late ones move up from the young end."""
+    d = b.shape[1]
+    capacity = ring.shape[0]
+    if cursor[SIZE] == capacity:
+        count[lane, DROPPED] += 1.0
+        if born <= ring[cursor[HEAD], d + 1]:
+            return
+        forget_oldest_(lane, G, twin, b, count, ring, cursor)
+    p = cursor[SIZE]
+    place = (cursor[HEAD] + p) % capacity
+    while p > 0:
+        before = (cursor[HEAD] + p - 1) % capacity
+        if ring[before, d + 1] <= born:
+            break
+        for i in range(d + 2):
+            ring[place, i] = ring[before, i]
+        place = before
+        p -= 1
+    for i in range(d):
+        ring[place, i] = X[at, i, arm]
+    ring[place, d] = reward
+    ring[place, d + 1] = born
+    cursor[SIZE] += 1
+    count[lane, COUNT] += 1.0
+    count[lane, SQUARES] += 1.0
+    move_(lane, 1.0, ring, place, G, twin, b)
+
+
+@kernel
+def restart_(lane: int, boundary: float, G: Floats, twin: Floats, b: Floats, count: Floats) -> None:
+    """Clear if a multiple of the period lies between the last restart and this boundary."""
+    if boundary > 0.0 and boundary > count[lane, SINCE]:
+        clear_(lane, G, twin, b, count)
+        count[lane, SINCE] = boundary
+
+
+@kernel
+def run_(
+    flags: Ints, table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats, b: Floats, count: Floats,
+    ring: Floats, cursor: Ints,
+) -> None:
+    """Phase one: time passes and old observations fade, age out, or fall behind a restart."""
+    memory = flags[MEMORY]
+    count[lane, CLOCK] += ticks
+    if memory == FADE:
+        factor = decay(table, row, ticks)
+        scale_(lane, factor, G, twin, b)
+        count[lane, SQUARES] *= factor * factor
+    elif memory == WINDOW:
+        oldest = count[lane, CLOCK] - table[row, LENGTH]
+        while cursor[SIZE] > 0 and ring[cursor[HEAD], b.shape[1] + 1] <= oldest:
+            forget_oldest_(lane, G, twin, b, count, ring, cursor)
+    elif memory == RESTART:
+        period = table[row, LENGTH]
+        restart_(lane, period * (math.ceil(count[lane, CLOCK] / period) - 1.0), G, twin, b, count)
+
+
+@kernel
+def absorb_(
+    flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, age: float,
+    G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
+) -> None:
+    """Phase two: one observation, born `age` ago, with the weight its age leaves it."""
+    memory = flags[MEMORY]
+    born = count[lane, CLOCK] - age
+    if memory == WINDOW:
+        if age < table[row, LENGTH]:
+            remember_(lane, X, at, arm, reward, born, G, twin, b, count, ring, cursor)
+        else:
+            count[lane, DROPPED] += 1.0
+        return
+    if memory == RESTART and born <= count[lane, SINCE]:
+        count[lane, DROPPED] += 1.0
+        return
+    weight = 1.0
+    if memory == FADE and age > 0.0:
+        weight = decay(table, row, age)
+    add_(lane, weight, X, at, arm, reward, G, twin, b)
+    count[lane, COUNT] += 1.0
+    count[lane, SQUARES] += weight * weight
+
+
+@kernel
+def turn_(
+    flags: Ints, table: Floats, row: int, lane: int, G: Floats, twin: Floats, b: Floats, count: Floats
+) -> None:
+    """Phase three: a restart due exactly now, so that the next choice starts afresh."""
+    if flags[MEMORY] == RESTART:
+        period = table[row, LENGTH]
+        restart_(lane, period * math.floor(count[lane, CLOCK] / period), G, twin, b, count)
+
+
+@kernel
+def twin_as_published_(table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats) -> None:
+    """The published code's slip: the twin starts from the *new* G, not from the old twin (MATH.md 1)."""
+    square = decay(table, row, ticks) * decay(table, row, ticks)
+    for i in range(G.shape[1]):
+        for j in range(i + 1):
+            twin[lane, i, j] = square * G[lane, i, j]
+
+
+@kernel
+def advance_(
+    flags: Ints, table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats, b: Floats, count: Floats,
+    ring: Floats, cursor: Ints,
+) -> None:
+    """Time passes without an observation."""
+    run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
+    if flags[RULE] == TWO_AS_PUBLISHED:
+        twin_as_published_(table, row, lane, ticks, G, twin)
+    turn_(flags, table, row, lane, G, twin, b, count)
+
+
+@kernel
+def learn_(
+    flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, ticks: float,
+    age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
+) -> None:
+    """Run, absorb, turn."""
+    run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
+    absorb_(flags, table, row, lane, X, at, arm, reward, age, G, twin, b, count, ring, cursor)
+    if flags[RULE] == TWO_AS_PUBLISHED:
+        twin_as_published_(table, row, lane, ticks, G, twin)
+        weight = decay(table, row, age) if age > 0.0 else 1.0
+        for i in range(G.shape[1]):
+            for j in range(i + 1):
+                twin[lane, i, j] += weight * weight * X[at, i, arm] * X[at, j, arm]
+    turn_(flags, table, row, lane, G, twin, b, count)

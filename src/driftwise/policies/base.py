@@ -1,0 +1,227 @@
+"""What a policy is: immutable numbers, a state of plain arrays, and start, choose, learn."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.border import array, real
+from driftwise.errors import BadInput
+from driftwise.kernels.point import CLOCK, COUNT, COUNTERS, CURSOR, DROPPED, SINCE, SQUARES, Floats, Ints, Point
+from driftwise.rng import checked_seed
+
+# Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
+NORM_SLACK = 1e-9
+
+
+class Choice(NamedTuple):
+    """The arm to play, with its optimistic score = mean + bonus."""
+
+    arm: int
+    score: float
+    mean: float
+    bonus: float
+
+
+class Scores(NamedTuple):
+    """Mean and bonus of every arm."""
+
+    mean: Floats
+    bonus: Floats
+
+    @property
+    def score(self) -> Floats:
+        return self.mean + self.bonus
+
+
+class State(NamedTuple):
+    """What a policy remembers: K lanes of sums, changed in place and never rebound (DESIGN.md).
+
+    G (K, d, d) and its twin hold weighted sums of x x' and their squared-weight twins in the lower triangle,
+    b (K, d) the weighted sum of rewards, count (K, 5) clock, observations, squared weights, last restart,
+    observations dropped; ring and cursor hold the observations of a window.
+    """
+
+    G: Floats
+    twin: Floats
+    b: Floats
+    count: Floats
+    ring: Floats
+    cursor: Ints
+
+    @property
+    def clock(self) -> float:
+        """Time in ticks."""
+        return float(self.count[0, CLOCK])
+
+    @property
+    def observations(self) -> int:
+        """Observations the estimate rests on, whatever their weight."""
+        return int(self.count[0, COUNT])
+
+    @property
+    def squares(self) -> float:
+        """Sum of squared weights, E."""
+        return float(self.count[0, SQUARES])
+
+    @property
+    def dropped(self) -> int:
+        """Observations that came too late to count, or found no place."""
+        return int(self.count[0, DROPPED])
+
+    def copy(self) -> State:
+        """An independent copy."""
+        return State(*(field.copy() for field in self))
+
+    def to_bytes(self) -> bytes:
+        """The whole state as one npz archive of plain arrays."""
+        out = io.BytesIO()
+        arrays: dict[str, Any] = self._asdict()
+        np.savez(out, **arrays)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> State:
+        """The state that `to_bytes` wrote, bit for bit."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                return cls(*(arrays[name] for name in cls._fields))
+        except (KeyError, ValueError, OSError, EOFError) as error:
+            raise BadInput("data", f"{len(data)} bytes ({error})", "what State.to_bytes wrote", "save it anew") from None
+
+
+class ArmSet:
+    """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
+
+    def __init__(self, arms: object) -> None:
+        rows = array("arms", arms, (None, None), "pass an array (n, d) with one arm a row")
+        self.columns = np.ascontiguousarray(rows.T)[np.newaxis]
+        self.longest = float(np.sqrt((rows * rows).sum(axis=1)).max())
+        self.columns.flags.writeable = False
+
+    @property
+    def dim(self) -> int:
+        return int(self.columns.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[2])
+
+
+Arms: TypeAlias = ArmSet | npt.ArrayLike
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """All that `simulate` asks of a policy."""
+
+    def start(self, seed: int = 0) -> Any: ...
+    def choose(self, state: Any, arms: Any) -> Any: ...
+    def learn(self, state: Any, arms: Any, arm: int, reward: float) -> None: ...
+
+
+class Entries(NamedTuple):
+    """The compiled entries of a family; `parts` picks the arrays of a state they take."""
+
+    scores: Callable[..., Any]
+    choose: Callable[..., Any]
+    learn: Callable[..., Any]
+    advance: Callable[..., Any]
+    play: Callable[..., Any]
+
+
+class Compiled:
+    """What all built-in policies share: the border, and calls into the entries of their family."""
+
+    dim: int
+    L: float
+    entries: ClassVar[Entries]
+
+    @property
+    def point(self) -> Point:
+        """The policy as flags and a table."""
+        raise NotImplementedError
+
+    def start(self, seed: int = 0) -> State:
+        """A fresh state."""
+        raise NotImplementedError
+
+    def _reading(self, state: State) -> tuple[Any, ...]:
+        """The arrays that a choice reads."""
+        raise NotImplementedError
+
+    def _writing(self, state: State) -> tuple[Any, ...]:
+        """The arrays that a lesson changes."""
+        raise NotImplementedError
+
+    def choose(self, state: State, arms: Arms) -> Choice:
+        """The arm of largest score, the first of them in a tie. Changes nothing."""
+        arm, mean, bonus = self.entries.choose(*self.point, self._columns(arms), *self._reading(state))
+        return Choice(int(arm), mean + bonus, mean, bonus)
+
+    def scores(self, state: State, arms: Arms) -> Scores:
+        """Mean and bonus of every arm. Changes nothing."""
+        return Scores(*self.entries.scores(*self.point, self._columns(arms), *self._reading(state)))
+
+    def learn(
+        self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
+    ) -> None:
+        """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
+        x = self._vector(arms, arm)
+        reward = self._reward(reward)
+        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
+        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
+        self.entries.learn(*self.point, 0, 0, x, 0, 0, reward, ticks, age, *self._writing(state))
+
+    def advance(self, state: State, ticks: float = 1.0) -> None:
+        """Let time pass without an observation. Only the state changes."""
+        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
+        self.entries.advance(*self.point, 0, 0, ticks, *self._writing(state))
+
+    def play(self, state: State, *rounds: Any) -> None:
+        """Compiled rounds against a tape; see `simulate`."""
+        self.entries.play(*self.point, *self._writing(state), *rounds)
+
+    def _reward(self, reward: float) -> float:
+        return real("reward", reward, -math.inf, way_out="leave the round out if its reward is lost")
+
+    def _columns(self, arms: Arms) -> Floats:
+        prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
+        if prepared.dim != self.dim:
+            raise BadInput("arms", f"arms of dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
+        if prepared.longest > self.L * (1.0 + NORM_SLACK):
+            wanted = f"norms of at most L = {self.L:g}"
+            raise BadInput("arms", f"norm {prepared.longest:g}", wanted, "rescale the arms or pass a larger L")
+        return prepared.columns
+
+    def _vector(self, arms: Arms, arm: int) -> Floats:
+        """The arm's vector as (1, d, 1), which is how entries take an observation."""
+        count = len(arms) if isinstance(arms, ArmSet) else int(np.shape(arms)[0]) if np.ndim(arms) == 2 else 0
+        good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
+        if count and not (good and 0 <= arm < count):
+            raise BadInput("arm", arm, f"a whole number from 0 to {count - 1}", "pass the arm that choose gave")
+        one = arms.columns[0, :, arm] if isinstance(arms, ArmSet) else np.asarray(arms)[arm] if count else arms
+        x = array("arms", one, (self.dim,), f"pass an array (n, {self.dim}) with one arm a row")
+        norm = math.sqrt(float(x @ x))
+        if norm > self.L * (1.0 + NORM_SLACK):
+            raise BadInput("arms", f"norm {norm:g}", f"norms of at most L = {self.L:g}", "rescale or pass a larger L")
+        return x.reshape(1, self.dim, 1).copy()
+
+
+def empty_state(dim: int, lanes: int, *, twin: bool, capacity: int, seed: int) -> State:
+    """Lanes with nothing in them. The clock stands at 0 and no restart has been."""
+    checked_seed(seed)
+    count = np.zeros((lanes, COUNTERS))
+    count[:, SINCE] = -math.inf
+    return State(
+        G=np.zeros((lanes, dim, dim)),
+        twin=np.zeros((lanes if twin else 0, dim, dim)),
+        b=np.zeros((lanes, dim)),
+        count=count,
+        ring=np.zeros((capacity, dim + 2)),
+        cursor=np.zeros(CURSOR, dtype=np.int64),
+    )

@@ -1,0 +1,86 @@
+"""Linear bandits: one covariance, or two (MATH.md 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from driftwise.border import one_of, real, whole
+from driftwise.errors import BadInput
+from driftwise.kernels import gram, play, point
+from driftwise.policies.base import Compiled, Entries, State, empty_state
+from driftwise.policies.memory import Memory, Window, checked_memory
+from driftwise.theory.radius import cheung_radius
+
+_RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearUCB(Compiled):
+    """Optimism with one covariance (Wang, Zhao, Zhou 2023, Algorithm 1; memory=Keep() is OFUL).
+
+    Plays the arm of largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
+    (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, MATH.md 1).
+    radius="cheung" is the constant radius of SW-UCB and needs a Window.
+    """
+
+    dim: int
+    memory: Memory
+    lam: float
+    delta: float
+    S: float = 1.0
+    L: float = 1.0
+    R: float = 1.0
+    exploration: float = 1.0
+    two_matrix: Literal["correct", "as-published"] | None = None
+    radius: Literal["weighted", "cheung"] = "weighted"
+
+    entries: ClassVar[Entries] = Entries(
+        play.linear_scores, play.linear_choose, gram.learn_, gram.advance_, play.play_linear_
+    )
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1, "pass the number of features of an arm")
+        checked_memory(self.memory)
+        real("lam", self.lam, 0.0, low_open=True, way_out="pass lam=dim, as Theorem 1 does")
+        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+        for name in ("S", "L"):
+            real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+        real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
+        real("exploration", self.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
+        one_of("two_matrix", self.two_matrix, list(_RULES))
+        one_of("radius", self.radius, ["weighted", "cheung"])
+        if self.radius == "cheung" and not isinstance(self.memory, Window):
+            raise BadInput("radius", "cheung", 'a Window with radius="cheung"', 'pass radius="weighted"')
+
+    @cached_property
+    def point(self) -> point.Point:
+        flags = np.zeros(point.FLAGS, dtype=np.int64)
+        flags[point.MEMORY] = self.memory.code
+        flags[point.RULE] = _RULES[self.two_matrix]
+        table = np.zeros((1, point.COLUMNS))
+        gamma, log_gamma, length = self.memory.numbers()
+        log_delta = -float(np.log(self.delta))
+        table[0, : point.EXPLORE + 1] = (
+            gamma, log_gamma, length, self.lam, log_delta, self.S, self.L, self.R, self.exploration
+        )  # fmt: skip
+        if self.radius == "cheung":
+            flags[point.RADIUS] = point.CONSTANT
+            table[0, point.BETA] = cheung_radius(
+                length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
+            )
+        return point.Point(flags, table)
+
+    def start(self, seed: int = 0) -> State:
+        return empty_state(
+            self.dim, 1, twin=self.two_matrix is not None, capacity=self.memory.capacity(), seed=seed
+        )
+
+    def _reading(self, state: State) -> tuple[Any, ...]:
+        return state[:4]
+
+    def _writing(self, state: State) -> tuple[Any, ...]:
+        return state

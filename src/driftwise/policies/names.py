@@ -1,0 +1,120 @@
+"""The catalogue: every named algorithm as a row, with its citation, its point, and its theorem's tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from driftwise.border import one_of, real, whole
+from driftwise.errors import BadInput
+from driftwise.policies.base import Compiled
+from driftwise.policies.linear import LinearUCB
+from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.theory import tuning
+
+_WANG = "Wang, Zhao, Zhou 2023"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the user knows; a tuning asks for what it needs and gets it or the one sentence."""
+
+    name: str
+    dim: int
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, fact: str) -> Any:
+        if fact not in _CHECKS:
+            raise AttributeError(fact)
+        value = self.known.get(fact)
+        if value is None:
+            wanted = f"{_MEANING[fact]}, which {self.name} is tuned with"
+            raise BadInput(fact, value, wanted, f"pass {fact}=, or use a policy that needs none")
+        return _CHECKS[fact](value)
+
+
+_CHECKS: dict[str, Callable[[Any], float]] = {
+    "horizon": lambda value: whole("horizon", value, 1, "pass the number of rounds"),
+    "path_length": lambda value: real("path_length", value, 0.0, way_out="pass the length of θ's path, P_T"),
+    "changes": lambda value: real("changes", value, 0.0, way_out="pass the number of times θ changes, Γ_T"),
+}
+_MEANING = {"horizon": "the number of rounds", "path_length": "the path length P_T", "changes": "Γ_T, changes of θ"}
+
+
+class Row(NamedTuple):
+    """One algorithm: the fields of `policy` that are fixed, and those its theorem tunes to a problem."""
+
+    name: str
+    family: str
+    memory: str
+    adaptation: str
+    reference: str
+    needs: tuple[str, ...]
+    policy: type[Compiled]
+    tune: Mapping[str, Callable[[Problem], Any]]
+    fixed: Mapping[str, Any] = MappingProxyType({})
+
+
+def _keep(p: Problem) -> Keep:
+    return Keep()
+
+
+def _lb_fade(p: Problem) -> Fade:
+    return Fade(tuning.lb_forget(p.dim, p.horizon, p.path_length))
+
+
+def _window(p: Problem) -> Window:
+    return Window(tuning.window_length(p.dim, p.horizon, p.path_length))
+
+
+def _restart(p: Problem) -> Restart:
+    return Restart(tuning.restart_period(p.dim, p.horizon, p.path_length))
+
+
+def _linear(memory: Callable[[Problem], Any]) -> dict[str, Callable[[Problem], Any]]:
+    """λ = d (Theorem 1) and δ = 1/T."""
+    return {"memory": memory, "lam": lambda p: float(p.dim), "delta": lambda p: 1.0 / max(2, p.horizon)}
+
+
+_DRIFT = ("dim", "horizon", "path_length")
+_STATIC = ("dim", "horizon")
+
+ROWS: tuple[Row, ...] = (
+    Row("LB-WeightUCB", "linear", "fade", "none", f"{_WANG}, Algorithm 1", _DRIFT, LinearUCB, _linear(_lb_fade)),
+    Row("OFUL", "linear", "keep", "none", "Abbasi-Yadkori, Pál, Szepesvári 2011", _STATIC, LinearUCB, _linear(_keep)),
+    Row("D-LinUCB", "linear", "fade", "none", "Russac, Vernade, Cappé 2019, Algorithm 1", _DRIFT, LinearUCB,
+        _linear(_lb_fade), {"two_matrix": "correct"}),
+    Row("SW-UCB", "linear", "window", "none", "Cheung, Simchi-Levi, Zhu 2019, Algorithm 1", _DRIFT, LinearUCB,
+        _linear(_window), {"radius": "cheung"}),
+    Row("RestartUCB", "linear", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020, Algorithm 1", _DRIFT, LinearUCB,
+        _linear(_restart)),
+)  # fmt: skip
+_BY_NAME = {row.name: row for row in ROWS}
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The named algorithms: name, family, memory, adaptation, reference, and what `make` needs to know."""
+    public = ("name", "family", "memory", "adaptation", "reference", "needs")
+    return [{key: getattr(row, key) for key in public} for row in ROWS]
+
+
+def make(
+    name: str, *, dim: int, horizon: int | None = None, path_length: float | None = None, changes: float | None = None,
+    **fields: Any,
+) -> Compiled:
+    """A named algorithm with its theorem's tuning; any field of its policy may be given instead."""
+    one_of("name", name, list(_BY_NAME))
+    row = _BY_NAME[name]
+    whole("dim", dim, 1, "pass the number of features of an arm")
+    known = {"horizon": horizon, "path_length": path_length, "changes": changes}
+    problem = Problem(name, int(dim), known)
+    for fact, value in known.items():
+        if value is not None:
+            getattr(problem, fact)
+    allowed = [one for one in row.policy.__dataclass_fields__ if one != "dim"]  # type: ignore[attr-defined]
+    for one in fields:
+        one_of(f"field of {name}", one, allowed)
+    tuned = {one: tune(problem) for one, tune in row.tune.items() if one not in fields}
+    return row.policy(**{"dim": problem.dim, **row.fixed, **tuned, **fields})

@@ -1,0 +1,91 @@
+"""Radii of the confidence regions, in terms of E, the sum of squared weights, so that they serve every memory.
+
+`log_delta` is log(1/δ): it is what every formula uses, and 1/δ itself may overflow.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.compiling import kernel
+
+
+@kernel
+def geometric(forget: float, n: float) -> float:
+    """E(n) = (1-γ^2n)/(1-γ²), γ = 1-forget: the sum of squared weights after n rounds; n itself at forget = 0."""
+    if forget == 0.0 or n == 0.0:
+        return float(n)
+    if forget >= 1.0:
+        return 1.0
+    log_square = 2.0 * math.log1p(-forget)
+    return math.expm1(n * log_square) / math.expm1(log_square)
+
+
+@kernel
+def lb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
+    """β of Lemma 1, eq. (LB-confidence-radius): √λ S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
+    return math.sqrt(lam) * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
+
+
+@kernel
+def cheung_radius(length: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
+    """The constant radius of SW-UCB (Cheung, Simchi-Levi, Zhu 2019): √λ S + R √(d log((1 + wL²/λ)/δ))."""
+    return math.sqrt(lam) * S + R * math.sqrt(d * (math.log1p(length * L * L / lam) + log_delta))
+
+
+@kernel
+def glb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float, c: float) -> float:
+    """β̄ of Lemma 2: √λ c S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
+    return math.sqrt(lam) * c * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
+
+
+@kernel
+def scb_radius(E: float, d: float, reg: float, log_delta: float, S: float, L: float, m: float, k: float) -> float:
+    """β̃ of Lemma 3, with m replaced by mL in its first three terms (written there for L = 1)."""
+    root = math.sqrt(reg)
+    reach = m * L
+    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * math.log(2.0))
+    return noise + (d * reach / root) * math.log1p(L * L * k * E / (reg * d)) + root * S
+
+
+@kernel
+def pw_radius(
+    delay: float, forget: float, d: float, reg: float, log_delta: float, S: float, L: float, m: float, k: float,
+    tight: bool,
+) -> float:
+    """ρ of Appendix D at delay D: what a change older than D can still do, plus β̆.
+
+    `tight` divides by 1-γ² inside the logarithm, as the derivation allows; the paper prints 1-γ.
+    """
+    log_gamma = math.log1p(-forget)
+    root = math.sqrt(reg)
+    tail = math.exp(delay * log_gamma) / forget
+    square = -math.expm1(2.0 * delay * log_gamma)
+    spread = square / -math.expm1(2.0 * log_gamma) if tight else square / forget
+    reach = m * L
+    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * math.log(2.0))
+    noise += (d * reach / root) * math.log1p(L * L * k * spread / (reg * d)) + root * S
+    return (2.0 * L * L * S * k / root) * tail + (L * m / root) * tail + noise
+
+
+@kernel
+def ofulog_radius(t: float, d: float, lam: float, log_delta: float, S: float) -> float:
+    """ω_t of OFULog (Abeille, Faury, Calauzènes 2021), logistic, L = 1, at λ_t = lam."""
+    root = math.sqrt(lam)
+    return root * (S + 0.5) + (2.0 / root) * log_delta + (d / root) * math.log(4.0 * (1.0 + t / (4.0 * d * lam)))
+
+
+@kernel
+def sc_d_glucb_radius(
+    inside: bool, d: float, lam: float, log_delta: float, S: float, m: float, k: float, forget: float, horizon: float
+) -> float:
+    """β of SC-D-GLUCB (Russac, Faury, Cappé, Garivier 2021); `inside` tells whether the estimate is in the ball."""
+    root = math.sqrt(lam)
+    square = -math.expm1(2.0 * math.log1p(-forget))
+    rho = root / (2.0 * m) + (2.0 * m / root) * (math.log(horizon) + log_delta + d * math.log(2.0))
+    rho += (d * m / root) * math.log1p(k * (1.0 - 1.0 / (horizon * horizon)) / (d * lam * square))
+    if inside:
+        return k * math.sqrt(1.0 + 2.0 * S) * (root * S + rho)
+    wide = S + (2.0 * S * k + m) / (horizon * lam * forget)
+    inner = 1.0 + wide + math.sqrt((1.0 + wide) / lam) * rho + (rho / root) * (rho / root)
+    return k * root * inner * math.sqrt(inner)

@@ -1,0 +1,159 @@
+"""A world is a path of θ, which belongs to it, and arms and a tape, which belong to the trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from driftwise.border import one_of, real, whole
+from driftwise.errors import BadInput
+from driftwise.kernels import chance, links
+from driftwise.kernels.play import best_means_
+from driftwise.kernels.point import Floats
+from driftwise.rng import checked_seed, stream
+from driftwise.theory.bounds import change_number, path_length
+from driftwise.worlds.arms import DRAWS, NORMS, draw_arms
+
+REWARDS = {"gaussian": chance.GAUSSIAN, "bernoulli": chance.BERNOULLI, "poisson": chance.POISSON}
+LINKS = {"identity": links.IDENTITY, "logistic": links.LOGISTIC, "probit": links.PROBIT, "poisson": links.POISSON}
+_USUAL_LINK = {"gaussian": "identity", "bernoulli": "logistic", "poisson": "poisson"}
+_FITTING = {"gaussian": list(LINKS), "bernoulli": ["logistic", "probit"], "poisson": ["poisson"]}
+# Above this the inversion of a Poisson distribution underflows (kernels/chance.py).
+_LARGEST_LOG_COUNT = 6.0
+
+# Rounds handed out at a time: enough to hide the call, few enough that fresh arms fit in memory.
+_ROUNDS, _NUMBERS = 4096, 1 << 20
+
+
+class Tape(NamedTuple):
+    """A stretch of rounds: arms (1 or B, d, n), theta (B, d), draws (B,), and the best arm's mean (B,)."""
+
+    arms: Floats
+    theta: Floats
+    draws: Floats
+    best: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What all worlds share. A subclass gives `path`, the stretches of θ."""
+
+    dim: int = 2
+    arms: int = 50
+    horizon: int = 6000
+    radius: float = 1.0
+    reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian"
+    noise: float = 1.0
+    norm: Literal["unit", "clip", "max"] = "unit"
+    fresh: bool = False
+    link: Literal["identity", "logistic", "probit", "poisson"] | None = None
+    draw: Literal["normal", "cube"] = "normal"
+    path_seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim)
+        whole("arms", self.arms, 1, "a round needs an arm to play")
+        whole("horizon", self.horizon, 1, "pass the number of rounds")
+        real("radius", self.radius, 0.0, way_out="pass the norm of θ")
+        real("noise", self.noise, 0.0, way_out="pass the standard deviation of the noise")
+        one_of("reward", self.reward, list(REWARDS))
+        one_of("norm", self.norm, list(NORMS))
+        one_of("draw", self.draw, list(DRAWS))
+        checked_seed(self.path_seed)
+        self._check_link()
+
+    def _check_link(self) -> None:
+        if self.link is not None:
+            one_of("link", self.link, list(LINKS))
+            if self.link not in _FITTING[self.reward]:
+                wanted = " or ".join(_FITTING[self.reward])
+                raise BadInput("link", self.link, f"{wanted} for {self.reward} rewards", "leave link out")
+        if self.reward == "poisson" and self.S * self.L > _LARGEST_LOG_COUNT:
+            wanted = f"at most {_LARGEST_LOG_COUNT:g} for poisson rewards (means up to e^{_LARGEST_LOG_COUNT:g})"
+            raise BadInput("radius", self.S * self.L, wanted, "pass a smaller radius")
+
+    # What is known of a world.
+    @property
+    def S(self) -> float:
+        """Largest norm of θ."""
+        return float(self.radius)
+
+    @property
+    def L(self) -> float:
+        """Largest norm of an arm."""
+        return 1.0
+
+    @cached_property
+    def path_length(self) -> float:
+        """P_T, the length of the path of θ."""
+        return self._measured[0]
+
+    @cached_property
+    def changes(self) -> int:
+        """Γ_T, the number of rounds at which θ changes."""
+        return self._measured[1]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a policy tuned with full knowledge is told: `make(name, **world.facts)`."""
+        known = {"dim": self.dim, "horizon": self.horizon, "path_length": self.path_length, "changes": self.changes}
+        known |= {"S": self.S, "L": self.L}
+        return known | ({"R": self.noise} if self.reward == "gaussian" else {})
+
+    @cached_property
+    def _measured(self) -> tuple[float, int]:
+        total, changes = 0.0, 0
+        last = np.empty((0, self.dim))
+        for stretch in self.path():
+            joined = np.concatenate([last, stretch])
+            total += path_length(joined)
+            changes += change_number(joined)
+            last = stretch[-1:]
+        return total, changes
+
+    # What happens in it.
+    @property
+    def stretch(self) -> int:
+        """Rounds handed out at a time."""
+        if not self.fresh:
+            return _ROUNDS
+        return int(np.clip(_NUMBERS // (self.arms * self.dim), 1, _ROUNDS))
+
+    @property
+    def link_code(self) -> int:
+        return LINKS[self.link or _USUAL_LINK[self.reward]]
+
+    @property
+    def reward_code(self) -> int:
+        return REWARDS[self.reward]
+
+    def path(self) -> Iterator[Floats]:
+        """θ in stretches (B, d)."""
+        raise NotImplementedError
+
+    def theta(self) -> Floats:
+        """The whole path (T, d)."""
+        return np.concatenate(list(self.path()))
+
+    def tapes(self, seed: int = 0, trial: int = 0) -> Iterator[Tape]:
+        """The rounds of a trial, a stretch at a time; the same for every policy."""
+        chance_of_arms, tape = stream(seed, "arms", trial), stream(seed, "tape", trial)
+        fixed = None if self.fresh else self._arms(chance_of_arms, 0, 1)
+        start = 0
+        for theta in self.path():
+            rounds = len(theta)
+            arms = self._arms(chance_of_arms, start, rounds) if fixed is None else fixed
+            best = np.empty(rounds)
+            best_means_(arms, theta, self.link_code, best)
+            yield Tape(arms, theta, self._draws(tape, start, rounds), best)
+            start += rounds
+
+    def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
+        return draw_arms(rng, sets, self.arms, self.dim, self.draw, self.norm)
+
+    def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
+        return rng.standard_normal(rounds) if self.reward == "gaussian" else rng.random(rounds)

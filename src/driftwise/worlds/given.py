@@ -1,0 +1,69 @@
+"""A world made of the user's own arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.border import array
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.worlds.base import World
+
+
+class Given(World):
+    """Your own arms A (n, d) or (T, n, d), path θ (T, d), and tape (T,).
+
+    The tape holds one standard normal a round for gaussian rewards, one uniform otherwise; without one, every
+    trial draws its own.
+    """
+
+    def __init__(
+        self, *, arms: npt.ArrayLike, theta: npt.ArrayLike, tape: npt.ArrayLike | None = None,
+        reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian", noise: float = 1.0,
+        link: Literal["identity", "logistic", "probit", "poisson"] | None = None,
+    ) -> None:  # fmt: skip
+        path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
+        rounds, d = path.shape
+        fresh = np.ndim(arms) == 3  # type: ignore[arg-type]
+        shape = (rounds, None, d) if fresh else (None, d)
+        wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
+        sets = array("arms", arms, shape, wanted)
+        sets = sets if fresh else sets[np.newaxis]
+        draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
+        if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
+            raise BadInput("tape", "numbers outside [0, 1)", f"uniform draws for {reward} rewards", "draw rng.random(T)")
+        self._set(_sets=sets, _theta=path, _tape=draws)
+        self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
+        self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))
+        super().__init__(
+            dim=d, arms=sets.shape[1], horizon=rounds, radius=self._norm_of_theta, reward=reward, noise=noise,
+            link=link, fresh=fresh,
+        )  # fmt: skip
+
+    _sets: Floats
+    _theta: Floats
+    _tape: Floats | None
+    _longest: float
+    _norm_of_theta: float
+
+    def _set(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def L(self) -> float:
+        return self._longest
+
+    def path(self) -> Iterator[Floats]:
+        for start in range(0, self.horizon, self.stretch):
+            yield self._theta[start : start + self.stretch]
+
+    def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
+        return np.ascontiguousarray(self._sets[start : start + sets].transpose(0, 2, 1))
+
+    def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
+        return super()._draws(rng, start, rounds) if self._tape is None else self._tape[start : start + rounds]

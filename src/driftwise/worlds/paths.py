@@ -1,0 +1,165 @@
+"""Paths of θ on the sphere of the world's radius."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftwise.border import real, whole
+from driftwise.errors import BadInput
+from driftwise.kernels import kernel
+from driftwise.kernels.point import Floats
+from driftwise.rng import stream
+from driftwise.worlds.base import World
+
+
+def _stretches(horizon: int, size: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, horizon, size):
+        yield start, min(start + size, horizon)
+
+
+def _direction(rng: np.random.Generator, dim: int) -> Floats:
+    x = rng.standard_normal(dim)
+    return np.asarray(x / math.sqrt(float(x @ x)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Still(World):
+    """θ stays at [radius, 0, …]."""
+
+    def path(self) -> Iterator[Floats]:
+        for start, stop in _stretches(self.horizon, self.stretch):
+            theta = np.zeros((stop - start, self.dim))
+            theta[:, 0] = self.radius
+            yield theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Angle(World):
+    """θ turns in the plane of the first two coordinates."""
+
+    turns: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real("turns", self.turns, -math.inf, way_out="pass the number of revolutions over the horizon")
+        if self.dim < 2:
+            raise BadInput("dim", self.dim, "at least 2, for there is no turning in one dimension", "use Jumps or Walk")
+
+    def _share(self, rounds: Floats) -> Floats:
+        """The share of the way gone before each 0-based round."""
+        raise NotImplementedError
+
+    def path(self) -> Iterator[Floats]:
+        for start, stop in _stretches(self.horizon, self.stretch):
+            angle = 2.0 * math.pi * self.turns * self._share(np.arange(start, stop, dtype=np.float64))
+            theta = np.zeros((stop - start, self.dim))
+            theta[:, 0], theta[:, 1] = self.radius * np.cos(angle), self.radius * np.sin(angle)
+            yield theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn(_Angle):
+    """θ turns at constant speed from [radius, 0, …]: angle 2π·turns·(t-1)/T at round t (the paper's world)."""
+
+    def _share(self, rounds: Floats) -> Floats:
+        return rounds / self.horizon
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopAndGo(_Angle):
+    """θ turns only between the shares `go` of the horizon and stands still outside: (0.5, 1) is still, then moving."""
+
+    go: tuple[float, float] = (0.5, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.go) != 2 or not 0.0 <= self.go[0] < self.go[1] <= 1.0:
+            raise BadInput("go", self.go, "two shares of the horizon, 0 <= start < stop <= 1", "pass go=(0.5, 1.0)")
+
+    def _share(self, rounds: Floats) -> Floats:
+        start, stop = (share * self.horizon for share in self.go)
+        return np.clip((rounds - start) / (stop - start), 0.0, 1.0)
+
+
+@kernel
+def _walk_(theta: Floats, steps: Floats, radius: float) -> None:
+    """theta[t] = radius·(theta[t-1] + steps[t])/‖·‖, from theta[-1] handed in as the last row."""
+    last = theta.shape[0] - 1
+    for t in range(theta.shape[0]):
+        before = t - 1 if t > 0 else last
+        square = 0.0
+        for i in range(theta.shape[1]):
+            theta[t, i] = theta[before, i] + steps[t, i]
+            square += theta[t, i] * theta[t, i]
+        scale = radius / math.sqrt(square) if square > 0.0 else 0.0
+        for i in range(theta.shape[1]):
+            theta[t, i] *= scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk(World):
+    """A random walk on the sphere: θ + radius·step·N(0, I), scaled back to the radius, every round."""
+
+    step: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real("step", self.step, 0.0, way_out="pass the size of a step relative to the radius, e.g. 0.01")
+
+    def path(self) -> Iterator[Floats]:
+        rng = stream(self.path_seed, "walk")
+        last = self.radius * _direction(rng, self.dim)
+        for start, stop in _stretches(self.horizon, self.stretch):
+            steps = self.radius * self.step * rng.standard_normal((stop - start, self.dim))
+            if start == 0:
+                steps[0] = 0.0
+            theta = np.empty((stop - start, self.dim))
+            theta[-1] = last
+            _walk_(theta, steps, self.radius)
+            last = theta[-1]
+            yield theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jumps(World):
+    """θ is constant between `jumps` equally spaced jumps, each to a random direction.
+
+    `directions` fixes the parameters of the segments instead (one row each, scaled to the radius), `at` the
+    0-based rounds of the jumps.
+    """
+
+    jumps: int = 3
+    at: tuple[int, ...] | None = None
+    directions: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("jumps", self.jumps, 0, "pass the number of jumps")
+        if self.jumps >= self.horizon:
+            raise BadInput("jumps", self.jumps, f"fewer than horizon = {self.horizon}", "pass fewer")
+        if self.at is not None:
+            rising = all(a < b for a, b in zip((0, *self.at), self.at, strict=False))
+            if len(self.at) != self.jumps or not rising or (self.at and self.at[-1] >= self.horizon):
+                raise BadInput("at", self.at, f"{self.jumps} rising rounds below {self.horizon}", "leave it out")
+        if self.directions is not None and (
+            len(self.directions) != self.jumps + 1
+            or any(len(row) != self.dim or not any(row) for row in self.directions)
+        ):
+            wanted = f"{self.jumps + 1} rows of {self.dim} numbers, not all 0"
+            raise BadInput("directions", self.directions, wanted, "leave it out for random ones")
+
+    def path(self) -> Iterator[Floats]:
+        rng = stream(self.path_seed, "jumps")
+        if self.directions is None:
+            rows = [_direction(rng, self.dim) for _ in range(self.jumps + 1)]
+        else:
+            rows = [np.array(row) / math.sqrt(sum(x * x for x in row)) for row in self.directions]
+        segments = self.radius * np.array(rows)
+        spaced = [round(j * self.horizon / (self.jumps + 1)) for j in range(1, self.jumps + 1)]
+        at = np.array(spaced if self.at is None else self.at)
+        for start, stop in _stretches(self.horizon, self.stretch):
+            yield segments[np.searchsorted(at, np.arange(start, stop), side="right")]
