@@ -272,13 +272,13 @@ def minimise(value, constraints, starts):
     best, least = None, math.inf
     for start in starts:
         for point in _solve_from(value, constraints, np.array(start, dtype=float)):
-            if _feasible(constraints, point, 1e-9) and value(point)[0] < least:
+            if _violation(constraints, point) <= 1e-9 and value(point)[0] < least:
                 best, least = point, value(point)[0]
     return best
 
 
-def _feasible(constraints, point, slack):
-    return all(con(point)[0] >= -slack for con in constraints)
+def _violation(constraints, point):
+    return max(0.0, *(-con(point)[0] for con in constraints))
 
 
 def _solve_from(value, constraints, start):
@@ -293,7 +293,7 @@ def _solve_from(value, constraints, start):
     if not np.all(np.isfinite(found)):
         return [start]
     refined = _refine(value, constraints, found)
-    if refined is None or not _feasible(constraints, refined, 1e-13):
+    if refined is None or _violation(constraints, refined) > max(1e-13, _violation(constraints, found)):
         return [start, found]
     if value(refined)[0] > value(found)[0] + 1e-6 * abs(value(found)[0]):
         return [start, found]
@@ -962,7 +962,7 @@ class NaiveBVD(GLMHistory):
         return 3, self.joint(equation, twin, radius, q)[: self.dim]
 
     def joint(self, equation, twin, radius, q):
-        """argmin over ||theta|| <= S, ||eta|| <= 1 of ||g(theta) + radius V~^(1/2) eta - b||_{V^-2}, as (theta, eta)."""
+        """argmin over ||theta|| <= S, ||eta|| <= 1 of ||g(theta) + radius V~^(1/2) eta - b||_{V^-2}: (theta, eta)."""
         d, V = self.dim, self.V()
         values, vectors = np.linalg.eigh(twin)
         root = (vectors * np.sqrt(values)) @ vectors.T

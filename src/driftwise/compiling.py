@@ -82,10 +82,22 @@ _FOLDER = _cache_folder()
 
 def kernel(function: F) -> F:
     """Compile a loop: cached, without the GIL, IEEE arithmetic kept as written (no fastmath, no contraction)."""
+    return _compiled(function)
+
+
+def piece(function: F) -> F:
+    """A kernel for the inside of a round: always inlined and without reference counts, so it may not allocate.
+
+    At d = 2 handing on arrays and counting references to them took longer than the arithmetic.
+    """
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
     try:
-        compiled = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, compiled)

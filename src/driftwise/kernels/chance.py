@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, piece
 
 GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 
@@ -22,7 +22,7 @@ def poisson_quantile(u: float, mean: float) -> float:
     return count
 
 
-@kernel
+@piece
 def reward_of(kind: int, mean: float, noise: float, draw: float) -> float:
     """What the tape makes of a mean."""
     if kind == GAUSSIAN:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import piece
 from driftwise.kernels.point import Floats
 
 
-@kernel
+@piece
 def factor_(G: Floats, lane: int, ridge: float, low: Floats, pivot: Floats) -> None:
     """low low' = G[lane] + ridge·I, lower triangle; pivot[i] = 1/low[i, i]."""
     for i in range(low.shape[0]):
@@ -25,7 +25,7 @@ def factor_(G: Floats, lane: int, ridge: float, low: Floats, pivot: Floats) -> N
         pivot[i] = 1.0 / root
 
 
-@kernel
+@piece
 def forward_(low: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
     """out = low⁻¹ b[lane]."""
     for i in range(out.size):
@@ -35,7 +35,7 @@ def forward_(low: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> N
         out[i] = z * pivot[i]
 
 
-@kernel
+@piece
 def backward_(low: Floats, pivot: Floats, out: Floats) -> None:
     """out <- low⁻ᵀ out."""
     for i in range(out.size - 1, -1, -1):
@@ -45,7 +45,7 @@ def backward_(low: Floats, pivot: Floats, out: Floats) -> None:
         out[i] = z * pivot[i]
 
 
-@kernel
+@piece
 def divide_(low: Floats, pivot: Floats, M: Floats) -> None:
     """M <- low⁻¹ M for a lower triangular M; the result is lower triangular too."""
     d = low.shape[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, piece
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
@@ -34,7 +34,7 @@ from driftwise.kernels.point import (
 )
 
 
-@kernel
+@piece
 def decay(table: Floats, row: int, ticks: float) -> float:
     """γ^ticks, and γ itself at one tick."""
     if ticks == 1.0:
@@ -42,7 +42,7 @@ def decay(table: Floats, row: int, ticks: float) -> float:
     return math.exp(ticks * table[row, LOG_GAMMA])
 
 
-@kernel
+@piece
 def scale_(lane: int, factor: float, G: Floats, twin: Floats, b: Floats) -> None:
     """All weights times factor; the twin, a sum of squares, times its square."""
     square = factor * factor
@@ -56,24 +56,26 @@ def scale_(lane: int, factor: float, G: Floats, twin: Floats, b: Floats) -> None
                 twin[lane, i, j] *= square
 
 
-@kernel
-def add_(
-    lane: int, weight: float, X: Floats, at: int, arm: int, reward: float, G: Floats, twin: Floats, b: Floats
+@piece
+def blend_(
+    lane: int, factor: float, weight: float, X: Floats, at: int, arm: int, reward: float, G: Floats, twin: Floats,
+    b: Floats,
 ) -> None:
-    """One more observation with this weight."""
-    square = weight * weight
+    """All weights times factor, then one more observation: the two steps of a round in one pass over the sums."""
     for i in range(b.shape[1]):
-        xi = X[at, i, arm]
-        b[lane, i] += weight * reward * xi
+        xi = weight * X[at, i, arm]
+        b[lane, i] = factor * b[lane, i] + reward * xi
         for j in range(i + 1):
-            G[lane, i, j] += weight * xi * X[at, j, arm]
+            G[lane, i, j] = factor * G[lane, i, j] + xi * X[at, j, arm]
     if twin.shape[0] > 0:
+        square = factor * factor
         for i in range(b.shape[1]):
+            xi = weight * weight * X[at, i, arm]
             for j in range(i + 1):
-                twin[lane, i, j] += square * X[at, i, arm] * X[at, j, arm]
+                twin[lane, i, j] = square * twin[lane, i, j] + xi * X[at, j, arm]
 
 
-@kernel
+@piece
 def clear_(lane: int, G: Floats, twin: Floats, b: Floats, count: Floats) -> None:
     """Forget every observation of a lane; the clock goes on."""
     scale_(lane, 0.0, G, twin, b)
@@ -121,6 +123,16 @@ def forget_oldest_(
 
 
 @kernel
+def age_out_(
+    table: Floats, row: int, lane: int, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints
+) -> None:
+    """Take every observation that has reached the window's length out of it."""
+    oldest = count[lane, CLOCK] - table[row, LENGTH]
+    while cursor[SIZE] > 0 and ring[cursor[HEAD], b.shape[1] + 1] <= oldest:
+        forget_oldest_(lane, G, twin, b, count, ring, cursor)
+
+
+@kernel
 def remember_(
     lane: int, X: Floats, at: int, arm: int, reward: float, born: float, G: Floats, twin: Floats, b: Floats,
     count: Floats, ring: Floats, cursor: Ints,
@@ -153,7 +165,7 @@ def remember_(
     move_(lane, 1.0, ring, place, G, twin, b)
 
 
-@kernel
+@piece
 def restart_(lane: int, boundary: float, G: Floats, twin: Floats, b: Floats, count: Floats) -> None:
     """Clear if a multiple of the period lies between the last restart and this boundary."""
     if boundary > 0.0 and boundary > count[lane, SINCE]:
@@ -161,33 +173,32 @@ def restart_(lane: int, boundary: float, G: Floats, twin: Floats, b: Floats, cou
         count[lane, SINCE] = boundary
 
 
-@kernel
+@piece
 def run_(
     flags: Ints, table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats, b: Floats, count: Floats,
     ring: Floats, cursor: Ints,
-) -> None:
-    """Phase one: time passes and old observations fade, age out, or fall behind a restart."""
+) -> float:
+    """Phase one: time passes; old observations age out or fall behind a restart. Returns by what the rest fades."""
     memory = flags[MEMORY]
     count[lane, CLOCK] += ticks
     if memory == FADE:
         factor = decay(table, row, ticks)
-        scale_(lane, factor, G, twin, b)
         count[lane, SQUARES] *= factor * factor
-    elif memory == WINDOW:
-        oldest = count[lane, CLOCK] - table[row, LENGTH]
-        while cursor[SIZE] > 0 and ring[cursor[HEAD], b.shape[1] + 1] <= oldest:
-            forget_oldest_(lane, G, twin, b, count, ring, cursor)
+        return factor
+    if memory == WINDOW:
+        age_out_(table, row, lane, G, twin, b, count, ring, cursor)
     elif memory == RESTART:
         period = table[row, LENGTH]
         restart_(lane, period * (math.ceil(count[lane, CLOCK] / period) - 1.0), G, twin, b, count)
+    return 1.0
 
 
-@kernel
+@piece
 def absorb_(
-    flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, age: float,
-    G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
+    flags: Ints, table: Floats, row: int, lane: int, factor: float, X: Floats, at: int, arm: int, reward: float,
+    age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
 ) -> None:
-    """Phase two: one observation, born `age` ago, with the weight its age leaves it."""
+    """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it."""
     memory = flags[MEMORY]
     born = count[lane, CLOCK] - age
     if memory == WINDOW:
@@ -202,12 +213,12 @@ def absorb_(
     weight = 1.0
     if memory == FADE and age > 0.0:
         weight = decay(table, row, age)
-    add_(lane, weight, X, at, arm, reward, G, twin, b)
+    blend_(lane, factor, weight, X, at, arm, reward, G, twin, b)
     count[lane, COUNT] += 1.0
     count[lane, SQUARES] += weight * weight
 
 
-@kernel
+@piece
 def turn_(
     flags: Ints, table: Floats, row: int, lane: int, G: Floats, twin: Floats, b: Floats, count: Floats
 ) -> None:
@@ -217,7 +228,7 @@ def turn_(
         restart_(lane, period * math.floor(count[lane, CLOCK] / period), G, twin, b, count)
 
 
-@kernel
+@piece
 def twin_as_published_(table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats) -> None:
     """The published code's slip: the twin starts from the *new* G, not from the old twin (MATH.md 1)."""
     square = decay(table, row, ticks) * decay(table, row, ticks)
@@ -232,20 +243,22 @@ def advance_(
     ring: Floats, cursor: Ints,
 ) -> None:
     """Time passes without an observation."""
-    run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
+    factor = run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
+    if factor != 1.0:
+        scale_(lane, factor, G, twin, b)
     if flags[RULE] == TWO_AS_PUBLISHED:
         twin_as_published_(table, row, lane, ticks, G, twin)
     turn_(flags, table, row, lane, G, twin, b, count)
 
 
-@kernel
+@piece
 def learn_(
     flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, ticks: float,
     age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
 ) -> None:
     """Run, absorb, turn."""
-    run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
-    absorb_(flags, table, row, lane, X, at, arm, reward, age, G, twin, b, count, ring, cursor)
+    factor = run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
+    absorb_(flags, table, row, lane, factor, X, at, arm, reward, age, G, twin, b, count, ring, cursor)
     if flags[RULE] == TWO_AS_PUBLISHED:
         twin_as_published_(table, row, lane, ticks, G, twin)
         weight = decay(table, row, age) if age > 0.0 else 1.0

@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import piece
 from driftwise.kernels.point import Floats
 
 
-@kernel
-def whiten_(low: Floats, pivot: Floats, X: Floats, at: int, Y: Floats) -> None:
-    """Y = low⁻¹ X[at]: forward substitution for every arm, four rows a pass to spare loads and stores."""
+@piece
+def whiten_(
+    low: Floats, pivot: Floats, z: Floats, X: Floats, at: int, Y: Floats, mean: Floats, square: Floats
+) -> None:
+    """Y = low⁻¹ X[at], mean = Y'z, square = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
+
+    Forward substitution four rows a pass, and the last one together with the sums, to spare loads and stores.
+    """
     d, n = Y.shape
-    for i in range(d):
+    w, zi = pivot[0], z[0]
+    for a in range(n):
+        y = X[at, 0, a] * w
+        Y[0, a] = y
+        mean[a] = zi * y
+        square[a] = y * y
+    for i in range(1, d):
         for a in range(n):
             Y[i, a] = X[at, i, a]
-        whole = i - i % 4
+        whole = (i - 1) - (i - 1) % 4
         for k in range(0, whole, 4):
             l0, l1, l2, l3 = low[i, k], low[i, k + 1], low[i, k + 2], low[i, k + 3]
             for a in range(n):
                 Y[i, a] = Y[i, a] - l0 * Y[k, a] - l1 * Y[k + 1, a] - l2 * Y[k + 2, a] - l3 * Y[k + 3, a]
-        for k in range(whole, i):
+        for k in range(whole, i - 1):
             l0 = low[i, k]
             for a in range(n):
                 Y[i, a] -= l0 * Y[k, a]
-        w = pivot[i]
+        l0, w, zi = low[i, i - 1], pivot[i], z[i]
         for a in range(n):
-            Y[i, a] *= w
+            y = (Y[i, a] - l0 * Y[i - 1, a]) * w
+            Y[i, a] = y
+            mean[a] += zi * y
+            square[a] += y * y
 
 
-@kernel
-def project_(z: Floats, Y: Floats, mean: Floats) -> None:
-    """mean = Y'z: with z = low⁻¹b and Y = low⁻¹X this is X'V⁻¹b."""
-    for a in range(mean.size):
-        mean[a] = 0.0
-    for i in range(z.size):
-        zi = z[i]
-        for a in range(mean.size):
-            mean[a] += zi * Y[i, a]
-
-
-@kernel
-def lengths_(Y: Floats, scale: float, bonus: Floats) -> None:
-    """bonus = scale·‖Y‖, column by column."""
-    for a in range(bonus.size):
-        bonus[a] = 0.0
+@piece
+def squares_(Y: Floats, square: Floats) -> None:
+    """square = ‖Y‖², column by column."""
+    for a in range(square.size):
+        square[a] = 0.0
     for i in range(Y.shape[0]):
-        for a in range(bonus.size):
-            bonus[a] += Y[i, a] * Y[i, a]
-    for a in range(bonus.size):
-        bonus[a] = scale * math.sqrt(bonus[a])
+        for a in range(square.size):
+            square[a] += Y[i, a] * Y[i, a]
 
 
-@kernel
+@piece
+def roots_(scale: float, square: Floats) -> None:
+    """square <- scale·√square: squared lengths become bonuses."""
+    for a in range(square.size):
+        square[a] = scale * math.sqrt(square[a])
+
+
+@piece
 def shape_(M: Floats, Y: Floats) -> None:
     """Y <- M'Y for a lower triangular M, in place from the top."""
     d, n = Y.shape
@@ -66,7 +74,7 @@ def shape_(M: Floats, Y: Floats) -> None:
                 Y[i, a] += m * Y[k, a]
 
 
-@kernel
+@piece
 def first_best(mean: Floats, bonus: Floats) -> int:
     """The arm with the largest mean + bonus; ties go to the first."""
     arm = 0

@@ -1,15 +1,16 @@
 """The estimate of a generalized linear model from weighted atoms: reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a = 0.
 
 Atoms are the columns 0..used-1 of A (d, capacity); w and s (lanes, capacity) are their weights and weighted reward
-sums, theta (lanes, d) the estimates, k the lane. Matrices are lower triangles. Scratch is two arrays that `scratch`
-makes and any number of calls may share: Z (3, capacity) for x_a'θ, the residuals c_a = w_a μ - s_a and the
-curvatures h_a = w_a μ', and P (d + 2, d) for the factor, the gradient and the step.
+sums, theta (lanes, d) the estimates, k the lane. Matrices are lower triangles. Scratch is three arrays that `scratch`
+makes and any number of calls may share: rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the
+curvatures h_a = w_a μ' and the bends e_a = w_a μ''; rows of P (d long) for vectors; M for factors.
 
 How far to step. With |μ''| ≤ M μ' (M = 1 for logistic and Poisson, |z| for probit, 0 for the identity) and
 τ = M max_a |x_a'p|, the loss along the Newton direction p changes by at most λ²(-α + (e^{τα} - 1 - τα)/τ²), λ² its
 decrement: a full step lowers it when τ ≤ 1, and α = log(1 + τ)/τ is the best step the bound knows otherwise. So the
-loss never rises, no loss is ever computed, and rounding of the loss stalls nothing. Nor is a last, idle pass
-needed: the step after a full one is about τ/2 times as long.
+loss never rises, no loss is ever computed, and rounding of the loss stalls nothing. A short step (τ ≤ 1/2) gets
+Chebyshev's correction -H⁻¹ Σ e_a (x_a'p)² x_a / 2, which costs no link and leaves an error of about τ² of the step;
+so foreseen, the last step needs no idle pass to confirm it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,20 @@ CONVERGED, UNFINISHED, BROKEN = 0, 1, 2
 
 TOLERANCE = 1e-10
 AHEAD = 1e-3  # margin of the step foreseen: the bound on it is in the norm of H, whose condition this leaves room for
+SHORT = 0.5  # τ up to which a corrected step is sure to lower the loss
+STILL = 1e-5  # τ up to which H may be taken for the Hessian at the step's end
 STEPS = 100
 PATIENCE = 8  # steps after which a gradient of mere rounding errors is looked for
 ROUNDING = 2.220446049250313e-16
 
 
-def scratch(dim: int, capacity: int) -> tuple[Floats, Floats]:
-    """Z and P."""
-    return np.zeros((3, capacity)), np.zeros((dim + 2, dim))
+# Rows of P.
+GRADIENT, STEP, CORRECTION = 0, 1, 2
+
+
+def scratch(dim: int, capacity: int) -> tuple[Floats, Floats, Floats]:
+    """Z, P and M, as large as any kernel here or in project.py wants them."""
+    return np.zeros((6, capacity)), np.zeros((9, dim)), np.zeros((4, dim, dim))
 
 
 @kernel
@@ -77,60 +84,80 @@ def weigh_(w: Floats, s: Floats, used: int, k: int, mu: Floats, dmu: Floats, c: 
 
 
 @kernel
-def residuals_(link: int, w: Floats, s: Floats, used: int, k: int, z: Floats, c: Floats, h: Floats) -> None:
-    """c_a = w_a μ(z_a) - s_a, h_a = w_a μ'(z_a); an atom without weight costs nothing.
+def residuals_(
+    link: int, w: Floats, s: Floats, used: int, k: int, z: Floats, c: Floats, h: Floats, e: Floats
+) -> None:
+    """c_a = w_a μ(z_a) - s_a, h_a = w_a μ'(z_a), e_a = w_a μ''(z_a); an atom without weight costs nothing.
 
     Where μ nears 1 it is c = (w - s) - w(1 - μ): of an atom that was only ever rewarded, no digit is lost.
     """
-    for a in range(used):
-        weight = w[k, a]
-        if weight == 0.0:
-            c[a] = 0.0
-            h[a] = 0.0
-        elif link == LOGISTIC:
-            e = math.exp(-abs(z[a]))
-            t = 1.0 / (1.0 + e)
-            tail = weight * (e * t)
+    if link == LOGISTIC:
+        for a in range(used):
+            e[a] = math.exp(-abs(z[a])) if w[k, a] != 0.0 else 0.0
+        for a in range(used):
+            t = 1.0 / (1.0 + e[a])
+            tail = w[k, a] * (e[a] * t)
             h[a] = tail * t
-            c[a] = (weight - s[k, a]) - tail if z[a] > 0.0 else tail - s[k, a]
-        elif link == IDENTITY:
-            h[a] = weight
-            c[a] = weight * z[a] - s[k, a]
-        elif link == PROBIT:
-            tail = weight * (0.5 * math.erfc(ROOT_HALF * abs(z[a])))
-            h[a] = weight * density(z[a])
-            c[a] = (weight - s[k, a]) - tail if z[a] > 0.0 else tail - s[k, a]
-        else:
-            h[a] = weight * slope(link, z[a])
-            c[a] = h[a] - s[k, a] if link == POISSON else weight * mean(link, z[a]) - s[k, a]
+            bend = h[a] * ((1.0 - e[a]) * t)
+            c[a] = (w[k, a] - s[k, a]) - tail if z[a] > 0.0 else tail - s[k, a]
+            e[a] = -bend if z[a] > 0.0 else bend
+    elif link == POISSON:
+        for a in range(used):
+            h[a] = w[k, a] * math.exp(min(z[a], EXPONENT)) if w[k, a] != 0.0 else 0.0
+            c[a] = h[a] - s[k, a]
+            e[a] = h[a]
+    elif link == PROBIT:
+        for a in range(used):
+            tail = w[k, a] * (0.5 * math.erfc(ROOT_HALF * abs(z[a]))) if w[k, a] != 0.0 else 0.0
+            h[a] = w[k, a] * density(z[a]) if w[k, a] != 0.0 else 0.0
+            c[a] = (w[k, a] - s[k, a]) - tail if z[a] > 0.0 else tail - s[k, a]
+            e[a] = -z[a] * h[a]
+    else:
+        for a in range(used):
+            h[a] = w[k, a] * slope(link, z[a])
+            c[a] = w[k, a] * mean(link, z[a]) - s[k, a]
+            e[a] = 0.0
+
+
+@kernel
+def along(A: Floats, i: int, used: int, c: Floats) -> float:
+    """Σ c_a x_ai: four sums at a time, added in a fixed order."""
+    whole = used - used % 4
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for a in range(0, whole, 4):
+        s0 += c[a] * A[i, a]
+        s1 += c[a + 1] * A[i, a + 1]
+        s2 += c[a + 2] * A[i, a + 2]
+        s3 += c[a + 3] * A[i, a + 3]
+    for a in range(whole, used):
+        s0 += c[a] * A[i, a]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def spread(A: Floats, i: int, j: int, used: int, h: Floats) -> float:
+    """Σ h_a x_ai x_aj, likewise."""
+    whole = used - used % 4
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for a in range(0, whole, 4):
+        s0 += h[a] * A[i, a] * A[j, a]
+        s1 += h[a + 1] * A[i, a + 1] * A[j, a + 1]
+        s2 += h[a + 2] * A[i, a + 2] * A[j, a + 2]
+        s3 += h[a + 3] * A[i, a + 3] * A[j, a + 3]
+    for a in range(whole, used):
+        s0 += h[a] * A[i, a] * A[j, a]
+    return (s0 + s1) + (s2 + s3)
 
 
 @kernel
 def gradient_hessian_(
     A: Floats, used: int, k: int, reg: float, theta: Floats, c: Floats, h: Floats, g: Floats, H: Floats
 ) -> None:
-    """g = reg·θ + Σ c_a x_a and H = reg·I + Σ h_a x_a x_a'; four sums at a time, added in a fixed order."""
-    whole = used - used % 4
+    """g = reg·θ + Σ c_a x_a and H = reg·I + Σ h_a x_a x_a'."""
     for i in range(A.shape[0]):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for a in range(0, whole, 4):
-            s0 += c[a] * A[i, a]
-            s1 += c[a + 1] * A[i, a + 1]
-            s2 += c[a + 2] * A[i, a + 2]
-            s3 += c[a + 3] * A[i, a + 3]
-        for a in range(whole, used):
-            s0 += c[a] * A[i, a]
-        g[i] = reg * theta[k, i] + ((s0 + s1) + (s2 + s3))
+        g[i] = reg * theta[k, i] + along(A, i, used, c)
         for j in range(i + 1):
-            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-            for a in range(0, whole, 4):
-                s0 += h[a] * A[i, a] * A[j, a]
-                s1 += h[a + 1] * A[i, a + 1] * A[j, a + 1]
-                s2 += h[a + 2] * A[i, a + 2] * A[j, a + 2]
-                s3 += h[a + 3] * A[i, a + 3] * A[j, a + 3]
-            for a in range(whole, used):
-                s0 += h[a] * A[i, a] * A[j, a]
-            H[i, j] = (s0 + s1) + (s2 + s3)
+            H[i, j] = spread(A, i, j, used, h)
         H[i, i] += reg
 
 
@@ -182,41 +209,52 @@ def backward_(F: Floats, d: int, v: Floats) -> None:
 
 
 @kernel
-def direction_(H: Floats, d: int, reg: float, P: Floats) -> int:
-    """P[d+1] = -H⁻¹ P[d], with the factor in P[:d]; what factor_ says."""
-    raised = factor_(H, d, reg, P)
+def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
+    """The step -H⁻¹g into P, the factor of H into F; what factor_ says."""
+    d = H.shape[0]
+    raised = factor_(H, d, reg, F)
     if raised >= 0:
-        p = P[d + 1]
+        p = P[STEP]
         for i in range(d):
-            p[i] = -P[d, i]
-        forward_(P, d, p)
-        backward_(P, d, p)
+            p[i] = -P[GRADIENT, i]
+        forward_(F, d, p)
+        backward_(F, d, p)
     return raised
-
-
-@kernel
-def reach(A: Floats, w: Floats, used: int, k: int, p: Floats, dz: Floats) -> float:
-    """max |x_a'p| over the atoms that have weight; dz is overwritten with x_a'p."""
-    for a in range(used):
-        dz[a] = p[0] * A[0, a]
-    for i in range(1, A.shape[0]):
-        for a in range(used):
-            dz[a] += p[i] * A[i, a]
-    return largest(w, used, k, dz)
 
 
 @kernel
 def largest(w: Floats, used: int, k: int, v: Floats) -> float:
     """max |v_a| over the atoms that have weight."""
-    t0, t1 = 0.0, 0.0
-    for a in range(0, used - 1, 2):
+    whole = used - used % 4
+    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+    for a in range(0, whole, 4):
         v0 = abs(v[a]) if w[k, a] != 0.0 else 0.0
         v1 = abs(v[a + 1]) if w[k, a + 1] != 0.0 else 0.0
+        v2 = abs(v[a + 2]) if w[k, a + 2] != 0.0 else 0.0
+        v3 = abs(v[a + 3]) if w[k, a + 3] != 0.0 else 0.0
         t0 = v0 if v0 > t0 else t0
         t1 = v1 if v1 > t1 else t1
-    if used % 2 == 1 and w[k, used - 1] != 0.0:
-        t0 = max(t0, abs(v[used - 1]))
-    return max(t0, t1)
+        t2 = v2 if v2 > t2 else t2
+        t3 = v3 if v3 > t3 else t3
+    for a in range(whole, used):
+        v0 = abs(v[a]) if w[k, a] != 0.0 else 0.0
+        t0 = v0 if v0 > t0 else t0
+    return max(max(t0, t1), max(t2, t3))
+
+
+@kernel
+def correct_(A: Floats, used: int, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
+    """p += -H⁻¹ Σ e_a (x_a'p)² x_a / 2, Chebyshev's correction; e is overwritten."""
+    d = A.shape[0]
+    q = P[CORRECTION]
+    for a in range(used):
+        e[a] *= dz[a] * dz[a]
+    for i in range(d):
+        q[i] = -0.5 * along(A, i, used, e)
+    forward_(F, d, q)
+    backward_(F, d, q)
+    for i in range(d):
+        P[STEP, i] += q[i]
 
 
 @kernel
@@ -245,17 +283,18 @@ def descend_(
     theta: Floats,
     Z: Floats,
     P: Floats,
+    M: Floats,
     H: Floats,
 ) -> int:
     """Newton steps from theta[k], which is finite whenever this returns."""
     d = A.shape[0]
-    z, c, h = Z[0], Z[1], Z[2]
-    g, p = P[d], P[d + 1]
+    z, c, h, e = Z[0], Z[1], Z[2], Z[3]
+    g, p, F = P[GRADIENT], P[STEP], M[0]
     for n in range(STEPS):
         linear_predictor_(A, used, theta, k, z)
-        residuals_(link, w, s, used, k, z, c, h)
+        residuals_(link, w, s, used, k, z, c, h, e)
         gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
-        raised = direction_(H, d, reg, P)
+        raised = direction_(H, reg, P, F)
         if raised < 0:
             return BROKEN
         if (raised > 0 or n >= PATIENCE) and only_rounding(A, w, s, used, k, reg, theta, c, g, 4.0 + n):
@@ -270,20 +309,23 @@ def descend_(
         tolerance = TOLERANCE * (1.0 + math.sqrt(size))
         alpha, tau = 1.0, 0.0
         if link != IDENTITY:
-            M, most = 1.0, math.inf
+            bound, most = 1.0, math.inf
             if link == PROBIT:
                 far = largest(w, used, k, z)
-                most = max(1.0, 0.5 * far)  # M holds as long as no |z| grows by more
-                M = far + most
-            t = reach(A, w, used, k, p, z)
-            tau = M * t
+                most = max(1.0, 0.5 * far)  # the bound holds as long as no |z| grows by more
+                bound = far + most
+            linear_predictor_(A, used, P, STEP, z)
+            t = largest(w, used, k, z)
+            tau = bound * t
             if not tau < math.inf:
                 return BROKEN
             if tau > 1.0:
                 alpha = min(math.log1p(tau) / tau, most / t)
+            elif tau <= SHORT and tau * step > AHEAD * tolerance:
+                correct_(A, used, z, e, P, F)
         for i in range(d):
             theta[k, i] += alpha * p[i]
-        if alpha == 1.0 and (step <= tolerance or tau * step <= AHEAD * tolerance):
+        if (alpha == 1.0 and step <= tolerance) or (tau <= STILL and tau * tau * step <= AHEAD * tolerance):
             return CONVERGED
     return UNFINISHED
 
@@ -300,16 +342,208 @@ def solve_(
     theta: Floats,
     Z: Floats,
     P: Floats,
+    M: Floats,
     H: Floats,
 ) -> int:
-    """theta[k] <- the estimate, from a warm start; 0, or 1 out of steps, or 2 not finite (theta is finite in any case).
+    """theta[k] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta is finite in any case).
 
-    H is the Hessian where the last step began; as that step is foreseen to be the last, it is off by less than
-    1e-6 of itself. A start that leads nowhere is followed by a start at 0.
+    H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start
+    that leads nowhere is followed by a start at 0.
     """
-    status = descend_(link, A, w, s, used, k, reg, theta, Z, P, H)
-    if status != CONVERGED:
-        for i in range(A.shape[0]):
-            theta[k, i] = 0.0
-        status = descend_(link, A, w, s, used, k, reg, theta, Z, P, H)
+    status = CONVERGED
+    for attempt in range(2):
+        if attempt > 0:
+            for i in range(A.shape[0]):
+                theta[k, i] = 0.0
+        status = descend_(link, A, w, s, used, k, reg, theta, Z, P, M, H)
+        if status == CONVERGED:
+            break
     return status
+
+
+@kernel
+def loss(link: int, A: Floats, w: Floats, s: Floats, used: int, k: int, reg: float, theta: Floats) -> float:
+    """Loss(θ_k) = (reg/2)‖θ‖² + Σ w_a M(x_a'θ) - s_a x_a'θ."""
+    total = 0.0
+    for i in range(A.shape[0]):
+        total += 0.5 * reg * theta[k, i] * theta[k, i]
+    for a in range(used):
+        if w[k, a] != 0.0:
+            z = 0.0
+            for i in range(A.shape[0]):
+                z += theta[k, i] * A[i, a]
+            total += w[k, a] * area(link, z) - s[k, a] * z
+    return total
+
+
+def solve_with(
+    evaluate: Callable[[Floats], tuple[Floats, Floats]],
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+    H: Floats,
+) -> int:
+    """solve_ for a link of the user's own: evaluate(z) is (μ(z), μ'(z)), increasing; statuses are the same.
+
+    Nothing bounds μ'' here, so the step is halved until the loss, which is convex, no longer rises at its end.
+    """
+    z, c, h, g, p = Z[0], Z[1], Z[2], P[GRADIENT], P[STEP]
+
+    def look() -> bool:
+        linear_predictor_(A, used, theta, k, z)
+        mu, dmu = evaluate(z[:used].copy())
+        weigh_(w, s, used, k, np.asarray(mu, np.float64), np.asarray(dmu, np.float64), c, h)
+        gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
+        return bool(np.isfinite(g).all() and np.isfinite(H).all())
+
+    def slope_along() -> float:
+        return math.fsum(float(a * b) for a, b in zip(g, p, strict=True))
+
+    if not look():
+        return BROKEN
+    for _ in range(STEPS):
+        if direction_(H, reg, P, M[0]) < 0 or not np.isfinite(p).all():
+            return BROKEN
+        start = theta[k].copy()
+        fall = -slope_along()
+        step = math.sqrt(math.fsum(float(v * v) for v in p))
+        tolerance = TOLERANCE * (1.0 + math.sqrt(math.fsum(float(v * v) for v in start)))
+        alpha = 1.0
+        while True:
+            theta[k] = start + alpha * p
+            if look() and slope_along() <= 0.1 * fall:
+                break
+            if alpha * step <= tolerance:
+                theta[k] = start
+                return CONVERGED if look() else BROKEN
+            alpha *= 0.5
+        if alpha * step <= tolerance:
+            return CONVERGED
+    return UNFINISHED
+
+
+@kernel
+def root(link: int, z0: float, q: float, r: float) -> float:
+    """The z with z = z0 + q(r - μ(z)), q ≥ 0: Newton inside a bracket, bisection where it cycles or crawls.
+
+    As μ does not fall, the root lies between z0 and z0 + q(r - μ(z0)); from there the bracket is found by doubling.
+    """
+    if link == IDENTITY:
+        return (z0 + q * r) / (1.0 + q)
+    push = q * (r - mean(link, z0))
+    if push == 0.0 or not abs(push) <= math.inf:
+        return z0 + push
+    sign = 1.0 if push > 0.0 else -1.0
+    near, far = 0.0, abs(push)  # distances from z0 between which the root lies
+    width = 1.0
+    while width < far:
+        if width - sign * q * (r - mean(link, z0 + sign * width)) >= 0.0:
+            far = width
+        else:
+            near = width
+            width *= 2.0
+    t = near if near > 0.0 else min(far, abs(push) / (1.0 + q * slope(link, z0)))
+    last = far - near
+    for _ in range(200):
+        z = z0 + sign * t
+        f = t - sign * q * (r - mean(link, z))
+        if f > 0.0:
+            far = t
+        else:
+            near = t
+        step = -f / (1.0 + q * slope(link, z))
+        if not (near < t + step < far) or abs(step) > 0.5 * last:
+            step = 0.5 * (near + far) - t
+        last = abs(step)
+        t += step
+        if last <= 2.0 * ROUNDING * (abs(z0) + t):
+            break
+    return z0 + sign * t
+
+
+@kernel
+def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M: Floats) -> int:
+    """Time passes: A = γH + (1-γ)reg·I, θ <- A⁻¹γHθ = θ - (1-γ)reg A⁻¹θ; H[k] becomes A, M[0] its factor."""
+    d = theta.shape[1]
+    ridge = (1.0 - gamma) * reg
+    for i in range(d):
+        for j in range(i + 1):
+            H[k, i, j] *= gamma
+        H[k, i, i] += ridge
+    F = M[0]
+    if factor_(H[k], d, 0.0, F) < 0:
+        return BROKEN
+    if ridge != 0.0:
+        v = M[1, 0]
+        for i in range(d):
+            v[i] = theta[k, i]
+        forward_(F, d, v)
+        backward_(F, d, v)
+        for i in range(d):
+            theta[k, i] -= ridge * v[i]
+    return CONVERGED
+
+
+@kernel
+def one_pass_aim_(theta: Floats, k: int, x: Floats, P: Floats, M: Floats) -> tuple[float, float]:
+    """(x'θ, x'A⁻¹x) after one_pass_fade_, A⁻¹x in P[0]: what the scalar equation of `root` needs."""
+    d = x.size
+    y = P[0]
+    z0, q = 0.0, 0.0
+    for i in range(d):
+        y[i] = x[i]
+        z0 += x[i] * theta[k, i]
+    forward_(M[0], d, y)
+    for i in range(d):
+        q += y[i] * y[i]
+    backward_(M[0], d, y)
+    return z0, q
+
+
+@kernel
+def one_pass_take_(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: float, P: Floats) -> None:
+    """θ <- θ - c A⁻¹x, H <- A + h xx', with c = w(μ(z) - r) and h = wμ'(z) at the root z."""
+    for i in range(x.size):
+        theta[k, i] -= c * P[0, i]
+        for j in range(i + 1):
+            H[k, i, j] += h * x[i] * x[j]
+
+
+@kernel
+def one_pass_(
+    link: int,
+    H: Floats,
+    theta: Floats,
+    k: int,
+    x: Floats,
+    r: float,
+    gamma: float,
+    weight: float,
+    reg: float,
+    P: Floats,
+    M: Floats,
+) -> int:
+    """The estimate in O(d²) memory: fade by gamma, then take (x, r) in with a weight; 0, or 2 not finite.
+
+    Start with H[k] = reg·I and θ = 0. Gamma is γ^ticks, the weight γ^age. A user's own link calls the three pieces
+    and solves z = z0 + wq(r - μ(z)) itself, between z0 and z0 + wq(r - μ(z0)).
+    """
+    if one_pass_fade_(H, theta, k, gamma, reg, M) != CONVERGED:
+        return BROKEN
+    if weight == 0.0:
+        return CONVERGED
+    z0, q = one_pass_aim_(theta, k, x, P, M)
+    z = root(link, z0, weight * q, r)
+    c = weight * (mean(link, z) - r)
+    h = weight * slope(link, z)
+    if not (abs(c) < math.inf and h < math.inf):
+        return BROKEN
+    one_pass_take_(H, theta, k, x, c, h, P)
+    return CONVERGED

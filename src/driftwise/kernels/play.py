@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, piece
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.cholesky import divide_, factor_, forward_
 from driftwise.kernels.gram import learn_
-from driftwise.kernels.index import first_best, lengths_, project_, shape_, whiten_
+from driftwise.kernels.index import first_best, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
     BETA,
@@ -32,7 +32,7 @@ from driftwise.kernels.point import (
 from driftwise.theory.radius import lb_radius
 
 
-@kernel
+@piece
 def linear_radius(flags: Ints, table: Floats, row: int, squares: float, d: int) -> float:
     """The multiplier of the bonus: β of MATH.md 1 times the exploration factor."""
     if flags[RADIUS] == CONSTANT:
@@ -43,23 +43,22 @@ def linear_radius(flags: Ints, table: Floats, row: int, squares: float, d: int) 
     return table[row, EXPLORE] * beta
 
 
-@kernel
+@piece
 def linear_scores_(
     flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, G: Floats, twin: Floats, b: Floats,
     count: Floats, low: Floats, other: Floats, pivot: Floats, z: Floats, Y: Floats, mean: Floats, bonus: Floats,
 ) -> None:
     """Mean and bonus of every arm: x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices."""
-    d = b.shape[1]
     if flags[RULE] != ONE_MATRIX:
         factor_(twin, lane, table[row, LAM], other, pivot)
     factor_(G, lane, table[row, LAM], low, pivot)
     forward_(low, pivot, b, lane, z)
-    whiten_(low, pivot, X, at, Y)
-    project_(z, Y, mean)
+    whiten_(low, pivot, z, X, at, Y, mean, bonus)
     if flags[RULE] != ONE_MATRIX:
         divide_(low, pivot, other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
         shape_(other, Y)
-    lengths_(Y, linear_radius(flags, table, row, count[lane, SQUARES], d), bonus)
+        squares_(Y, bonus)
+    roots_(linear_radius(flags, table, row, count[lane, SQUARES], b.shape[1]), bonus)
 
 
 @kernel

@@ -1,0 +1,328 @@
+"""The point of the ball ‖θ‖ ≤ S that best explains the data: argmin ‖g(θ) - b‖, in the norm of V⁻¹ or of H(θ)⁻¹.
+
+g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a =: r is the gradient of newton.py, whose arrays and scratch these kernels
+take. Half the squared norm has, with u = V⁻¹r and v_a = x_a'u (H for H(θ)),
+    in V⁻¹:  gradient Hu,                       Hessian HV⁻¹H + Σ w μ'' v_a x_a x_a';
+    in H⁻¹:  gradient r - Σ w μ'' v_a² x_a / 2,  Hessian H - C + CH⁻¹C - Σ w μ''' v_a² x_a x_a' / 2,  C = Σ w μ'' v_a x_a x_a'.
+The method is Newton's on the sphere, with a Levenberg shift that grows until the value falls. The V⁻¹ norm has no
+stationary point inside the ball; the H⁻¹ norm can have one, so where the value falls inwards the sphere is left.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import kernel
+from driftwise.kernels.links import third
+from driftwise.kernels.newton import (
+    BROKEN,
+    CONVERGED,
+    GRADIENT,
+    ROUNDING,
+    UNFINISHED,
+    along,
+    backward_,
+    factor_,
+    forward_,
+    gradient_hessian_,
+    linear_predictor_,
+    residuals_,
+    spread,
+)
+from driftwise.kernels.point import Floats
+
+STEPS = 200
+CLOSE = 1e-11  # a step this short, relative to S, is the last
+LITTLE = 1e-13  # a gain this small, relative to the value, cannot be told from rounding
+SHIFTS = 60
+
+# Rows of P (GRADIENT is r = g(θ) - b), matrices of M.
+POINT, TRIAL, DUAL, DOWN, STEP, NORMAL, BEST = 1, 2, 3, 4, 5, 6, 7
+FACTOR, CURVE, WORK, HESSIAN = 0, 1, 2, 3
+
+
+@kernel
+def value_(
+    by_v: bool,
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    low: Floats,
+    at: int,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> float:
+    """Half the squared norm of r at the point P[at]; leaves r, H, the links' values and the factor of H behind."""
+    d = A.shape[0]
+    linear_predictor_(A, used, P, at, Z[0])
+    residuals_(link, w, s, used, k, Z[0], Z[1], Z[2], Z[3])
+    gradient_hessian_(A, used, at, reg, P, Z[1], Z[2], P[GRADIENT], M[HESSIAN])
+    u = P[DUAL]
+    for i in range(d):
+        u[i] = P[GRADIENT, i]
+    if by_v:
+        forward_(low, d, u)
+    else:
+        if factor_(M[HESSIAN], d, reg, M[FACTOR]) < 0:
+            return math.inf
+        forward_(M[FACTOR], d, u)
+    total = 0.0
+    for i in range(d):
+        total += u[i] * u[i]
+    return 0.5 * total if total < math.inf else math.inf
+
+
+@kernel
+def shape_(
+    by_v: bool,
+    link: int,
+    A: Floats,
+    w: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    low: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> None:
+    """Gradient into P[DOWN] and Hessian into M[CURVE], where value_ was last."""
+    d = A.shape[0]
+    h, e, v, t = Z[2], Z[3], Z[4], Z[5]
+    H, B, W = M[HESSIAN], M[CURVE], M[WORK]
+    backward_(low if by_v else M[FACTOR], d, P[DUAL])
+    linear_predictor_(A, used, P, DUAL, v)
+    if by_v:
+        for a in range(used):
+            t[a] = e[a] * v[a]
+        for i in range(d):
+            total = 0.0
+            for j in range(d):
+                total += (H[i, j] if j <= i else H[j, i]) * P[DUAL, j]
+            P[DOWN, i] = total
+    else:
+        for a in range(used):
+            t[a] = e[a] * v[a] * v[a]
+        for i in range(d):
+            P[DOWN, i] = P[GRADIENT, i] - 0.5 * along(A, i, used, t)
+        for i in range(d):
+            for j in range(i + 1):
+                W[i, j] = 0.0
+        for a in range(used):
+            t[a] = e[a] * v[a]
+    # Rows of W are the columns of H (by V) or of C, then the forward solutions, whose products are the middle term.
+    for i in range(d):
+        for j in range(i + 1):
+            B[i, j] = spread(A, i, j, used, t)
+            W[i, j] = H[i, j] if by_v else B[i, j]
+            W[j, i] = W[i, j]
+    for i in range(d):
+        forward_(low if by_v else M[FACTOR], d, W[i])
+    if not by_v:
+        for a in range(used):
+            z = Z[0, a]
+            t[a] = h[a] - e[a] * v[a]
+            if w[k, a] != 0.0:
+                t[a] -= 0.5 * w[k, a] * third(link, z) * v[a] * v[a]
+    for i in range(d):
+        for j in range(i + 1):
+            total = B[i, j] if by_v else spread(A, i, j, used, t)
+            for m in range(d):
+                total += W[i, m] * W[j, m]
+            B[i, j] = total
+        if not by_v:
+            B[i, i] += reg
+
+
+@kernel
+def definite_(B: Floats, d: int, F: Floats) -> bool:
+    """F F' = B where B is positive enough to be factored as it is."""
+    for i in range(d):
+        for j in range(i):
+            v = B[i, j]
+            for m in range(j):
+                v -= F[i, m] * F[j, m]
+            F[i, j] = v / F[j, j]
+        v = B[i, i]
+        for m in range(i):
+            v -= F[i, m] * F[i, m]
+        if not (v > 8.0 * ROUNDING * abs(B[i, i]) and v < math.inf):
+            return False
+        F[i, i] = math.sqrt(v)
+    return True
+
+
+@kernel
+def propose_(d: int, S: float, tangent: bool, pull: float, shift: float, P: Floats, M: Floats) -> bool:
+    """The Newton step from POINT for a shifted Hessian, along the sphere or free, and where it leads, in TRIAL.
+
+    On the sphere the Hessian is ∇² + pull·I, pull the multiplier, across θ; adding any multiple of θθ' leaves the
+    step along it as it is and makes the factor exist.
+    """
+    B, W = M[CURVE], M[WORK]
+    x, p, n = P[POINT], P[STEP], P[NORMAL]
+    size = 0.0
+    for i in range(d):
+        size += abs(B[i, i])
+    for i in range(d):
+        for j in range(i + 1):
+            W[i, j] = B[i, j]
+            if tangent:
+                W[i, j] += (size + pull) * (x[i] / S) * (x[j] / S)
+        W[i, i] += shift + (pull if tangent else 0.0)
+    if not definite_(W, d, M[FACTOR]):
+        return False
+    for i in range(d):
+        p[i] = -P[DOWN, i]
+    if tangent:
+        for i in range(d):
+            p[i] -= pull * x[i]
+            n[i] = x[i]
+    forward_(M[FACTOR], d, p)
+    backward_(M[FACTOR], d, p)
+    if tangent:
+        forward_(M[FACTOR], d, n)
+        backward_(M[FACTOR], d, n)
+        above, below = 0.0, 0.0
+        for i in range(d):
+            above += x[i] * p[i]
+            below += x[i] * n[i]
+        for i in range(d):
+            p[i] -= (above / below) * n[i]
+    norm = 0.0
+    for i in range(d):
+        P[TRIAL, i] = x[i] + p[i]
+        norm += P[TRIAL, i] * P[TRIAL, i]
+    norm = math.sqrt(norm)
+    if not norm < math.inf:
+        return False
+    if tangent or norm > S:
+        for i in range(d):
+            P[TRIAL, i] *= S / norm
+    return True
+
+
+@kernel
+def settle_(
+    by_v: bool,
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    low: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> tuple[int, float]:
+    """Down from P[POINT], a point of the ball, to a local minimum over the ball, left there; status and value."""
+    d = A.shape[0]
+    value = value_(by_v, link, A, w, s, used, k, reg, low, POINT, Z, P, M)
+    if not value < math.inf:
+        return BROKEN, math.inf
+    shift, after = 0.0, value
+    for _ in range(STEPS):
+        shape_(by_v, link, A, w, used, k, reg, low, Z, P, M)
+        norm, pull, scale = 0.0, 0.0, 0.0
+        for i in range(d):
+            norm += P[POINT, i] * P[POINT, i]
+            pull -= P[DOWN, i] * P[POINT, i] / (S * S)
+            scale += abs(M[CURVE, i, i])
+        tangent = math.sqrt(norm) >= S * (1.0 - 1e-13) and pull >= 0.0
+        if tangent and d == 1:
+            return CONVERGED, value
+        scale = (scale + abs(pull)) / d + 1e-300
+        moved, last = False, False
+        for _ in range(SHIFTS):
+            if propose_(d, S, tangent, pull, shift, P, M):
+                length, slope = 0.0, 0.0
+                for i in range(d):
+                    length += (P[TRIAL, i] - P[POINT, i]) ** 2.0
+                    slope += P[DOWN, i] * (P[STEP, i] if tangent else P[TRIAL, i] - P[POINT, i])
+                # A Newton step whose gain would drown in rounding is right all the same, and the last one.
+                last = shift == 0.0 and (math.sqrt(length) <= CLOSE * S or abs(slope) <= LITTLE * value)
+                after = value_(by_v, link, A, w, s, used, k, reg, low, TRIAL, Z, P, M)
+                moved = after < value and after <= value + 1e-4 * slope
+                moved = moved or (last and after <= value + LITTLE * value)
+                if moved or last:
+                    break
+            shift = max(8.0 * shift, 1e-4 * scale)
+        if moved:
+            value = after
+            for i in range(d):
+                P[POINT, i] = P[TRIAL, i]
+        if last:
+            return CONVERGED, value
+        if not moved:
+            return UNFINISHED, value
+        shift = 0.125 * shift if shift > 1e-3 * scale else 0.0
+    return UNFINISHED, value
+
+
+@kernel
+def project_v_(
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    low: Floats,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> tuple[int, float]:
+    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in V⁻¹, low low' = V; status and that norm."""
+    norm = 0.0
+    for i in range(A.shape[0]):
+        norm += theta[k, i] * theta[k, i]
+    norm = math.sqrt(norm)
+    if norm <= S:
+        return CONVERGED, 0.0
+    for i in range(A.shape[0]):
+        P[POINT, i] = S * (theta[k, i] / norm)
+    status, value = settle_(True, link, A, w, s, used, k, reg, S, low, Z, P, M)
+    for i in range(A.shape[0]):
+        theta[k, i] = P[POINT, i]
+    return status, math.sqrt(2.0 * value)
+
+
+@kernel
+def project_h_(
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> tuple[int, float]:
+    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in H(θ)⁻¹; status and that norm."""
+    norm = 0.0
+    for i in range(A.shape[0]):
+        norm += theta[k, i] * theta[k, i]
+    norm = math.sqrt(norm)
+    if norm <= S:
+        return CONVERGED, 0.0
+    for i in range(A.shape[0]):
+        P[POINT, i] = S * (theta[k, i] / norm)
+    status, value = settle_(False, link, A, w, s, used, k, reg, S, M[FACTOR], Z, P, M)
+    for i in range(A.shape[0]):
+        theta[k, i] = P[POINT, i]
+    return status, math.sqrt(2.0 * value)
