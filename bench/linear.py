@@ -26,7 +26,8 @@ SIZES = ((2, 50, 6000, 1.3), (10, 100, 6000, 1.1), (50, 200, 1000, 1.1))
 def compile_limit(folder: Path) -> Path:
     """The C loop, built here and now."""
     source = Path(__file__).with_name("limit.c")
-    subprocess.run(["gcc", "-O3", "-march=native", "-ffp-contract=off", source, "-o", folder / "limit", "-lm"], check=True)
+    flags = ["-O3", "-march=native", "-ffp-contract=off"]
+    subprocess.run(["gcc", *flags, source, "-o", folder / "limit", "-lm"], check=True)
     return folder / "limit"
 
 
@@ -82,7 +83,8 @@ def flatness(repeats: int) -> None:
             policy.play(state, *piece, 0, 0, 1.0, 0.0, np.empty(size, dtype=np.int64), np.empty(size))
             if which is not None:
                 best[which] = min(best[which], (time.perf_counter() - begun) / size * 1e9)
-    print(f"rounds 1,000-21,000: {best[0]:.1f} ns each; 180,000-200,000: {best[1]:.1f} ns; ratio {best[1] / best[0]:.2f}")
+    early, late = best
+    print(f"rounds 1,000-21,000: {early:.1f} ns each; 180,000-200,000: {late:.1f} ns; ratio {late / early:.2f}")
 
 
 def threads(program: Path, repeats: int) -> None:

@@ -137,8 +137,9 @@ class NaiveLinear(History):
         """V^-1 b."""
         return np.linalg.solve(self.V(), self.xs(self.dim).T @ (self.weights() * self.rewards()))
 
-    def beta(self, E):
-        """The radius of the confidence ellipsoid, E being the sum of squared weights."""
+    def beta(self, E=None):
+        """The radius of the confidence ellipsoid, E being the sum of squared weights (None: the present one)."""
+        E = self.squares() if E is None else E
         d, lam, delta, S, L, R = self.dim, self.lam, self.delta, self.S, self.L, self.R
         if self.radius == "cheung":
             w = self.memory[1]
@@ -278,7 +279,7 @@ def minimise(value, constraints, starts):
 
 
 def _violation(constraints, point):
-    return max(0.0, *(-con(point)[0] for con in constraints))
+    return max([0.0, *(-con(point)[0] for con in constraints)])
 
 
 def _solve_from(value, constraints, start):

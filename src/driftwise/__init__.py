@@ -1,6 +1,6 @@
 """driftwise: choosing under drift."""
 
-from driftwise import theory, worlds
+from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.base import ArmSet, Choice, Scores, State
 from driftwise.policies.linear import LinearUCB
@@ -25,6 +25,7 @@ __all__ = [
     "State",
     "Window",
     "catalogue",
+    "checks",
     "make",
     "simulate",
     "theory",

@@ -14,12 +14,19 @@ from driftwise.errors import BadInput
 Floats = npt.NDArray[np.float64]
 
 
+def _number(value: object) -> float:
+    """The value as a float, or NaN, which no check takes, if it is no number."""
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return float(value)
+    return math.nan
+
+
 def whole(name: str, value: object, least: int = 1, way_out: str = "pass a larger one") -> int:
     """A whole number from `least` up."""
-    number = isinstance(value, (int, np.integer, float, np.floating)) and not isinstance(value, bool)
-    if not number or value != value or abs(value) == math.inf or value != int(value) or value < least:  # type: ignore[call-overload, operator]
+    number = _number(value)
+    if not math.isfinite(number) or number != int(number) or number < least:
         raise BadInput(name, value, f"a whole number of at least {least}", way_out)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(number)
 
 
 def real(
@@ -27,8 +34,7 @@ def real(
     way_out: str = "pass a number in that range",
 ) -> float:
     """A finite number in an interval whose ends are open or closed."""
-    good = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    number = float(value) if good else math.nan  # type: ignore[arg-type]
+    number = _number(value)
     above = number > low if low_open else number >= low
     below = number < high if high_open else number <= high
     if not (math.isfinite(number) and above and below):

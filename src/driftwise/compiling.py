@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import config
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+config: Any = numba.config
 
 _PACKAGE = Path(__file__).resolve().parent
 _KEEP_VERSIONS = 3
@@ -94,10 +95,11 @@ def piece(function: F) -> F:
 
 
 def _compiled(function: F, **options: bool) -> F:
+    compiler: Any = numba.njit
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
     try:
-        compiled = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy", **options)(function)
+        compiled = compiler(cache=_FOLDER is not None, nogil=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, compiled)

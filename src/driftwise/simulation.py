@@ -105,7 +105,7 @@ def recorded_rounds(record: Record, horizon: int) -> Ints:
 
 def _check(named: Mapping[str, Policy], world: World) -> None:
     if not isinstance(world, World):
-        raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "make your own arrays one with dw.worlds.Given")
+        raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "wrap arrays in dw.worlds.Given")
     if not named:
         raise BadInput("policies", named, "at least one policy", 'pass {"name": policy}')
     for name, policy in named.items():

@@ -38,7 +38,7 @@ from driftwise.kernels.point import (
 def decay(table: Floats, row: int, ticks: float) -> float:
     """γ^ticks, and γ itself at one tick."""
     if ticks == 1.0:
-        return table[row, GAMMA]
+        return float(table[row, GAMMA])
     return math.exp(ticks * table[row, LOG_GAMMA])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import piece
+from driftwise.kernels import kernel, piece
 from driftwise.kernels.point import Floats
 
 
@@ -85,3 +85,17 @@ def first_best(mean: Floats, bonus: Floats) -> int:
             best = score
             arm = a
     return arm
+
+
+@kernel
+def columns_(rows: Floats, columns: Floats) -> float:
+    """columns (1, d, n) <- rows (n, d) transposed; returns the largest norm, not finite if any entry is not."""
+    longest, total = 0.0, 0.0
+    for a in range(rows.shape[0]):
+        square = 0.0
+        for i in range(rows.shape[1]):
+            columns[0, i, a] = rows[a, i]
+            square += rows[a, i] * rows[a, i]
+        longest = max(longest, square)
+        total += square
+    return math.sqrt(longest) if math.isfinite(total) else math.inf

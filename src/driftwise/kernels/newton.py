@@ -7,10 +7,10 @@ curvatures h_a = w_a μ' and the bends e_a = w_a μ''; rows of P (d long) for ve
 
 How far to step. With |μ''| ≤ M μ' (M = 1 for logistic and Poisson, |z| for probit, 0 for the identity) and
 τ = M max_a |x_a'p|, the loss along the Newton direction p changes by at most λ²(-α + (e^{τα} - 1 - τα)/τ²), λ² its
-decrement: a full step lowers it when τ ≤ 1, and α = log(1 + τ)/τ is the best step the bound knows otherwise. So the
-loss never rises, no loss is ever computed, and rounding of the loss stalls nothing. A short step (τ ≤ 1/2) gets
-Chebyshev's correction -H⁻¹ Σ e_a (x_a'p)² x_a / 2, which costs no link and leaves an error of about τ² of the step;
-so foreseen, the last step needs no idle pass to confirm it.
+decrement: a full step lowers it when τ ≤ 1, and so does α = log(1 + τ)/τ always. A longer step is halved until the
+loss, which is convex, does not rise at its end, but not below that α. So the loss never rises, yet is never computed,
+and its rounding stalls nothing. A short step (τ ≤ 1/2) gets Chebyshev's correction -H⁻¹ Σ e_a (x_a'p)² x_a / 2,
+which costs no link and leaves an error of about τ² of the step: the last step is foreseen, not confirmed by another.
 """
 
 from __future__ import annotations
@@ -272,6 +272,36 @@ def only_rounding(
 
 
 @kernel
+def damp_(
+    link: int,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    least: float,
+    rise: float,
+    bow: float,
+    Z: Floats,
+) -> float:
+    """1, ½, ¼, … until the loss falls all the way to θ + αp, or least; Z[0] is x_a'θ, Z[4] x_a'p, the rest is scratch.
+
+    The ridge's part of the derivative along p is rise + α bow.
+    """
+    alpha = 1.0
+    while alpha > least:
+        for a in range(used):
+            Z[5, a] = Z[0, a] + alpha * Z[4, a]
+        residuals_(link, w, s, used, k, Z[5], Z[1], Z[2], Z[3])
+        slope_there = rise + alpha * bow
+        for a in range(used):
+            slope_there += Z[1, a] * Z[4, a]
+        if slope_there <= 0.0:
+            return alpha
+        alpha *= 0.5
+    return least
+
+
+@kernel
 def descend_(
     link: int,
     A: Floats,
@@ -288,7 +318,7 @@ def descend_(
 ) -> int:
     """Newton steps from theta[k], which is finite whenever this returns."""
     d = A.shape[0]
-    z, c, h, e = Z[0], Z[1], Z[2], Z[3]
+    z, c, h, e, dz = Z[0], Z[1], Z[2], Z[3], Z[4]
     g, p, F = P[GRADIENT], P[STEP], M[0]
     for n in range(STEPS):
         linear_predictor_(A, used, theta, k, z)
@@ -299,12 +329,14 @@ def descend_(
             return BROKEN
         if (raised > 0 or n >= PATIENCE) and only_rounding(A, w, s, used, k, reg, theta, c, g, 4.0 + n):
             return CONVERGED
-        step, size = 0.0, 0.0
+        step, size, rise = 0.0, 0.0, 0.0
         for i in range(d):
             step += p[i] * p[i]
             size += theta[k, i] * theta[k, i]
+            rise += theta[k, i] * p[i]
         if not step < math.inf:
             return BROKEN
+        bow = reg * step
         step = math.sqrt(step)
         tolerance = TOLERANCE * (1.0 + math.sqrt(size))
         alpha, tau = 1.0, 0.0
@@ -314,15 +346,16 @@ def descend_(
                 far = largest(w, used, k, z)
                 most = max(1.0, 0.5 * far)  # the bound holds as long as no |z| grows by more
                 bound = far + most
-            linear_predictor_(A, used, P, STEP, z)
-            t = largest(w, used, k, z)
+            linear_predictor_(A, used, P, STEP, dz)
+            t = largest(w, used, k, dz)
             tau = bound * t
             if not tau < math.inf:
                 return BROKEN
             if tau > 1.0:
-                alpha = min(math.log1p(tau) / tau, most / t)
+                least = min(math.log1p(tau) / tau, most / t)
+                alpha = damp_(link, w, s, used, k, least, reg * rise, bow, Z)
             elif tau <= SHORT and tau * step > AHEAD * tolerance:
-                correct_(A, used, z, e, P, F)
+                correct_(A, used, dz, e, P, F)
         for i in range(d):
             theta[k, i] += alpha * p[i]
         if (alpha == 1.0 and step <= tolerance) or (tau <= STILL and tau * tau * step <= AHEAD * tolerance):

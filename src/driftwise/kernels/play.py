@@ -36,11 +36,11 @@ from driftwise.theory.radius import lb_radius
 def linear_radius(flags: Ints, table: Floats, row: int, squares: float, d: int) -> float:
     """The multiplier of the bonus: β of MATH.md 1 times the exploration factor."""
     if flags[RADIUS] == CONSTANT:
-        return table[row, EXPLORE] * table[row, BETA]
+        return float(table[row, EXPLORE] * table[row, BETA])
     beta = lb_radius(
         squares, float(d), table[row, LAM], table[row, LOG_DELTA], table[row, S], table[row, L], table[row, R]
     )
-    return table[row, EXPLORE] * beta
+    return float(table[row, EXPLORE] * beta)
 
 
 @piece

@@ -35,6 +35,7 @@ STEPS = 200
 CLOSE = 1e-11  # a step this short, relative to S, is the last
 LITTLE = 1e-13  # a gain this small, relative to the value, cannot be told from rounding
 SHIFTS = 60
+GRID = 65
 
 # Rows of P (GRADIENT is r = g(θ) - b), matrices of M.
 POINT, TRIAL, DUAL, DOWN, STEP, NORMAL, BEST = 1, 2, 3, 4, 5, 6, 7
@@ -228,7 +229,7 @@ def settle_(
     value = value_(by_v, link, A, w, s, used, k, reg, low, POINT, Z, P, M)
     if not value < math.inf:
         return BROKEN, math.inf
-    shift, after = 0.0, value
+    shift, kept, after = 0.0, 0.0, value
     for _ in range(STEPS):
         shape_(by_v, link, A, w, used, k, reg, low, Z, P, M)
         norm, pull, scale = 0.0, 0.0, 0.0
@@ -240,31 +241,120 @@ def settle_(
         if tangent and d == 1:
             return CONVERGED, value
         scale = (scale + abs(pull)) / d + 1e-300
-        moved, last = False, False
+        moved, last, fresh, slope = False, False, True, 0.0
         for _ in range(SHIFTS):
             if propose_(d, S, tangent, pull, shift, P, M):
                 length, slope = 0.0, 0.0
                 for i in range(d):
-                    length += (P[TRIAL, i] - P[POINT, i]) ** 2.0
-                    slope += P[DOWN, i] * (P[STEP, i] if tangent else P[TRIAL, i] - P[POINT, i])
+                    step = P[TRIAL, i] - P[POINT, i]
+                    length += step * step
+                    slope += P[DOWN, i] * (P[STEP, i] if tangent else step)
                 # A Newton step whose gain would drown in rounding is right all the same, and the last one.
-                last = shift == 0.0 and (math.sqrt(length) <= CLOSE * S or abs(slope) <= LITTLE * value)
+                last = fresh and (math.sqrt(length) <= CLOSE * S or abs(slope) <= LITTLE * value)
                 after = value_(by_v, link, A, w, s, used, k, reg, low, TRIAL, Z, P, M)
                 moved = after < value and after <= value + 1e-4 * slope
                 moved = moved or (last and after <= value + LITTLE * value)
                 if moved or last:
                     break
-            shift = max(8.0 * shift, 1e-4 * scale)
+                fresh = False
+            shift = max(8.0 * shift, kept, 1e-4 * scale)
+        if not (moved or last):
+            return UNFINISHED, value
+        kept = 0.125 * shift
+        shift = 0.0 if after <= value + 0.3 * slope else kept  # half the slope is what a parabola gains
         if moved:
             value = after
             for i in range(d):
                 P[POINT, i] = P[TRIAL, i]
         if last:
             return CONVERGED, value
-        if not moved:
-            return UNFINISHED, value
-        shift = 0.125 * shift if shift > 1e-3 * scale else 0.0
     return UNFINISHED, value
+
+
+@kernel
+def norm_of(theta: Floats, k: int) -> float:
+    """‖θ_k‖."""
+    total = 0.0
+    for i in range(theta.shape[1]):
+        total += theta[k, i] * theta[k, i]
+    return math.sqrt(total)
+
+
+@kernel
+def begin_(
+    start: int,
+    by_v: bool,
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    low: Floats,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> None:
+    """P[POINT] <- where to start: on the ray of the estimate, at 0, opposite to it, or at the best of a few points.
+
+    Those are ±S e_i, and at d = 1 a grid.
+    """
+    d = A.shape[0]
+    scale = S / norm_of(theta, k)
+    for i in range(d):
+        P[POINT, i] = (1.0 - start) * scale * theta[k, i] if start < 3 else 0.0
+    if start == 3:
+        least, place, there = math.inf, 0, S
+        for n in range(GRID if d == 1 else 2 * d):
+            for i in range(d):
+                P[TRIAL, i] = 0.0
+            place_n = 0 if d == 1 else n // 2
+            P[TRIAL, place_n] = S * ((2.0 * n) / (GRID - 1.0) - 1.0) if d == 1 else S * (1.0 - 2.0 * (n % 2))
+            value = value_(by_v, link, A, w, s, used, k, reg, low, TRIAL, Z, P, M)
+            if value < least:
+                least, place, there = value, place_n, P[TRIAL, place_n]
+        P[POINT, place] = there
+
+
+@kernel
+def search_(
+    by_v: bool,
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    low: Floats,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> tuple[int, float]:
+    """theta[k] <- the best that the starts of begin_ lead to, for V⁻¹ the first that converges; status and norm."""
+    d = A.shape[0]
+    if norm_of(theta, k) <= S:
+        return CONVERGED, 0.0
+    status, least = BROKEN, math.inf
+    for start in range(4):
+        begin_(start, by_v, link, A, w, s, used, k, reg, S, low, theta, Z, P, M)
+        found, value = settle_(by_v, link, A, w, s, used, k, reg, S, low, Z, P, M)
+        if value < least - 1e-9 * least or (start == 0 and value < math.inf):  # among equals the first
+            status, least = found, value
+            for i in range(d):
+                P[BEST, i] = P[POINT, i]
+        if by_v and found == CONVERGED:
+            break
+    if status == BROKEN:
+        return BROKEN, math.inf
+    for i in range(d):
+        theta[k, i] = P[BEST, i]
+    return status, math.sqrt(2.0 * least)
 
 
 @kernel
@@ -283,19 +373,12 @@ def project_v_(
     P: Floats,
     M: Floats,
 ) -> tuple[int, float]:
-    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in V⁻¹, low low' = V; status and that norm."""
-    norm = 0.0
-    for i in range(A.shape[0]):
-        norm += theta[k, i] * theta[k, i]
-    norm = math.sqrt(norm)
-    if norm <= S:
-        return CONVERGED, 0.0
-    for i in range(A.shape[0]):
-        P[POINT, i] = S * (theta[k, i] / norm)
-    status, value = settle_(True, link, A, w, s, used, k, reg, S, low, Z, P, M)
-    for i in range(A.shape[0]):
-        theta[k, i] = P[POINT, i]
-    return status, math.sqrt(2.0 * value)
+    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in V⁻¹, low low' = V; status and that norm.
+
+    Inside the ball the estimate stays, at norm 0. One local minimum is all that was ever seen (MATH 2), so the first
+    start that converges decides.
+    """
+    return search_(True, link, A, w, s, used, k, reg, S, low, theta, Z, P, M)
 
 
 @kernel
@@ -313,16 +396,9 @@ def project_h_(
     P: Floats,
     M: Floats,
 ) -> tuple[int, float]:
-    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in H(θ)⁻¹; status and that norm."""
-    norm = 0.0
-    for i in range(A.shape[0]):
-        norm += theta[k, i] * theta[k, i]
-    norm = math.sqrt(norm)
-    if norm <= S:
-        return CONVERGED, 0.0
-    for i in range(A.shape[0]):
-        P[POINT, i] = S * (theta[k, i] / norm)
-    status, value = settle_(False, link, A, w, s, used, k, reg, S, M[FACTOR], Z, P, M)
-    for i in range(A.shape[0]):
-        theta[k, i] = P[POINT, i]
-    return status, math.sqrt(2.0 * value)
+    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in H(θ)⁻¹; status and that norm.
+
+    Inside the ball the estimate stays, at norm 0. There are local minima, some of them inside the ball: the best of
+    four starts is taken.
+    """
+    return search_(False, link, A, w, s, used, k, reg, S, M[FACTOR], theta, Z, P, M)

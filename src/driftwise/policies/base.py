@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from driftwise.border import array, real
 from driftwise.errors import BadInput
+from driftwise.kernels.index import columns_
 from driftwise.kernels.point import CLOCK, COUNT, COUNTERS, CURSOR, DROPPED, SINCE, SQUARES, Floats, Ints, Point
 from driftwise.rng import checked_seed
 
@@ -43,40 +44,40 @@ class State(NamedTuple):
     """What a policy remembers: K lanes of sums, changed in place and never rebound (DESIGN.md).
 
     G (K, d, d) and its twin hold weighted sums of x x' and their squared-weight twins in the lower triangle,
-    b (K, d) the weighted sum of rewards, count (K, 5) clock, observations, squared weights, last restart,
+    b (K, d) the weighted sum of rewards, counters (K, 5) clock, observations, squared weights, last restart,
     observations dropped; ring and cursor hold the observations of a window.
     """
 
     G: Floats
     twin: Floats
     b: Floats
-    count: Floats
+    counters: Floats
     ring: Floats
     cursor: Ints
 
     @property
     def clock(self) -> float:
         """Time in ticks."""
-        return float(self.count[0, CLOCK])
+        return float(self.counters[0, CLOCK])
 
     @property
     def observations(self) -> int:
         """Observations the estimate rests on, whatever their weight."""
-        return int(self.count[0, COUNT])
+        return int(self.counters[0, COUNT])
 
     @property
     def squares(self) -> float:
         """Sum of squared weights, E."""
-        return float(self.count[0, SQUARES])
+        return float(self.counters[0, SQUARES])
 
     @property
     def dropped(self) -> int:
         """Observations that came too late to count, or found no place."""
-        return int(self.count[0, DROPPED])
+        return int(self.counters[0, DROPPED])
 
     def copy(self) -> State:
         """An independent copy."""
-        return State(*(field.copy() for field in self))
+        return State(*(field.copy() for field in self))  # type: ignore[arg-type]
 
     def to_bytes(self) -> bytes:
         """The whole state as one npz archive of plain arrays."""
@@ -92,16 +93,29 @@ class State(NamedTuple):
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return cls(*(arrays[name] for name in cls._fields))
         except (KeyError, ValueError, OSError, EOFError) as error:
-            raise BadInput("data", f"{len(data)} bytes ({error})", "what State.to_bytes wrote", "save it anew") from None
+            got = f"{len(data)} bytes ({error})"
+            raise BadInput("data", got, "what State.to_bytes wrote", "save the state anew") from None
+
+
+_ROWS = "pass an array (n, d) with one arm a row"
+
+
+def _numeric(values: object) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "fiu"
 
 
 class ArmSet:
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
-    def __init__(self, arms: object) -> None:
-        rows = array("arms", arms, (None, None), "pass an array (n, d) with one arm a row")
-        self.columns = np.ascontiguousarray(rows.T)[np.newaxis]
-        self.longest = float(np.sqrt((rows * rows).sum(axis=1)).max())
+    def __init__(self, arms: npt.ArrayLike) -> None:
+        rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
+        if rows is None or rows.ndim != 2 or 0 in rows.shape:
+            rows = array("arms", arms, (None, None), _ROWS)
+        self.columns = np.empty((1, rows.shape[1], rows.shape[0]))
+        self.longest = columns_(rows, self.columns)
+        if not math.isfinite(self.longest):
+            array("arms", rows, (None, None), _ROWS)
+            raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
         self.columns.flags.writeable = False
 
     @property
@@ -192,36 +206,41 @@ class Compiled:
     def _columns(self, arms: Arms) -> Floats:
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         if prepared.dim != self.dim:
-            raise BadInput("arms", f"arms of dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
-        if prepared.longest > self.L * (1.0 + NORM_SLACK):
-            wanted = f"norms of at most L = {self.L:g}"
-            raise BadInput("arms", f"norm {prepared.longest:g}", wanted, "rescale the arms or pass a larger L")
+            raise BadInput("arms", f"dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
+        self._check_norm(prepared.longest)
         return prepared.columns
 
     def _vector(self, arms: Arms, arm: int) -> Floats:
         """The arm's vector as (1, d, 1), which is how entries take an observation."""
-        count = len(arms) if isinstance(arms, ArmSet) else int(np.shape(arms)[0]) if np.ndim(arms) == 2 else 0
+        if isinstance(arms, ArmSet):
+            rows = arms.columns[0].T
+        else:
+            rows = arms if isinstance(arms, np.ndarray) else array("arms", arms, (None, None), _ROWS)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {self.dim})", _ROWS)
         good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
-        if count and not (good and 0 <= arm < count):
-            raise BadInput("arm", arm, f"a whole number from 0 to {count - 1}", "pass the arm that choose gave")
-        one = arms.columns[0, :, arm] if isinstance(arms, ArmSet) else np.asarray(arms)[arm] if count else arms
-        x = array("arms", one, (self.dim,), f"pass an array (n, {self.dim}) with one arm a row")
-        norm = math.sqrt(float(x @ x))
-        if norm > self.L * (1.0 + NORM_SLACK):
-            raise BadInput("arms", f"norm {norm:g}", f"norms of at most L = {self.L:g}", "rescale or pass a larger L")
-        return x.reshape(1, self.dim, 1).copy()
+        if not good or not 0 <= arm < len(rows):
+            raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
+        x = np.empty((1, self.dim, 1))
+        self._check_norm(columns_(np.ascontiguousarray(rows[arm : arm + 1], dtype=np.float64), x))
+        return x
+
+    def _check_norm(self, norm: float) -> None:
+        if not norm <= self.L * (1.0 + NORM_SLACK):
+            wanted = f"finite arms with norms of at most L = {self.L:g}"
+            raise BadInput("arms", f"norm {norm:g}", wanted, "rescale the arms or pass a larger L")
 
 
 def empty_state(dim: int, lanes: int, *, twin: bool, capacity: int, seed: int) -> State:
     """Lanes with nothing in them. The clock stands at 0 and no restart has been."""
     checked_seed(seed)
-    count = np.zeros((lanes, COUNTERS))
-    count[:, SINCE] = -math.inf
+    counters = np.zeros((lanes, COUNTERS))
+    counters[:, SINCE] = -math.inf
     return State(
         G=np.zeros((lanes, dim, dim)),
         twin=np.zeros((lanes if twin else 0, dim, dim)),
         b=np.zeros((lanes, dim)),
-        count=count,
+        counters=counters,
         ring=np.zeros((capacity, dim + 2)),
         cursor=np.zeros(CURSOR, dtype=np.int64),
     )

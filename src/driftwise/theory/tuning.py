@@ -62,7 +62,7 @@ def sc_d_glucb_forget(dim: int, horizon: float, changes: float, c: float) -> flo
 
 def restart_period(dim: int, horizon: float, path_length: float) -> int:
     """H = max(1, ⌊d^{1/4} √(T/(1+P_T))⌋) (Zhao et al. 2020, as the paper sets it)."""
-    return max(1, math.floor(dim**0.25 * math.sqrt(horizon / (1.0 + path_length))))
+    return max(1, math.floor(math.pow(dim, 0.25) * math.sqrt(horizon / (1.0 + path_length))))
 
 
 def window_length(dim: int, horizon: float, path_length: float) -> int:

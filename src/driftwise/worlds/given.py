@@ -28,14 +28,14 @@ class Given(World):
     ) -> None:  # fmt: skip
         path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
         rounds, d = path.shape
-        fresh = np.ndim(arms) == 3  # type: ignore[arg-type]
+        fresh = np.ndim(arms) == 3
         shape = (rounds, None, d) if fresh else (None, d)
         wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
         sets = array("arms", arms, shape, wanted)
         sets = sets if fresh else sets[np.newaxis]
         draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
-            raise BadInput("tape", "numbers outside [0, 1)", f"uniform draws for {reward} rewards", "draw rng.random(T)")
+            raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
         self._set(_sets=sets, _theta=path, _tape=draws)
         self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
         self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))

@@ -1,0 +1,33 @@
+# Two commands are enough: `make run` and `make test`. They need python3 (3.11 or later) with venv, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test test-slow lint bench clean
+
+run: $(READY)  ## set up and reproduce the paper's linear figure
+	$(BIN)/driftwise reproduce lb --out results
+
+test: lint  ## set up and run all checks: lint, types, layers, tests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: lint  ## the same with the larger statistical suites
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
+	$(BIN)/python bench/linear.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,268 @@
+"""Conformance checks, public: what every policy and every world owes. A check that fails raises AssertionError.
+
+    dw.checks.check_policy(my_policy, dim=3)
+    dw.checks.check_world(my_world)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.policies.base import ArmSet, Compiled, Policy, State
+from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.rng import stream
+from driftwise.simulation import simulate
+from driftwise.theory.bounds import change_number, path_length
+from driftwise.worlds import Given, World
+
+# Two roads to the same score differ by rounding, or by a solver's tolerance; a choice between arms closer than
+# that may fall either way.
+TOLERANCE = 1e-6
+
+
+def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, seed: int = 0) -> list[str]:
+    """Run every check that applies to a policy and return their names; the first that fails raises."""
+    size = dim if dim is not None else getattr(policy, "dim", None)
+    if size is None:
+        raise BadInput("dim", None, "the number of features of an arm", "pass dim=")
+    applying = list(_ANY) + (list(_BUILT_IN) if isinstance(policy, Compiled) else [])
+    for check in applying:
+        check(policy, _Stream(int(size), rounds, seed, _reach(policy)))
+    return [check.__name__ for check in applying]
+
+
+def check_world(world: World, *, seed: int = 0) -> list[str]:
+    """Run every check of a world and return their names; the first that fails raises."""
+    for check in _WORLD:
+        check(world, seed)
+    return [check.__name__ for check in _WORLD]
+
+
+class _Stream:
+    """Arms of distinct norms and rewards that do not depend on who asks, so that runs can be compared."""
+
+    def __init__(self, dim: int, rounds: int, seed: int, L: float) -> None:
+        rng = stream(seed, "checks")
+        self.dim, self.rounds = dim, rounds
+        rows = rng.standard_normal((7, dim))
+        norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+        self.arms = L * rows / norms * np.linspace(0.55, 1.0, 7)[:, None]
+        self.rewards = (rng.random(rounds) < 0.5).astype(np.float64)
+        self.rotation = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+        self.shuffle = rng.permutation(len(self.arms))
+
+
+def _reach(policy: Policy) -> float:
+    return float(getattr(policy, "L", 1.0))
+
+
+def _arm(choice: Any) -> int:
+    return int(getattr(choice, "arm", choice))
+
+
+def _follow(policy: Policy, data: _Stream, arms: Floats, leader: list[int] | None = None) -> tuple[list[int], Any]:
+    """Arms chosen along the stream, playing the leader's arms if there is one, and the last state."""
+    state, chosen = policy.start(seed=0), []
+    for t in range(data.rounds):
+        chosen.append(_arm(policy.choose(state, arms)))
+        policy.learn(state, arms, leader[t] if leader else chosen[-1], float(data.rewards[t]))
+    return chosen, state
+
+
+def _same_choices(policy: Policy, data: _Stream, arms: Floats, back: Callable[[int], int], law: str) -> None:
+    """On transformed arms the policy makes the same choices, up to arms whose scores tie within rounding."""
+    one, other = policy.start(seed=0), policy.start(seed=0)
+    forth = {back(arm): arm for arm in range(len(arms))}
+    for t in range(data.rounds):
+        a, b = _arm(policy.choose(one, data.arms)), back(_arm(policy.choose(other, arms)))
+        if a != b:
+            assert isinstance(policy, Compiled), f"{law}: arm {a} became arm {b} at round {t + 1}"
+            score = policy.scores(one, data.arms).score
+            gap = abs(score[a] - score[b]) / max(1.0, abs(score[a]))
+            assert gap <= TOLERANCE, f"{law}: arm {a} became arm {b} at round {t + 1}, gap {gap:g}"
+        policy.learn(one, data.arms, a, float(data.rewards[t]))
+        policy.learn(other, arms, forth[a], float(data.rewards[t]))
+
+
+def inputs_are_neither_changed_nor_kept(policy: Policy, data: _Stream) -> None:
+    """Arms handed in stay as they were, and scribbling over them afterwards changes nothing."""
+    state, twin = policy.start(seed=0), policy.start(seed=0)
+    for t in range(data.rounds):
+        lent, kept = data.arms.copy(), data.arms.copy()
+        a, b = _arm(policy.choose(state, lent)), _arm(policy.choose(twin, kept))
+        assert a == b, f"scribbling over arms after use changed the choice of round {t + 1}"
+        policy.learn(state, lent, a, float(data.rewards[t]))
+        policy.learn(twin, kept, a, float(data.rewards[t]))
+        assert np.array_equal(lent, data.arms), f"arms were changed at round {t + 1}"
+        lent[:] = 1e-3
+
+
+def choosing_changes_nothing(policy: Policy, data: _Stream) -> None:
+    """Asking twice gives the same arm."""
+    state = policy.start(seed=0)
+    for reward in data.rewards:
+        arm = _arm(policy.choose(state, data.arms))
+        assert arm == _arm(policy.choose(state, data.arms)), "a second choose gave another arm"
+        policy.learn(state, data.arms, arm, float(reward))
+
+
+def a_duplicate_arm_changes_nothing(policy: Policy, data: _Stream) -> None:
+    """A copy of an arm at the end is never played: ties go to the first."""
+    doubled = np.concatenate([data.arms, data.arms[:3]])
+    _same_choices(policy, data, doubled, lambda arm: arm if arm < len(data.arms) else -1, "a duplicate arm")
+
+
+def permuting_arms_permutes_the_choice(policy: Policy, data: _Stream) -> None:
+    """The order of arms does not matter (their norms differ, so nothing ties)."""
+    _same_choices(policy, data, data.arms[data.shuffle], lambda arm: int(data.shuffle[arm]), "permuted arms")
+
+
+def rotating_arms_changes_nothing(policy: Policy, data: _Stream) -> None:
+    """Neither do coordinates."""
+    _same_choices(policy, data, data.arms @ data.rotation, lambda arm: arm, "rotated arms")
+
+
+def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> None:
+    """forget = 0, a window and a period longer than the stream give the static estimate, and the static choices
+    where the radius is that of E(n)."""
+    if not isinstance(getattr(policy, "memory", None), (Keep, Fade, Window, Restart)):
+        return
+    if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (MATH.md 1)
+        return
+    plain = {"radius": "weighted"} if getattr(policy, "radius", "weighted") != "weighted" else {}
+    try:
+        static: Any = dataclasses.replace(policy, memory=Keep(), **plain)  # type: ignore[type-var]
+    except BadInput:  # a policy that is defined for one memory only
+        return
+    longer = float(data.rounds + 1)
+    chosen, state = _follow(static, data, data.arms)
+    for memory in (Fade(0.0), Window(longer), Restart(longer)):
+        try:
+            other: Any = dataclasses.replace(static, memory=memory)
+        except BadInput:
+            continue
+        mimic, copy = _follow(other, data, data.arms, chosen)
+        for mine, his in zip(state[:3], copy[:3], strict=True):
+            assert np.allclose(mine, his, rtol=1e-9, atol=1e-9), f"{memory} does not give the static sums"
+        assert mimic == chosen, f"{memory} does not make the static choices"
+
+
+def half_a_stream_saved_and_loaded_is_the_whole_stream(policy: Compiled, data: _Stream) -> None:
+    """Bit for bit, at every cut."""
+    chosen, end = _follow(policy, data, data.arms)
+    state = policy.start(seed=0)
+    for t in range(data.rounds):
+        state = State.from_bytes(state.to_bytes())
+        assert policy.choose(state, data.arms).arm == chosen[t], f"another arm at round {t + 1} after loading"
+        policy.learn(state, data.arms, chosen[t], float(data.rewards[t]))
+    assert state.to_bytes() == end.to_bytes(), "the state after loading is another one"
+
+
+def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
+    """The compiled run and the run a call at a time play the same arms and give the same regret."""
+    theta = np.zeros((data.rounds, data.dim))
+    theta[:, 0] = np.cos(np.arange(data.rounds) / data.rounds)
+    world = Given(arms=data.arms, theta=theta, tape=np.linspace(0.01, 0.99, data.rounds), reward="bernoulli")
+    fast, slow = (simulate({"it": policy}, world, trials=1, jobs=1, stepped=way) for way in (False, True))
+    assert np.array_equal(fast.arms["it"], slow.arms["it"]), "compiled and stepped runs play different arms"
+    assert np.array_equal(fast.regret["it"], slow.regret["it"]), "compiled and stepped runs differ in regret"
+
+
+def a_prepared_arm_set_is_its_arms(policy: Compiled, data: _Stream) -> None:
+    """ArmSet(arms) and arms are one."""
+    state = policy.start(seed=0)
+    prepared = ArmSet(data.arms)
+    for reward in data.rewards[:10]:
+        choice = policy.choose(state, data.arms)
+        assert choice == policy.choose(state, prepared), "a prepared ArmSet gave another choice"
+        policy.learn(state, prepared, choice.arm, float(reward))
+
+
+def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
+    """score = mean + bonus, finite, and no other arm has more."""
+    state = policy.start(seed=0)
+    for reward in data.rewards:
+        choice, scores = policy.choose(state, data.arms), policy.scores(state, data.arms)
+        assert np.isfinite(scores.mean).all() and np.isfinite(scores.bonus).all(), "a score is not finite"
+        assert choice.score == choice.mean + choice.bonus == scores.score[choice.arm] == scores.score.max()
+        policy.learn(state, data.arms, choice.arm, float(reward))
+
+
+def bad_input_changes_nothing(policy: Compiled, data: _Stream) -> None:
+    """A bad call gets one sentence, and the state stays as it was."""
+    _, state = _follow(policy, data, data.arms)
+    before = state.to_bytes()
+    hole = data.arms.copy()
+    hole[2, 0] = math.nan
+    far = data.arms * 10.0
+    good = data.arms
+    bad_calls: list[Callable[[], object]] = [
+        lambda: policy.choose(state, hole),
+        lambda: policy.choose(state, far),
+        lambda: policy.choose(state, np.zeros((0, data.dim))),
+        lambda: policy.choose(state, np.zeros((3, data.dim + 1))),
+        lambda: policy.choose(state, "arms"),
+        lambda: policy.learn(state, good, 0, math.nan),
+        lambda: policy.learn(state, good, 0, math.inf),
+        lambda: policy.learn(state, good, len(good), 0.0),
+        lambda: policy.learn(state, good, -1, 0.0),
+        lambda: policy.learn(state, hole, 2, 0.0),
+        lambda: policy.learn(state, far, 6, 0.0),
+        lambda: policy.learn(state, good, 0, 0.0, ticks=-1.0),
+        lambda: policy.learn(state, good, 0, 0.0, age=-1.0),
+        lambda: policy.learn(state, good, 0, 0.0, ticks=math.nan),
+        lambda: policy.advance(state, -1.0),
+    ]
+    for number, call in enumerate(bad_calls):
+        try:
+            call()
+        except BadInput as error:
+            assert str(error).count("\n") == 0 and "wanted" in str(error), f"not one sentence: {error}"
+        else:
+            raise AssertionError(f"bad call number {number} was taken")
+        assert state.to_bytes() == before, f"bad call number {number} changed the state"
+
+
+def the_path_is_what_it_says(world: World, seed: int) -> None:
+    """P_T, Γ_T, S and the shape are those of the path."""
+    theta = world.theta()
+    assert theta.shape == (world.horizon, world.dim)
+    assert math.isclose(world.path_length, path_length(theta), rel_tol=1e-9, abs_tol=1e-12)
+    assert world.changes == change_number(theta)
+    assert float(np.sqrt((theta * theta).sum(axis=1)).max()) <= world.S * (1.0 + 1e-9)
+
+
+def tapes_are_whole_and_repeat(world: World, seed: int) -> None:
+    """A trial's tape covers the horizon, keeps to L, and is the same when asked for again."""
+    done = 0
+    for one, again in zip(world.tapes(seed, 0), world.tapes(seed, 0), strict=True):
+        done += len(one.theta)
+        assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True)), "a tape does not repeat"
+        assert float(np.sqrt((one.arms * one.arms).sum(axis=1)).max()) <= world.L * (1.0 + 1e-9)
+        assert len(one.arms) in (1, len(one.theta)) and len(one.draws) == len(one.best) == len(one.theta)
+    assert done == world.horizon
+
+
+_ANY: tuple[Callable[[Any, _Stream], None], ...] = (
+    inputs_are_neither_changed_nor_kept,
+    choosing_changes_nothing,
+    a_duplicate_arm_changes_nothing,
+    permuting_arms_permutes_the_choice,
+    rotating_arms_changes_nothing,
+)
+_BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
+    forgetting_nothing_is_the_static_policy,
+    half_a_stream_saved_and_loaded_is_the_whole_stream,
+    simulated_equals_stepped,
+    a_prepared_arm_set_is_its_arms,
+    a_choice_is_the_best_score,
+    bad_input_changes_nothing,
+)
+_WORLD: tuple[Callable[[World, int], None], ...] = (the_path_is_what_it_says, tapes_are_whole_and_repeat)

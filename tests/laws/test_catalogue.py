@@ -1,0 +1,119 @@
+"""The laws of STYLE.md over the whole catalogue."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise import checks
+
+NAMES = [row["name"] for row in dw.catalogue()]
+KNOWN = {"horizon": 300, "path_length": 1.5, "changes": 2}
+
+
+def made(name, dim, **fields):
+    return dw.make(name, dim=dim, **KNOWN, **fields)
+
+
+def variants(dim):
+    """Every row by name, and the points beside them."""
+    policies = {name: made(name, dim) for name in NAMES}
+    policies["D-LinUCB as published"] = made("D-LinUCB", dim, two_matrix="as-published")
+    policies["D-LinUCB with a window"] = made("D-LinUCB", dim, memory=dw.Window(20))
+    policies["LinearUCB with a window"] = made("LB-WeightUCB", dim, memory=dw.Window(20))
+    return policies
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("name", list(variants(2)))
+def test_every_policy_keeps_every_law(name, dim):
+    assert len(checks.check_policy(variants(dim)[name])) >= 10
+
+
+def test_a_policy_that_peeks_at_the_order_of_arms_is_caught():
+    class First:
+        def start(self, seed=0):
+            return None
+
+        def choose(self, state, arms):
+            return 0
+
+        def learn(self, state, arms, arm, reward):
+            pass
+
+    with pytest.raises(AssertionError, match="permuted"):
+        checks.check_policy(First(), dim=2)
+
+
+def test_a_policy_that_scribbles_on_its_arms_is_caught():
+    @dataclasses.dataclass(frozen=True)
+    class Scribbler:
+        inner: object
+
+        def start(self, seed=0):
+            return self.inner.start(seed)
+
+        def choose(self, state, arms):
+            return self.inner.choose(state, arms).arm
+
+        def learn(self, state, arms, arm, reward):
+            self.inner.learn(state, arms, arm, reward)
+            arms[0] *= 0.5
+
+    with pytest.raises(AssertionError, match="changed"):
+        checks.check_policy(Scribbler(made("OFUL", 2)), dim=2)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        dw.worlds.Turn(horizon=300),
+        dw.worlds.Walk(horizon=300, dim=3, fresh=True, arms=5),
+        dw.worlds.Jumps(horizon=300, dim=1),
+        dw.worlds.StopAndGo(horizon=300, norm="max", reward="bernoulli", radius=5.0),
+        dw.worlds.Still(horizon=300, norm="clip", reward="poisson", draw="cube"),
+    ],
+    ids=lambda world: type(world).__name__,
+)
+def test_every_world_keeps_every_law(world):
+    checks.check_world(world)
+
+
+PLAY = """
+import json, sys
+sys.path.insert(0, {tests!r})
+import numpy as np
+import driftwise as dw
+from laws.test_catalogue import variants
+world = dw.worlds.Turn(horizon=40, arms=6, dim=3, reward="bernoulli")
+out = {{}}
+for name, policy in variants(3).items():
+    result = dw.simulate({{"it": policy}}, world, trials=1, jobs=1)
+    out[name] = [result.arms["it"].tolist(), [x.hex() for x in result.regret["it"].ravel().tolist()]]
+print(json.dumps(out))
+"""
+
+
+def test_compiled_equals_interpreted_bit_for_bit():
+    tests = os.path.dirname(os.path.dirname(__file__))
+    code = PLAY.format(tests=tests)
+    runs = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        runs.append(json.loads(done.stdout))
+    assert runs[0] == runs[1]
+
+
+def test_the_catalogue_names_its_rows_once():
+    assert len(set(NAMES)) == len(NAMES)
+    for row in dw.catalogue():
+        assert set(row) == {"name", "family", "memory", "adaptation", "reference", "needs"}
+        assert isinstance(made(row["name"], 2).start().G, np.ndarray)
