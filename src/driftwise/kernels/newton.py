@@ -41,7 +41,7 @@ GRADIENT, STEP, CORRECTION = 0, 1, 2
 
 def scratch(dim: int, capacity: int) -> tuple[Floats, Floats, Floats]:
     """Z, P and M, as large as any kernel here or in project.py wants them."""
-    return np.zeros((6, capacity)), np.zeros((9, dim)), np.zeros((4, dim, dim))
+    return np.zeros((6, capacity)), np.zeros((11, dim)), np.zeros((4, dim, dim))
 
 
 @kernel

@@ -17,6 +17,7 @@ from driftwise.kernels.links import third
 from driftwise.kernels.newton import (
     BROKEN,
     CONVERGED,
+    CORRECTION,
     GRADIENT,
     ROUNDING,
     UNFINISHED,
@@ -27,6 +28,7 @@ from driftwise.kernels.newton import (
     gradient_hessian_,
     linear_predictor_,
     residuals_,
+    solve_,
     spread,
 )
 from driftwise.kernels.point import Floats
@@ -35,10 +37,11 @@ STEPS = 200
 CLOSE = 1e-11  # a step this short, relative to S, is the last
 LITTLE = 1e-13  # a gain this small, relative to the value, cannot be told from rounding
 SHIFTS = 60
+STARTS = 5
 GRID = 65
 
 # Rows of P (GRADIENT is r = g(θ) - b), matrices of M.
-POINT, TRIAL, DUAL, DOWN, STEP, NORMAL, BEST = 1, 2, 3, 4, 5, 6, 7
+POINT, TRIAL, DUAL, DOWN, STEP, NORMAL, BEST, ESTIMATE = 3, 4, 5, 6, 7, 8, 9, 10
 FACTOR, CURVE, WORK, HESSIAN = 0, 1, 2, 3
 
 
@@ -281,6 +284,56 @@ def norm_of(theta: Floats, k: int) -> float:
 
 
 @kernel
+def confine_(
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    used: int,
+    k: int,
+    reg: float,
+    S: float,
+    theta: Floats,
+    Z: Floats,
+    P: Floats,
+    M: Floats,
+) -> int:
+    """theta[k], the estimate, <- argmin of Loss over the S-ball; 0, or the status of the solve that failed.
+
+    It is the estimate at a larger ridge reg + ν, found by Newton's method on 1/‖θ(ν)‖, which is nearly a line in ν.
+    """
+    d = A.shape[0]
+    if norm_of(theta, k) <= S:
+        return CONVERGED
+    low, high = 0.0, math.inf
+    more = 0.0
+    n = P[CORRECTION]
+    for _ in range(STEPS):
+        status = solve_(link, A, w, s, used, k, reg + more, theta, Z, P, M, M[HESSIAN])
+        norm = norm_of(theta, k)
+        if status != CONVERGED or abs(norm - S) <= 1e-9 * S:
+            return status
+        if norm > S:
+            low = more
+        else:
+            high = more
+        for i in range(d):
+            n[i] = theta[k, i]
+        forward_(M[FACTOR], d, n)
+        below = 0.0
+        for i in range(d):
+            below += n[i] * n[i]
+        newton = more + (norm - S) / S * (norm * norm) / below if below > 0.0 else math.inf
+        if low < newton < high:
+            more = newton
+        elif high < math.inf:
+            more = 0.5 * (low + high)
+        else:
+            more = 4.0 * (more + reg)
+    return UNFINISHED
+
+
+@kernel
 def begin_(
     start: int,
     by_v: bool,
@@ -298,25 +351,33 @@ def begin_(
     P: Floats,
     M: Floats,
 ) -> None:
-    """P[POINT] <- where to start: on the ray of the estimate, at 0, opposite to it, or at the best of a few points.
+    """P[POINT] <- where to start: on the ray of the estimate, where Loss is least, at 0, opposite, or at the best corner.
 
-    Those are ±S e_i, and at d = 1 a grid.
+    The corners are ±S e_i, and at d = 1 a grid. The estimate itself is in P[ESTIMATE].
     """
     d = A.shape[0]
-    scale = S / norm_of(theta, k)
+    scale = S / norm_of(P, ESTIMATE)
     for i in range(d):
-        P[POINT, i] = (1.0 - start) * scale * theta[k, i] if start < 3 else 0.0
-    if start == 3:
-        least, place, there = math.inf, 0, S
+        P[POINT, i] = 0.0
+    if start == 0 or start == 3:
+        for i in range(d):
+            P[POINT, i] = (scale if start == 0 else -scale) * P[ESTIMATE, i]
+    elif start == 1:
+        confine_(link, A, w, s, used, k, reg, S, theta, Z, P, M)
+        scale = S / max(S, norm_of(theta, k))
+        for i in range(d):
+            P[POINT, i] = scale * theta[k, i]
+    elif start == 4:
+        least, best, there = math.inf, 0, S
         for n in range(GRID if d == 1 else 2 * d):
             for i in range(d):
                 P[TRIAL, i] = 0.0
-            place_n = 0 if d == 1 else n // 2
-            P[TRIAL, place_n] = S * ((2.0 * n) / (GRID - 1.0) - 1.0) if d == 1 else S * (1.0 - 2.0 * (n % 2))
+            place = 0 if d == 1 else n // 2
+            P[TRIAL, place] = S * ((2.0 * n) / (GRID - 1.0) - 1.0) if d == 1 else S * (1.0 - 2.0 * (n % 2))
             value = value_(by_v, link, A, w, s, used, k, reg, low, TRIAL, Z, P, M)
             if value < least:
-                least, place, there = value, place_n, P[TRIAL, place_n]
-        P[POINT, place] = there
+                least, best, there = value, place, P[TRIAL, place]
+        P[POINT, best] = there
 
 
 @kernel
@@ -340,11 +401,13 @@ def search_(
     d = A.shape[0]
     if norm_of(theta, k) <= S:
         return CONVERGED, 0.0
+    for i in range(d):
+        P[ESTIMATE, i] = theta[k, i]
     status, least = BROKEN, math.inf
-    for start in range(4):
+    for start in range(STARTS):
         begin_(start, by_v, link, A, w, s, used, k, reg, S, low, theta, Z, P, M)
         found, value = settle_(by_v, link, A, w, s, used, k, reg, S, low, Z, P, M)
-        if value < least - 1e-9 * least or (start == 0 and value < math.inf):  # among equals the first
+        if value < least - 1e-9 * least or (status == BROKEN and value < math.inf):  # among equals the first
             status, least = found, value
             for i in range(d):
                 P[BEST, i] = P[POINT, i]
@@ -399,6 +462,6 @@ def project_h_(
     """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in H(θ)⁻¹; status and that norm.
 
     Inside the ball the estimate stays, at norm 0. There are local minima, some of them inside the ball: the best of
-    four starts is taken.
+    five starts is taken.
     """
     return search_(False, link, A, w, s, used, k, reg, S, M[FACTOR], theta, Z, P, M)

@@ -85,9 +85,11 @@ def _drift_term(factor: float, forget: float, length: float) -> float:
 
 
 def _potential(forget: float, horizon: float, ratio: float) -> float:
-    """√(T log(1/γ) + log(1 + ratio·(1-γ^T)/(1-γ))), the elliptical potential; log(1 + ratio·T) at γ = 1."""
+    """√(T log(1/γ) + log(1 + ratio·(1-γ^T)/(1-γ))), the elliptical potential; log(1 + ratio·T) at γ = 1, ∞ at γ = 0."""
     if forget == 0.0:
         return math.sqrt(math.log1p(ratio * horizon))
+    if forget >= 1.0:
+        return math.inf
     log_gamma = math.log1p(-forget)
     mass = math.expm1(horizon * log_gamma) / -forget
     return math.sqrt(-horizon * log_gamma + math.log1p(ratio * mass))
