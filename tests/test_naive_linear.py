@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import NaiveLinear
 
 import driftwise as dw
+from naive import NaiveLinear
 
 # name -> (memory of both, fields of the fast policy, fields of the naive one)
 ALGORITHMS = {
@@ -108,14 +108,15 @@ def lives(draw):
     """A window or period, and steps: decide, reward an open decision (late, out of order), let time pass, backfill."""
     rounds = draw(st.sampled_from([1.0, 2.5, 8.0, 40.0]))
     # With ticks whose sums are rounded, an age exactly equal to the window would be a matter of luck.
-    ticks, rounds = draw(st.sampled_from([(exact, rounds), (loose, rounds + 1.7e-4)]))
+    kinds = [(exact, exact | st.just(rounds), rounds), (loose, loose, rounds + 1.7e-4)]
+    ticks, ages, rounds = draw(st.sampled_from(kinds))
     step = st.one_of(
         st.tuples(st.just("decide"), ticks, st.just(0.0)),
         st.tuples(st.just("decide"), st.just(1.0), st.just(0.0)),
         st.tuples(st.just("reward"), ticks, st.integers(0, 5)),
         st.tuples(st.just("reward"), st.just(0.0), st.integers(0, 5)),
         st.tuples(st.just("advance"), ticks, st.just(0.0)),
-        st.tuples(st.just("backfill"), ticks, ticks),
+        st.tuples(st.just("backfill"), ticks, ages),
     )
     return rounds, draw(st.lists(step, min_size=5, max_size=60))
 

@@ -17,7 +17,10 @@ Floats = npt.NDArray[np.float64]
 def _number(value: object) -> float:
     """The value as a float, or NaN, which no check takes, if it is no number."""
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
     return math.nan
 
 
@@ -27,6 +30,11 @@ def whole(name: str, value: object, least: int = 1, way_out: str = "pass a large
     if not math.isfinite(number) or number != int(number) or number < least:
         raise BadInput(name, value, f"a whole number of at least {least}", way_out)
     return int(number)
+
+
+def keep_whole(thing: object, name: str, least: int = 1, way_out: str = "pass a larger one") -> None:
+    """A field of a frozen dataclass that is a whole number, kept as an int even where it came as 2.0."""
+    object.__setattr__(thing, name, whole(name, getattr(thing, name), least, way_out))
 
 
 def real(
@@ -58,6 +66,8 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
     """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
     try:
+        if np.iscomplexobj(value):  # type: ignore[arg-type]
+            raise TypeError
         result = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise BadInput(name, value, f"an array of numbers of shape {wanted}", way_out) from None

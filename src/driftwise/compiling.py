@@ -94,7 +94,15 @@ def piece(function: F) -> F:
     return _compiled(function, forceinline=True, _nrt=False)
 
 
-def _compiled(function: F, **options: bool) -> F:
+def part(function: F) -> F:
+    """A stretch of one longer kernel, written apart to be read; pasted into it, so that it is not compiled twice.
+
+    numba optimises a function together with everything below it, and again for every caller: depth costs.
+    """
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER) if _FOLDER else before

@@ -75,8 +75,8 @@ def simulate(
         seed=seed,
     )
     for policy in named.values():
-        if isinstance(policy, Compiled) and not stepped:
-            _compile(policy, world)
+        if _compiled(policy, stepped):
+            _compile(policy, world)  # type: ignore[arg-type]
     with _bar(progress, trials * world.horizon * len(named)) as tick:
         def run(trial: int) -> None:
             _trial(named, world, trial, result, stepped, tick)
@@ -109,7 +109,7 @@ def _check(named: Mapping[str, Policy], world: World) -> None:
     if not named:
         raise BadInput("policies", named, "at least one policy", 'pass {"name": policy}')
     for name, policy in named.items():
-        if not isinstance(policy, Policy):
+        if isinstance(policy, type) or not isinstance(policy, Policy):
             raise BadInput(f"policies[{name!r}]", policy, "an object with start, choose and learn", "see dw.checks")
         if isinstance(policy, Compiled):
             if policy.dim != world.dim:
@@ -118,6 +118,10 @@ def _check(named: Mapping[str, Policy], world: World) -> None:
             if world.L > policy.L * (1.0 + NORM_SLACK):
                 wanted = f"L of at least {world.L:g}, the world's longest arm"
                 raise BadInput(f"policies[{name!r}]", f"L = {policy.L:g}", wanted, "pass a larger L")
+
+
+def _compiled(policy: Policy, stepped: bool) -> bool:
+    return isinstance(policy, Compiled) and not stepped and not policy.stepped
 
 
 def _compile(policy: Compiled, world: World) -> None:
@@ -138,8 +142,7 @@ def _trial(
         first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
-            compiled = isinstance(policy, Compiled) and not stepped
-            play = _play if compiled else _step
+            play = _play if _compiled(policy, stepped) else _step
             begun = time.perf_counter()
             play(policy, states[name], world, tape, totals[name], chosen, regret)  # type: ignore[arg-type]
             result.seconds[name][trial] += time.perf_counter() - begun

@@ -10,7 +10,10 @@ from driftwise.kernels.point import Floats
 
 @piece
 def factor_(G: Floats, lane: int, ridge: float, low: Floats, pivot: Floats) -> None:
-    """low low' = G[lane] + ridge·I, lower triangle; pivot[i] = 1/low[i, i]."""
+    """low low' = G[lane] + ridge·I, lower triangle; pivot[i] = 1/low[i, i].
+
+    No exact pivot lies below the ridge; one that rounding pushed there is raised to it, so nothing becomes NaN.
+    """
     for i in range(low.shape[0]):
         for j in range(i):
             z = G[lane, i, j]
@@ -20,7 +23,7 @@ def factor_(G: Floats, lane: int, ridge: float, low: Floats, pivot: Floats) -> N
         z = G[lane, i, i] + ridge
         for k in range(i):
             z -= low[i, k] * low[i, k]
-        root = math.sqrt(z)
+        root = math.sqrt(max(z, ridge))
         low[i, i] = root
         pivot[i] = 1.0 / root
 

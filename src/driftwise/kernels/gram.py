@@ -118,7 +118,7 @@ def forget_oldest_(
     cursor[REMOVED] += 1
     count[lane, COUNT] -= 1.0
     count[lane, SQUARES] -= 1.0
-    if cursor[REMOVED] >= ring.shape[0] or cursor[SIZE] == 0:
+    if cursor[REMOVED] >= cursor[SIZE]:
         rebuild_(lane, G, twin, b, ring, cursor)
 
 
@@ -135,16 +135,11 @@ def age_out_(
 @kernel
 def remember_(
     lane: int, X: Floats, at: int, arm: int, reward: float, born: float, G: Floats, twin: Floats, b: Floats,
-    count: Floats, ring: Floats, cursor: Ints,
+    ring: Floats, cursor: Ints,
 ) -> None:
-    """Put an observation into the ring, which is sorted by birth: late ones move up from the young end."""
+    """Put an observation into a ring with room, which is sorted by birth: late ones move up from the young end."""
     d = b.shape[1]
     capacity = ring.shape[0]
-    if cursor[SIZE] == capacity:
-        count[lane, DROPPED] += 1.0
-        if born <= ring[cursor[HEAD], d + 1]:
-            return
-        forget_oldest_(lane, G, twin, b, count, ring, cursor)
     p = cursor[SIZE]
     place = (cursor[HEAD] + p) % capacity
     while p > 0:
@@ -160,8 +155,6 @@ def remember_(
     ring[place, d] = reward
     ring[place, d + 1] = born
     cursor[SIZE] += 1
-    count[lane, COUNT] += 1.0
-    count[lane, SQUARES] += 1.0
     move_(lane, 1.0, ring, place, G, twin, b)
 
 
@@ -194,27 +187,49 @@ def run_(
 
 
 @piece
+def accepts(
+    flags: Ints, table: Floats, row: int, lane: int, age: float, count: Floats, ring: Floats, cursor: Ints
+) -> bool:
+    """Whether an observation of this age still counts: in the window and with a place there, or after the restart."""
+    memory = flags[MEMORY]
+    born = count[lane, CLOCK] - age
+    if memory == WINDOW:
+        full = cursor[SIZE] == ring.shape[0]
+        return age < table[row, LENGTH] and not (full and born <= ring[cursor[HEAD], ring.shape[1] - 1])
+    return not (memory == RESTART and born <= count[lane, SINCE])
+
+
+@piece
+def evicts(flags: Ints, ring: Floats, cursor: Ints) -> bool:
+    """Whether the next observation accepted pushes the oldest out of a full window."""
+    return bool(flags[MEMORY] == WINDOW and cursor[SIZE] == ring.shape[0])
+
+
+@piece
+def weight_of(flags: Ints, table: Floats, row: int, age: float) -> float:
+    """The weight an observation accepted at this age enters with."""
+    return decay(table, row, age) if flags[MEMORY] == FADE and age > 0.0 else 1.0
+
+
+@piece
 def absorb_(
     flags: Ints, table: Floats, row: int, lane: int, factor: float, X: Floats, at: int, arm: int, reward: float,
     age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
 ) -> None:
     """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it."""
-    memory = flags[MEMORY]
-    born = count[lane, CLOCK] - age
-    if memory == WINDOW:
-        if age < table[row, LENGTH]:
-            remember_(lane, X, at, arm, reward, born, G, twin, b, count, ring, cursor)
-        else:
-            count[lane, DROPPED] += 1.0
-        return
-    if memory == RESTART and born <= count[lane, SINCE]:
+    if not accepts(flags, table, row, lane, age, count, ring, cursor):
         count[lane, DROPPED] += 1.0
         return
-    weight = 1.0
-    if memory == FADE and age > 0.0:
-        weight = decay(table, row, age)
-    blend_(lane, factor, weight, X, at, arm, reward, G, twin, b)
+    if evicts(flags, ring, cursor):
+        count[lane, DROPPED] += 1.0
+        forget_oldest_(lane, G, twin, b, count, ring, cursor)
     count[lane, COUNT] += 1.0
+    if flags[MEMORY] == WINDOW:
+        count[lane, SQUARES] += 1.0
+        remember_(lane, X, at, arm, reward, count[lane, CLOCK] - age, G, twin, b, ring, cursor)
+        return
+    weight = weight_of(flags, table, row, age)
+    blend_(lane, factor, weight, X, at, arm, reward, G, twin, b)
     count[lane, SQUARES] += weight * weight
 
 
@@ -229,26 +244,18 @@ def turn_(
 
 
 @piece
-def twin_as_published_(table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats) -> None:
+def twin_as_published_(
+    flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, ticks: float, age: float,
+    G: Floats, twin: Floats,
+) -> None:
     """The published code's slip: the twin starts from the *new* G, not from the old twin (MATH.md 1)."""
-    square = decay(table, row, ticks) * decay(table, row, ticks)
+    fade = decay(table, row, ticks)
+    weight = weight_of(flags, table, row, age) if arm >= 0 else 0.0
     for i in range(G.shape[1]):
         for j in range(i + 1):
-            twin[lane, i, j] = square * G[lane, i, j]
-
-
-@kernel
-def advance_(
-    flags: Ints, table: Floats, row: int, lane: int, ticks: float, G: Floats, twin: Floats, b: Floats, count: Floats,
-    ring: Floats, cursor: Ints,
-) -> None:
-    """Time passes without an observation."""
-    factor = run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
-    if factor != 1.0:
-        scale_(lane, factor, G, twin, b)
-    if flags[RULE] == TWO_AS_PUBLISHED:
-        twin_as_published_(table, row, lane, ticks, G, twin)
-    turn_(flags, table, row, lane, G, twin, b, count)
+            twin[lane, i, j] = fade * fade * G[lane, i, j]
+            if arm >= 0:
+                twin[lane, i, j] += weight * weight * X[at, i, arm] * X[at, j, arm]
 
 
 @piece
@@ -256,13 +263,12 @@ def learn_(
     flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, ticks: float,
     age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints,
 ) -> None:
-    """Run, absorb, turn."""
+    """Run, absorb, turn; arm < 0 lets time pass without an observation."""
     factor = run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
-    absorb_(flags, table, row, lane, factor, X, at, arm, reward, age, G, twin, b, count, ring, cursor)
+    if arm >= 0:
+        absorb_(flags, table, row, lane, factor, X, at, arm, reward, age, G, twin, b, count, ring, cursor)
+    elif factor != 1.0:
+        scale_(lane, factor, G, twin, b)
     if flags[RULE] == TWO_AS_PUBLISHED:
-        twin_as_published_(table, row, lane, ticks, G, twin)
-        weight = decay(table, row, age) if age > 0.0 else 1.0
-        for i in range(G.shape[1]):
-            for j in range(i + 1):
-                twin[lane, i, j] += weight * weight * X[at, i, arm] * X[at, j, arm]
+        twin_as_published_(flags, table, row, lane, X, at, arm, ticks, age, G, twin)
     turn_(flags, table, row, lane, G, twin, b, count)

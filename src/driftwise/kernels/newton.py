@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, piece
 from driftwise.kernels.links import EXPONENT, IDENTITY, LOGISTIC, POISSON, PROBIT, ROOT_HALF, area, density, mean, slope
 from driftwise.kernels.point import Floats
 
@@ -44,7 +44,7 @@ def scratch(dim: int, capacity: int) -> tuple[Floats, Floats, Floats]:
     return np.zeros((6, capacity)), np.zeros((11, dim)), np.zeros((4, dim, dim))
 
 
-@kernel
+@piece
 def linear_predictor_(A: Floats, used: int, theta: Floats, k: int, z: Floats) -> None:
     """z_a = x_a'θ_k."""
     t = theta[k, 0]
@@ -83,7 +83,7 @@ def weigh_(w: Floats, s: Floats, used: int, k: int, mu: Floats, dmu: Floats, c: 
         h[a] = w[k, a] * dmu[a]
 
 
-@kernel
+@piece
 def residuals_(
     link: int, w: Floats, s: Floats, used: int, k: int, z: Floats, c: Floats, h: Floats, e: Floats
 ) -> None:
@@ -119,7 +119,7 @@ def residuals_(
             e[a] = 0.0
 
 
-@kernel
+@piece
 def along(A: Floats, i: int, used: int, c: Floats) -> float:
     """Σ c_a x_ai: four sums at a time, added in a fixed order."""
     whole = used - used % 4
@@ -134,7 +134,7 @@ def along(A: Floats, i: int, used: int, c: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@piece
 def spread(A: Floats, i: int, j: int, used: int, h: Floats) -> float:
     """Σ h_a x_ai x_aj, likewise."""
     whole = used - used % 4
@@ -149,7 +149,7 @@ def spread(A: Floats, i: int, j: int, used: int, h: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@piece
 def gradient_hessian_(
     A: Floats, used: int, k: int, reg: float, theta: Floats, c: Floats, h: Floats, g: Floats, H: Floats
 ) -> None:
@@ -161,7 +161,7 @@ def gradient_hessian_(
         H[i, i] += reg
 
 
-@kernel
+@piece
 def factor_(H: Floats, d: int, least: float, F: Floats) -> int:
     """F F' = H, lower triangle; the number of pivots raised, -1 when H is not finite or not positive.
 
@@ -188,7 +188,7 @@ def factor_(H: Floats, d: int, least: float, F: Floats) -> int:
     return raised
 
 
-@kernel
+@piece
 def forward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻¹ v."""
     for i in range(d):
@@ -198,7 +198,7 @@ def forward_(F: Floats, d: int, v: Floats) -> None:
         v[i] = t / F[i, i]
 
 
-@kernel
+@piece
 def backward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻ᵀ v."""
     for i in range(d - 1, -1, -1):
@@ -208,7 +208,7 @@ def backward_(F: Floats, d: int, v: Floats) -> None:
         v[i] = t / F[i, i]
 
 
-@kernel
+@piece
 def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
     """The step -H⁻¹g into P, the factor of H into F; what factor_ says."""
     d = H.shape[0]
@@ -222,7 +222,7 @@ def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
     return raised
 
 
-@kernel
+@piece
 def largest(w: Floats, used: int, k: int, v: Floats) -> float:
     """max |v_a| over the atoms that have weight."""
     whole = used - used % 4
@@ -242,7 +242,7 @@ def largest(w: Floats, used: int, k: int, v: Floats) -> float:
     return max(max(t0, t1), max(t2, t3))
 
 
-@kernel
+@piece
 def correct_(A: Floats, used: int, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
     """p += -H⁻¹ Σ e_a (x_a'p)² x_a / 2, Chebyshev's correction; e is overwritten."""
     d = A.shape[0]
@@ -266,22 +266,14 @@ def only_rounding(
         size = reg * abs(theta[k, i])
         for a in range(used):
             size += (abs(c[a]) + min(abs(s[k, a]), abs(w[k, a] - s[k, a]))) * abs(A[i, a])
-        if abs(g[i]) > ulps * ROUNDING * size:
+        if not abs(g[i]) <= ulps * ROUNDING * size:
             return False
     return True
 
 
 @kernel
 def damp_(
-    link: int,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    least: float,
-    rise: float,
-    bow: float,
-    Z: Floats,
+    link: int, w: Floats, s: Floats, used: int, k: int, least: float, rise: float, bow: float, Z: Floats
 ) -> float:
     """1, ½, ¼, … until the loss falls all the way to θ + αp, or least; Z[0] is x_a'θ, Z[4] x_a'p, the rest is scratch.
 
@@ -302,68 +294,6 @@ def damp_(
 
 
 @kernel
-def descend_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-    H: Floats,
-) -> int:
-    """Newton steps from theta[k], which is finite whenever this returns."""
-    d = A.shape[0]
-    z, c, h, e, dz = Z[0], Z[1], Z[2], Z[3], Z[4]
-    g, p, F = P[GRADIENT], P[STEP], M[0]
-    for n in range(STEPS):
-        linear_predictor_(A, used, theta, k, z)
-        residuals_(link, w, s, used, k, z, c, h, e)
-        gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
-        raised = direction_(H, reg, P, F)
-        if raised < 0:
-            return BROKEN
-        if (raised > 0 or n >= PATIENCE) and only_rounding(A, w, s, used, k, reg, theta, c, g, 4.0 + n):
-            return CONVERGED
-        step, size, rise = 0.0, 0.0, 0.0
-        for i in range(d):
-            step += p[i] * p[i]
-            size += theta[k, i] * theta[k, i]
-            rise += theta[k, i] * p[i]
-        if not step < math.inf:
-            return BROKEN
-        bow = reg * step
-        step = math.sqrt(step)
-        tolerance = TOLERANCE * (1.0 + math.sqrt(size))
-        alpha, tau = 1.0, 0.0
-        if link != IDENTITY:
-            bound, most = 1.0, math.inf
-            if link == PROBIT:
-                far = largest(w, used, k, z)
-                most = max(1.0, 0.5 * far)  # the bound holds as long as no |z| grows by more
-                bound = far + most
-            linear_predictor_(A, used, P, STEP, dz)
-            t = largest(w, used, k, dz)
-            tau = bound * t
-            if not tau < math.inf:
-                return BROKEN
-            if tau > 1.0:
-                least = min(math.log1p(tau) / tau, most / t)
-                alpha = damp_(link, w, s, used, k, least, reg * rise, bow, Z)
-            elif tau <= SHORT and tau * step > AHEAD * tolerance:
-                correct_(A, used, dz, e, P, F)
-        for i in range(d):
-            theta[k, i] += alpha * p[i]
-        if (alpha == 1.0 and step <= tolerance) or (tau <= STILL and tau * tau * step <= AHEAD * tolerance):
-            return CONVERGED
-    return UNFINISHED
-
-
-@kernel
 def solve_(
     link: int,
     A: Floats,
@@ -381,17 +311,57 @@ def solve_(
     """theta[k] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta is finite in any case).
 
     H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start
-    that leads nowhere is followed by a start at 0.
+    that leads nowhere is followed by a start at 0. One function, as each layer is compiled again with all below it.
     """
-    status = CONVERGED
-    for attempt in range(2):
-        if attempt > 0:
-            for i in range(A.shape[0]):
+    d = A.shape[0]
+    z, c, h, e, dz = Z[0], Z[1], Z[2], Z[3], Z[4]
+    g, p, F = P[GRADIENT], P[STEP], M[0]
+    n, restarted = 0, False
+    while True:
+        linear_predictor_(A, used, theta, k, z)
+        residuals_(link, w, s, used, k, z, c, h, e)
+        gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
+        raised = direction_(H, reg, P, F)
+        doubtful = raised > 0 or (raised == 0 and n >= PATIENCE)
+        if doubtful and only_rounding(A, w, s, used, k, reg, theta, c, g, 4.0 + n):
+            return CONVERGED
+        step, size, rise = 0.0, 0.0, 0.0
+        for i in range(d):
+            step += p[i] * p[i]
+            size += theta[k, i] * theta[k, i]
+            rise += theta[k, i] * p[i]
+        bow = reg * step
+        step = math.sqrt(step)
+        tolerance = TOLERANCE * (1.0 + math.sqrt(size))
+        alpha, tau, t, bound, most = 1.0, 0.0, 0.0, 1.0, math.inf
+        if link != IDENTITY and raised >= 0:
+            if link == PROBIT:
+                far = largest(w, used, k, z)
+                most = max(1.0, 0.5 * far)  # the bound holds as long as no |z| grows by more
+                bound = far + most
+            linear_predictor_(A, used, P, STEP, dz)
+            t = largest(w, used, k, dz)
+            tau = bound * t
+        finite = raised >= 0 and step < math.inf and tau < math.inf
+        if not finite or n == STEPS:
+            if finite and raised > 0:  # along what rounding leaves of the data it could go on for ever
+                return CONVERGED
+            if restarted:
+                return UNFINISHED if finite else BROKEN
+            n, restarted = 0, True
+            for i in range(d):
                 theta[k, i] = 0.0
-        status = descend_(link, A, w, s, used, k, reg, theta, Z, P, M, H)
-        if status == CONVERGED:
-            break
-    return status
+            continue
+        if tau > 1.0:
+            least = min(math.log1p(tau) / tau, most / t)
+            alpha = damp_(link, w, s, used, k, least, reg * rise, bow, Z)
+        elif tau <= SHORT and tau * step > AHEAD * tolerance:
+            correct_(A, used, dz, e, P, F)
+        for i in range(d):
+            theta[k, i] += alpha * p[i]
+        if (alpha == 1.0 and step <= tolerance) or (tau <= STILL and tau * tau * step <= AHEAD * tolerance):
+            return CONVERGED
+        n += 1
 
 
 @kernel

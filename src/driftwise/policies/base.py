@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ import numpy.typing as npt
 from driftwise.border import array, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import columns_
-from driftwise.kernels.point import CLOCK, COUNT, COUNTERS, CURSOR, DROPPED, SINCE, SQUARES, Floats, Ints, Point
+from driftwise.kernels.point import CLOCK, COUNT, COUNTERS, CURSOR, DROPPED, LOST, SINCE, SQUARES, Floats, Ints, Point
 from driftwise.rng import checked_seed
 
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
@@ -44,8 +46,10 @@ class State(NamedTuple):
     """What a policy remembers: K lanes of sums, changed in place and never rebound (DESIGN.md).
 
     G (K, d, d) and its twin hold weighted sums of x x' and their squared-weight twins in the lower triangle,
-    b (K, d) the weighted sum of rewards, counters (K, 5) clock, observations, squared weights, last restart,
-    observations dropped; ring and cursor hold the observations of a window.
+    b (K, d) the weighted sum of rewards, counters (K, 7) clock, observations, squared weights, last restart, and what
+    was dropped, lost or failed; ring and cursor hold the observations of a window. Generalized linear policies add the
+    history as atoms (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball
+    shown to the rule, and its Hessian H.
     """
 
     G: Floats
@@ -54,6 +58,12 @@ class State(NamedTuple):
     counters: Floats
     ring: Floats
     cursor: Ints
+    atoms: Floats
+    weights: Floats
+    targets: Floats
+    theta: Floats
+    shown: Floats
+    H: Floats
 
     @property
     def clock(self) -> float:
@@ -75,6 +85,11 @@ class State(NamedTuple):
         """Observations that came too late to count, or found no place."""
         return int(self.counters[0, DROPPED])
 
+    @property
+    def lost(self) -> float:
+        """Weight of the history that found no place among the atoms, faded like the rest."""
+        return float(self.counters[0, LOST])
+
     def copy(self) -> State:
         """An independent copy."""
         return State(*(field.copy() for field in self))  # type: ignore[arg-type]
@@ -92,7 +107,7 @@ class State(NamedTuple):
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return cls(*(arrays[name] for name in cls._fields))
-        except (KeyError, ValueError, OSError, EOFError) as error:
+        except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
             got = f"{len(data)} bytes ({error})"
             raise BadInput("data", got, "what State.to_bytes wrote", "save the state anew") from None
 
@@ -139,12 +154,11 @@ class Policy(Protocol):
 
 
 class Entries(NamedTuple):
-    """The compiled entries of a family; `parts` picks the arrays of a state they take."""
+    """The compiled entries of a family. `learn` with arm -1 lets time pass without an observation."""
 
     scores: Callable[..., Any]
     choose: Callable[..., Any]
     learn: Callable[..., Any]
-    advance: Callable[..., Any]
     play: Callable[..., Any]
 
 
@@ -172,33 +186,74 @@ class Compiled:
         """The arrays that a lesson changes."""
         raise NotImplementedError
 
+    def _own(self, state: State) -> State:
+        """A state this policy could have started, or the one sentence: compiled code does not check bounds."""
+        if not isinstance(state, State):
+            raise BadInput("state", state, "a state", "pass what start() gave")
+        if tuple([array.shape for array in state]) != self._shapes:
+            pairs = zip(State._fields, state, self._shapes, strict=True)
+            name, array, shape = next(row for row in pairs if row[1].shape != row[2])
+            wanted = f"a state of this policy, with {name} of shape {shape}"
+            raise BadInput("state", f"{name} of shape {array.shape}", wanted, "pass what its start() gave")
+        return state
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(array.shape for array in self.start())
+
     def choose(self, state: State, arms: Arms) -> Choice:
         """The arm of largest score, the first of them in a tie. Changes nothing."""
-        arm, mean, bonus = self.entries.choose(*self.point, self._columns(arms), *self._reading(state))
+        arm, mean, bonus = self.entries.choose(*self.point, self._columns(arms), *self._reading(self._own(state)))
         return Choice(int(arm), mean + bonus, mean, bonus)
 
     def scores(self, state: State, arms: Arms) -> Scores:
         """Mean and bonus of every arm. Changes nothing."""
-        return Scores(*self.entries.scores(*self.point, self._columns(arms), *self._reading(state)))
+        return Scores(*self.entries.scores(*self.point, self._columns(arms), *self._reading(self._own(state))))
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
         """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
+        self._own(state)
         x = self._vector(arms, arm)
         reward = self._reward(reward)
         ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
         age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
-        self.entries.learn(*self.point, 0, 0, x, 0, 0, reward, ticks, age, *self._writing(state))
+        self._lesson(state, x, 0, reward, ticks, age)
+        self._after(state, (x, reward, age), ticks)
+        self._settle(state)
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
+        self._own(state)
         ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
-        self.entries.advance(*self.point, 0, 0, ticks, *self._writing(state))
+        self._lesson(state, np.empty((1, self.dim, 1)), -1, 0.0, ticks, 0.0)
+        self._after(state, None, ticks)
+        self._settle(state)
+
+    def _lesson(self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float) -> None:
+        arrays = (*self._writing(state), *self._scratch(state))
+        self.entries.learn(*self.point, 0, 0, x, 0, arm, reward, ticks, age, *arrays)
 
     def play(self, state: State, *rounds: Any) -> None:
         """Compiled rounds against a tape; see `simulate`."""
         self.entries.play(*self.point, *self._writing(state), *rounds)
+        self._settle(state)
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the policy can only be run a call at a time."""
+        return False
+
+    def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
+        """What is left to do in Python after a lesson (x, reward, age), or after time has passed."""
+
+    def _scratch(self, state: State) -> tuple[Any, ...]:
+        """The arrays that a lesson works with."""
+        return ()
+
+    def _settle(self, state: State) -> None:
+        """Raise if a solver failed."""
 
     def _reward(self, reward: float) -> float:
         return real("reward", reward, -math.inf, way_out="leave the round out if its reward is lost")
@@ -215,7 +270,8 @@ class Compiled:
         if isinstance(arms, ArmSet):
             rows = arms.columns[0].T
         else:
-            rows = arms if isinstance(arms, np.ndarray) else array("arms", arms, (None, None), _ROWS)
+            numbers = isinstance(arms, np.ndarray) and arms.dtype.kind in "fiu" and arms.ndim == 2 and len(arms) > 0
+            rows = arms if numbers else array("arms", arms, (None, None), _ROWS)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {self.dim})", _ROWS)
         good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
@@ -231,11 +287,14 @@ class Compiled:
             raise BadInput("arms", f"norm {norm:g}", wanted, "rescale the arms or pass a larger L")
 
 
-def empty_state(dim: int, lanes: int, *, twin: bool, capacity: int, seed: int) -> State:
+def empty_state(
+    dim: int, lanes: int, *, twin: bool, capacity: int, seed: int, atoms: int = 0, estimate: bool = False
+) -> State:
     """Lanes with nothing in them. The clock stands at 0 and no restart has been."""
     checked_seed(seed)
     counters = np.zeros((lanes, COUNTERS))
     counters[:, SINCE] = -math.inf
+    solved = lanes if estimate else 0
     return State(
         G=np.zeros((lanes, dim, dim)),
         twin=np.zeros((lanes if twin else 0, dim, dim)),
@@ -243,4 +302,10 @@ def empty_state(dim: int, lanes: int, *, twin: bool, capacity: int, seed: int) -
         counters=counters,
         ring=np.zeros((capacity, dim + 2)),
         cursor=np.zeros(CURSOR, dtype=np.int64),
+        atoms=np.zeros((dim, atoms)),
+        weights=np.zeros((solved, atoms)),
+        targets=np.zeros((solved, atoms)),
+        theta=np.zeros((solved, dim)),
+        shown=np.zeros((solved, dim)),
+        H=np.zeros((solved, dim, dim)),
     )

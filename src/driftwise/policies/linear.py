@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise.border import one_of, real, whole
+from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import gram, play, point
 from driftwise.policies.base import Compiled, Entries, State, empty_state
-from driftwise.policies.memory import Memory, Window, checked_memory
+from driftwise.policies.memory import Fade, Keep, Memory, Window, checked_memory
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
@@ -39,11 +39,11 @@ class LinearUCB(Compiled):
     radius: Literal["weighted", "cheung"] = "weighted"
 
     entries: ClassVar[Entries] = Entries(
-        play.linear_scores, play.linear_choose, gram.learn_, gram.advance_, play.play_linear_
+        play.linear_scores, play.linear_choose, gram.learn_, play.play_linear_
     )
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, 1, "pass the number of features of an arm")
+        keep_whole(self, "dim", 1, "pass the number of features of an arm")
         checked_memory(self.memory)
         real("lam", self.lam, 0.0, low_open=True, way_out="pass lam=dim, as Theorem 1 does")
         real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
@@ -53,6 +53,8 @@ class LinearUCB(Compiled):
         real("exploration", self.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
         one_of("two_matrix", self.two_matrix, list(_RULES))
         one_of("radius", self.radius, ["weighted", "cheung"])
+        if self.two_matrix == "as-published" and not isinstance(self.memory, (Fade, Keep)):
+            raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
         if self.radius == "cheung" and not isinstance(self.memory, Window):
             raise BadInput("radius", "cheung", 'a Window with radius="cheung"', 'pass radius="weighted"')
 
@@ -76,11 +78,11 @@ class LinearUCB(Compiled):
 
     def start(self, seed: int = 0) -> State:
         return empty_state(
-            self.dim, 1, twin=self.two_matrix is not None, capacity=self.memory.capacity(), seed=seed
+            self.dim, 1, twin=self.two_matrix is not None, capacity=self.memory.room(), seed=seed
         )
 
     def _reading(self, state: State) -> tuple[Any, ...]:
         return state[:4]
 
     def _writing(self, state: State) -> tuple[Any, ...]:
-        return state
+        return state[:6]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from driftwise.border import real, whole
+from driftwise.border import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 
@@ -21,7 +21,7 @@ class Keep:
         """γ, log γ and length, for the table."""
         return 1.0, 0.0, math.inf
 
-    def capacity(self) -> int:
+    def room(self) -> int:
         """Places needed to keep single observations."""
         return 0
 
@@ -43,7 +43,7 @@ class Fade:
     def numbers(self) -> tuple[float, float, float]:
         return 1.0 - self.forget, math.log1p(-self.forget), math.inf
 
-    def capacity(self) -> int:
+    def room(self) -> int:
         return 0
 
     def weight(self, age: float) -> float:
@@ -59,20 +59,19 @@ class Window:
     """
 
     length: float
-    capacity_: int | None = None
+    capacity: int | None = None
     code = point.WINDOW
 
-    def __init__(self, length: float, capacity: int | None = None) -> None:
-        object.__setattr__(self, "length", real("length", length, 0.0, low_open=True, way_out="pass rounds, e.g. 100"))
-        if capacity is not None:
-            whole("capacity", capacity)
-        object.__setattr__(self, "capacity_", capacity)
+    def __post_init__(self) -> None:
+        real("length", self.length, 0.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 100")
+        if self.capacity is not None:
+            keep_whole(self, "capacity")
 
     def numbers(self) -> tuple[float, float, float]:
         return 1.0, 0.0, float(self.length)
 
-    def capacity(self) -> int:
-        return self.capacity_ if self.capacity_ is not None else max(1, math.ceil(self.length))
+    def room(self) -> int:
+        return self.capacity if self.capacity is not None else max(1, math.ceil(self.length))
 
     def weight(self, age: float) -> float:
         return 1.0 if age < self.length else 0.0
@@ -91,7 +90,7 @@ class Restart:
     def numbers(self) -> tuple[float, float, float]:
         return 1.0, 0.0, float(self.period)
 
-    def capacity(self) -> int:
+    def room(self) -> int:
         return 0
 
     def weight(self, age: float) -> float:

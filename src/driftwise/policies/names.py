@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -113,7 +114,7 @@ def make(
     for fact, value in known.items():
         if value is not None:
             getattr(problem, fact)
-    allowed = [one for one in row.policy.__dataclass_fields__ if one != "dim"]  # type: ignore[attr-defined]
+    allowed = [one.name for one in dataclasses.fields(row.policy) if one.name != "dim"]  # type: ignore[arg-type]
     for one in fields:
         one_of(f"field of {name}", one, allowed)
     tuned = {one: tune(problem) for one, tune in row.tune.items() if one not in fields}

@@ -81,7 +81,7 @@ def _drift_term(factor: float, forget: float, length: float) -> float:
     """factor · (1-γ)^{-3/2} P_T: nothing without drift, infinite when drift is never forgotten."""
     if length == 0.0:
         return 0.0
-    return math.inf if forget == 0.0 else factor * forget**-1.5 * length
+    return math.inf if forget < 1e-200 else factor * forget**-1.5 * length
 
 
 def _potential(forget: float, horizon: float, ratio: float) -> float:

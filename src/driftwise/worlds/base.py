@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftwise.border import one_of, real, whole
+from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import chance, links
 from driftwise.kernels.play import best_means_
@@ -55,15 +55,15 @@ class World:
     path_seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms, 1, "a round needs an arm to play")
-        whole("horizon", self.horizon, 1, "pass the number of rounds")
+        keep_whole(self, "dim")
+        keep_whole(self, "arms", 1, "a round needs an arm to play")
+        keep_whole(self, "horizon", 1, "pass the number of rounds")
         real("radius", self.radius, 0.0, way_out="pass the norm of θ")
         real("noise", self.noise, 0.0, way_out="pass the standard deviation of the noise")
         one_of("reward", self.reward, list(REWARDS))
         one_of("norm", self.norm, list(NORMS))
         one_of("draw", self.draw, list(DRAWS))
-        checked_seed(self.path_seed)
+        checked_seed(self.path_seed, "path_seed")
         self._check_link()
 
     def _check_link(self) -> None:

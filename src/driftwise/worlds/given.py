@@ -8,10 +8,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array
+from driftwise.border import array, one_of
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.worlds.base import World
+from driftwise.worlds.base import REWARDS, World
+
+
+def _depth(values: object) -> int:
+    """How deeply nested an array-like is, ragged ones included."""
+    depth = 0
+    while isinstance(values, (list, tuple)) and values:
+        depth, values = depth + 1, values[0]
+    return depth + int(np.ndim(values))  # type: ignore[arg-type]
 
 
 class Given(World):
@@ -26,17 +34,18 @@ class Given(World):
         reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian", noise: float = 1.0,
         link: Literal["identity", "logistic", "probit", "poisson"] | None = None,
     ) -> None:  # fmt: skip
+        one_of("reward", reward, list(REWARDS))
         path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
         rounds, d = path.shape
-        fresh = np.ndim(arms) == 3
+        fresh = _depth(arms) == 3
         shape = (rounds, None, d) if fresh else (None, d)
         wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
         sets = array("arms", arms, shape, wanted)
-        sets = sets if fresh else sets[np.newaxis]
+        sets = (sets if fresh else sets[np.newaxis]).copy()
         draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
             raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
-        self._set(_sets=sets, _theta=path, _tape=draws)
+        self._set(_sets=sets, _theta=path.copy(), _tape=None if draws is None else draws.copy())
         self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
         self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))
         super().__init__(
@@ -49,6 +58,11 @@ class Given(World):
     _tape: Floats | None
     _longest: float
     _norm_of_theta: float
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
 
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():

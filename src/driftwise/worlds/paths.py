@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftwise.border import real, whole
+from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import kernel
 from driftwise.kernels.point import Floats
@@ -77,7 +77,8 @@ class StopAndGo(_Angle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.go) != 2 or not 0.0 <= self.go[0] < self.go[1] <= 1.0:
+        pair = array("go", self.go, (2,), "pass go=(0.5, 1.0)")
+        if not 0.0 <= pair[0] < pair[1] <= 1.0:
             raise BadInput("go", self.go, "two shares of the horizon, 0 <= start < stop <= 1", "pass go=(0.5, 1.0)")
 
     def _share(self, rounds: Floats) -> Floats:
@@ -138,19 +139,18 @@ class Jumps(World):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("jumps", self.jumps, 0, "pass the number of jumps")
+        keep_whole(self, "jumps", 0, "pass the number of jumps")
         if self.jumps >= self.horizon:
             raise BadInput("jumps", self.jumps, f"fewer than horizon = {self.horizon}", "pass fewer")
-        if self.at is not None:
-            rising = all(a < b for a, b in zip((0, *self.at), self.at, strict=False))
-            if len(self.at) != self.jumps or not rising or (self.at and self.at[-1] >= self.horizon):
-                raise BadInput("at", self.at, f"{self.jumps} rising rounds below {self.horizon}", "leave it out")
-        if self.directions is not None and (
-            len(self.directions) != self.jumps + 1
-            or any(len(row) != self.dim or not any(row) for row in self.directions)
-        ):
-            wanted = f"{self.jumps + 1} rows of {self.dim} numbers, not all 0"
-            raise BadInput("directions", self.directions, wanted, "leave it out for random ones")
+        if self.at is not None and (self.jumps or len(self.at)):
+            at = array("at", self.at, (self.jumps,), "leave it out for equal spacing")
+            if (np.diff(at, prepend=0.0) <= 0.0).any() or at[-1] >= self.horizon or (at != np.floor(at)).any():
+                wanted = f"{self.jumps} rising whole rounds from 1 to {self.horizon - 1}"
+                raise BadInput("at", self.at, wanted, "leave it out for equal spacing")
+        if self.directions is not None:
+            rows = array("directions", self.directions, (self.jumps + 1, self.dim), "leave it out for random ones")
+            if not rows.any(axis=1).all():
+                raise BadInput("directions", self.directions, "rows that are not all 0", "leave it out")
 
     def path(self) -> Iterator[Floats]:
         rng = stream(self.path_seed, "jumps")

@@ -1,0 +1,64 @@
+"""The nearest point of a ball in a quadratic norm: what projection becomes when only θ̂ and its Hessian are left."""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import kernel
+from driftwise.kernels.cholesky import backward_, factor_, forward_
+from driftwise.kernels.point import Floats
+
+STEPS = 100
+
+
+@kernel
+def nearest_(Q: Floats, S: float, theta: Floats, lane: int, low: Floats, pivot: Floats, z: Floats, rhs: Floats) -> int:
+    """theta[lane] <- argmin over ‖θ‖ ≤ S of (θ-θ̂)'Q[0](θ-θ̂), from θ̂ = theta[lane]; 0, or 2 if it does not converge.
+
+    Outside the ball the answer is (Q+νI)⁻¹Qθ̂ with the ν > 0 that gives it norm S. Newton's method on 1/norm, which is
+    nearly linear in ν, rises to that ν from 0 without overshooting (Moré and Sorensen 1983). rhs is (1, d) scratch.
+    """
+    d = theta.shape[1]
+    square = 0.0
+    for i in range(d):
+        square += theta[lane, i] * theta[lane, i]
+    if square <= S * S:
+        return 0
+    for i in range(d):
+        rhs[0, i] = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            rhs[0, i] += Q[0, i, j] * theta[lane, j]
+            if j < i:
+                rhs[0, j] += Q[0, i, j] * theta[lane, i]
+    shift = 0.0
+    status = 2
+    for _ in range(STEPS):
+        factor_(Q, 0, shift, low, pivot)
+        forward_(low, pivot, rhs, 0, z)
+        backward_(low, pivot, z)
+        norm = 0.0
+        for i in range(d):
+            norm += z[i] * z[i]
+        norm = math.sqrt(norm)
+        if not norm < math.inf:
+            return 2
+        if norm <= S * (1.0 + 1e-14):
+            status = 0
+            break
+        slope = 0.0  # ‖low⁻¹θ‖², which is -½ d‖θ‖²/dν
+        for i in range(d):
+            v = z[i]
+            for k in range(i):
+                v -= low[i, k] * theta[lane, k]
+            theta[lane, i] = v * pivot[i]
+            slope += theta[lane, i] * theta[lane, i]
+        step = (norm * norm / slope) * ((norm - S) / S)
+        if step <= 1e-16 * shift:
+            status = 0
+            break
+        shift += step
+    if norm > 0.0:
+        for i in range(d):
+            theta[lane, i] = z[i] * (S / norm)
+    return status

@@ -1,0 +1,204 @@
+"""Generalized linear bandits: what the GLB and SCB rules share, and the GLB rule itself (MATH.md 2 and 4)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from driftwise.border import keep_whole, one_of, real
+from driftwise.errors import BadInput, NumericalError
+from driftwise.kernels import glm, newton, point
+from driftwise.kernels.point import COUNT, FAILED, USED
+from driftwise.policies.base import Arms, Choice, Compiled, Entries, Scores, State, empty_state
+from driftwise.policies.memory import Fade, Memory, Restart, Window, checked_memory
+from driftwise.policies.model import Link, LinkName, bounded, constants, link_code, noise
+
+# A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
+CUT = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralizedUCB(Compiled):
+    """What the generalized linear rules share: the estimate from weighted atoms, or in one pass.
+
+    estimate="exact" keeps the history as weighted atoms: one per distinct arm, or per observation with fresh arms.
+    Keep() and rewards without a bound need room for every observation, and so `horizon`; estimate="one-pass" needs
+    O(dim²) whatever the horizon.
+    """
+
+    dim: int
+    memory: Memory
+    lam: float
+    delta: float
+    S: float = 1.0
+    L: float = 1.0
+    m: float = 1.0
+    link: LinkName | Link = "logistic"
+    R: float | None = None
+    exploration: float = 1.0
+    estimate: Literal["exact", "one-pass"] = "exact"
+    horizon: int | None = None
+
+    rule: ClassVar[int]
+    entries: ClassVar[Entries] = Entries(
+        glm.glm_scores, glm.glm_choose, glm.glm_learn_, glm.play_glm_
+    )
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "dim", 1, "pass the number of features of an arm")
+        checked_memory(self.memory)
+        real("lam", self.lam, 0.0, low_open=True, way_out="pass a positive ridge")
+        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+        for name in ("S", "L"):
+            real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+        real("m", self.m, 0.0, low_open=True, way_out="pass the largest reward")
+        real("exploration", self.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
+        one_of("estimate", self.estimate, ["exact", "one-pass"])
+        if self.horizon is not None:
+            keep_whole(self, "horizon", 1, "pass the number of rounds")
+        link_code(self.link)
+        self._check_model()
+        self._k_and_c  # noqa: B018 - raises where the link has no slope left
+        self._capacity  # noqa: B018 - raises where no room can be told
+        if self.estimate == "one-pass" and isinstance(self.memory, Window):
+            wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
+            raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
+
+    def _check_model(self) -> None:
+        """Which links the rule takes."""
+
+    # The constants that follow.
+    @cached_property
+    def _k_and_c(self) -> tuple[float, float]:
+        return constants(self.link, self.S, self.L)
+
+    @property
+    def k(self) -> float:
+        """Largest slope of the link on the ball."""
+        return self._k_and_c[0]
+
+    @property
+    def c(self) -> float:
+        """Least slope of the link on the ball."""
+        return self._k_and_c[1]
+
+    @property
+    def ridge(self) -> float:
+        """λ in V."""
+        return float(self.lam)
+
+    @property
+    def reg(self) -> float:
+        """The ridge inside the estimating equation, λc."""
+        return float(self.lam) * self.c
+
+    @cached_property
+    def _capacity(self) -> int:
+        """Atoms there is room for."""
+        if self.estimate == "one-pass":
+            return 0
+        if isinstance(self.memory, Window):
+            return self.memory.room()
+        if isinstance(self.memory, Restart):
+            return max(1, math.ceil(self.memory.period))
+        if isinstance(self.memory, Fade) and self.memory.forget > 0.0 and bounded(self.link):
+            forget = self.memory.forget
+            mass = self.L * self.m / (forget * self.reg * CUT)
+            cut = max(1, math.ceil(math.log(max(mass, 1.0)) / -math.log1p(-forget)))
+            return cut if self.horizon is None else min(cut, self.horizon)
+        if self.horizon is None:
+            wanted = "the number of rounds, because this memory keeps every observation"
+            raise BadInput("horizon", None, wanted, 'pass horizon=, or estimate="one-pass"')
+        return self.horizon
+
+    def _table(self) -> tuple[float, ...]:
+        """The row of numbers, in the order of the columns."""
+        gamma, log_gamma, length = self.memory.numbers()
+        forget = self.memory.forget if isinstance(self.memory, Fade) else 0.0
+        spread = noise(self.link, self.R) if self.rule == point.GLB else 0.0
+        return (
+            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S, self.L, spread, self.exploration, 0.0,
+            forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
+        )  # fmt: skip
+
+    def _log_delta(self) -> float:
+        return -math.log(self.delta)
+
+    @cached_property
+    def point(self) -> point.Point:
+        flags = np.zeros(point.FLAGS, dtype=np.int64)
+        flags[point.MEMORY] = self.memory.code
+        flags[point.RULE] = self.rule
+        flags[point.LINK] = link_code(self.link)
+        flags[point.ESTIMATE] = point.ONE_PASS if self.estimate == "one-pass" else point.EXACT
+        return point.Point(flags, np.array([self._table()]))
+
+    @property
+    def stepped(self) -> bool:
+        return isinstance(self.link, Link)
+
+    def start(self, seed: int = 0) -> State:
+        state = empty_state(
+            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self._capacity, estimate=True
+        )
+        state.H[:] = self.reg * np.eye(self.dim)
+        return state
+
+    def _reading(self, state: State) -> tuple[Any, ...]:
+        return state.G, state.counters, state.theta, state.shown
+
+    def _writing(self, state: State) -> tuple[Any, ...]:
+        return state
+
+    def _scratch(self, state: State) -> tuple[Any, ...]:
+        d, room = self.dim, int(state.cursor[USED]) + 1
+        return (
+            np.empty((d, d)), np.empty(d), np.empty(d), *newton.scratch(d, room), np.empty((2, d, d)), np.empty((1, d))
+        )  # fmt: skip
+
+    def _settle(self, state: State) -> None:
+        """A solver that failed is an error, never silence."""
+        if state.counters[:, FAILED].any():
+            seen = int(state.counters[0, COUNT])
+            raise NumericalError(
+                f"the estimate from {seen} observations did not converge (lam = {self.lam:g}, reg = {self.reg:g}, "
+                f"S = {self.S:g}); pass a larger lam, a smaller S, or rescale the rewards"
+            )
+
+    # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
+    def choose(self, state: State, arms: Arms) -> Choice:
+        if not isinstance(self.link, Link):
+            return super().choose(state, arms)
+        scores = self.scores(state, arms)
+        arm = int(np.argmax(scores.score))
+        return Choice(arm, float(scores.score[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+
+    def scores(self, state: State, arms: Arms) -> Scores:
+        found = super().scores(state, arms)
+        return Scores(self.link(found.mean)[0], found.bonus) if isinstance(self.link, Link) else found
+
+    def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
+        """What compiled code cannot do for a link of the user's own."""
+        if isinstance(self.link, Link):
+            from driftwise.policies.own_link import estimate_
+
+            estimate_(self, self.link, state, lesson, ticks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLMUCB(GeneralizedUCB):
+    """Optimism for generalized linear rewards (Wang, Zhao, Zhou 2023, Algorithm 2; memory=Keep() is GLM-UCB).
+
+    Plays the largest μ(x'θ̃) + exploration·(2k/c)β̄‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest the
+    estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection).
+    """
+
+    rule: ClassVar[int] = point.GLB
+
+    def _check_model(self) -> None:
+        noise(self.link, self.R)
+

@@ -1,0 +1,105 @@
+"""What a reward is: the link μ, its noise or range, and the constants k and c that follow from S and L."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from driftwise.border import one_of, real
+from driftwise.errors import BadInput
+from driftwise.kernels import links
+from driftwise.kernels.point import Floats
+from driftwise.theory.constants import bernoulli_range, self_concordance
+
+LinkName: TypeAlias = Literal["identity", "logistic", "probit", "poisson"]
+CODES: dict[str, int] = {
+    "identity": links.IDENTITY,
+    "logistic": links.LOGISTIC,
+    "probit": links.PROBIT,
+    "poisson": links.POISSON,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link of your own: an increasing μ and its derivative on arrays, with k ≥ μ' ≥ c > 0 over |z| ≤ SL.
+
+    Python evaluates it on the atoms of the history, so a policy with it runs a call at a time. `self_concordant`
+    says that |μ''| ≤ μ' there, which the self-concordant rules need.
+    """
+
+    mean: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+    k: float
+    c: float
+    self_concordant: bool = False
+    bounded: bool = False
+
+    def __post_init__(self) -> None:
+        real("c", self.c, 0.0, low_open=True, way_out="pass the least slope of μ over |z| ≤ SL")
+        real("k", self.k, self.c, way_out="pass the largest slope of μ over |z| ≤ SL")
+        for name in ("mean", "slope"):
+            if not callable(getattr(self, name)):
+                raise BadInput(name, getattr(self, name), "a function of an array", "pass μ and μ' themselves")
+
+    def __call__(self, z: Floats) -> tuple[Floats, Floats]:
+        """μ(z) and μ'(z), checked."""
+        values, slopes = (np.asarray(f(z.copy()), dtype=np.float64) for f in (self.mean, self.slope))
+        for name, got in (("mean", values), ("slope", slopes)):
+            if got.shape != z.shape or not np.isfinite(got).all():
+                wanted = f"finite values of shape {z.shape} for arguments from {z.min():g} to {z.max():g}"
+                raise BadInput(name, f"{got.shape} {got.ravel()[:3]}", wanted, "vectorise it and guard its overflow")
+        return values, slopes
+
+
+def link_code(link: LinkName | Link) -> int:
+    """The code kernels know a link by."""
+    if isinstance(link, Link):
+        return links.CUSTOM
+    one_of("link", link, list(CODES))
+    return CODES[link]
+
+
+def constants(link: LinkName | Link, S: float, L: float) -> tuple[float, float]:
+    """k = sup and c = inf of μ' over |z| ≤ SL."""
+    if isinstance(link, Link):
+        return link.k, link.c
+    k, c = links.bounds(CODES[link], S * L)
+    if not (c > 0.0 and math.isfinite(k)):
+        raise BadInput("S", S, f"S·L at which the slope of the {link} link is still above 0", "pass a smaller S")
+    return k, c
+
+
+def noise(link: LinkName | Link, R: float | None) -> float:
+    """R of the noise: what the user says, or 1/2 for rewards in [0, 1] (Hoeffding)."""
+    if R is not None:
+        return real("R", R, 0.0, way_out="pass the sub-Gaussian constant of the noise")
+    if link in ("logistic", "probit"):
+        return bernoulli_range()
+    if link == "identity":
+        return 1.0
+    raise BadInput("R", R, "the sub-Gaussian constant of the noise, which this link does not imply", "pass R=")
+
+
+def bounded(link: LinkName | Link) -> bool:
+    """Whether rewards are known to lie in [0, m]."""
+    return link.bounded if isinstance(link, Link) else link in ("logistic", "probit")
+
+
+def check_self_concordant(link: LinkName | Link, S: float, L: float) -> None:
+    """Self-concordant rules need bounded rewards and |μ''| ≤ μ' on |z| ≤ SL (MATH.md, conventions)."""
+    if isinstance(link, Link):
+        if not (link.self_concordant and link.bounded):
+            wanted = "a Link with self_concordant=True and bounded=True"
+            raise BadInput("link", link, wanted, "use the GLB rule, or say so if it is true")
+        return
+    if link not in ("logistic", "probit"):
+        wanted = "logistic, or probit with S·L up to 1: self-concordant rules need rewards in [0, m]"
+        raise BadInput("link", link, wanted, "use a GLB policy for this link")
+    if self_concordance(link, S * L) > 1.0:
+        wanted = "S·L of at most 1 for the probit link, whose |μ''| = |z|μ'"
+        raise BadInput("S", S, wanted, "use a GLB policy, or the logistic link")

@@ -1,0 +1,101 @@
+"""The estimate for a link of the user's own: Python evaluates μ on the atoms, compiled Newton steps use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftwise.kernels import newton, point
+from driftwise.kernels.point import FAILED, LAM, REG, S, USED, Floats
+from driftwise.policies.base import State
+from driftwise.policies.model import Link
+
+if TYPE_CHECKING:
+    from driftwise.policies.glm import GeneralizedUCB
+
+
+def estimate_(
+    policy: GeneralizedUCB, link: Link, state: State, lesson: tuple[Any, float, float] | None, ticks: float
+) -> None:
+    """theta <- θ̂ and shown <- the point of the ball the rule plays with, after compiled code has kept the history."""
+    flags, table = policy.point
+    used = int(state.cursor[USED])
+    if flags[point.ESTIMATE] == point.ONE_PASS:
+        status = _one_pass(policy, link, state, lesson, ticks)
+    else:
+        scratch = newton.scratch(policy.dim, max(1, used))
+        reg = float(table[0, REG])
+        status = newton.solve_with(
+            link, state.atoms, state.weights, state.targets, used, 0, reg, state.theta, *scratch, state.H[0]
+        )
+    state.shown[0] = state.theta[0]
+    if flags[point.RULE] != point.SC_D and float(np.linalg.norm(state.theta[0])) > table[0, S]:
+        state.shown[0] = _confined(policy, link, state)
+    if status != newton.CONVERGED:
+        state.counters[0, FAILED] += 1.0
+
+
+def _one_pass(
+    policy: GeneralizedUCB, link: Link, state: State, lesson: tuple[Any, float, float] | None, ticks: float
+) -> int:
+    """MATH.md 4 with the scalar equation solved in Python; the compiled pieces do the rest."""
+    from scipy.optimize import brentq
+
+    flags, table = policy.point
+    scratch = newton.scratch(policy.dim, 1)
+    weigh = policy.memory.weight if flags[point.MEMORY] == point.FADE else (lambda age: 1.0)
+    status = newton.one_pass_fade_(state.H, state.theta, 0, weigh(ticks), float(table[0, REG]), scratch[2])
+    if lesson is None or status != newton.CONVERGED:
+        return status
+    x, reward, age = lesson
+    born = state.clock - age
+    if flags[point.MEMORY] == point.RESTART and born <= state.counters[0, point.SINCE]:
+        return status
+    x = np.ascontiguousarray(x.ravel())
+    weight = weigh(age)
+    z0, q = newton.one_pass_aim_(state.theta, 0, x, scratch[1], scratch[2])
+
+    def gap(z: float) -> float:
+        return float(z - z0 - weight * q * (reward - link(np.array([z]))[0][0]))
+
+    push = weight * q * (reward - float(link(np.array([z0]))[0][0]))
+    ends = sorted((z0, z0 + push))
+    z = z0 if push == 0.0 else float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14))
+    value, slope = (float(one[0]) for one in link(np.array([z])))
+    newton.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, scratch[1])
+    return status
+
+
+def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
+    """argmin over the S-ball of ‖g(θ)-b‖ in V⁻¹ or H(θ)⁻¹, by scipy from the ray of the estimate."""
+    from scipy.optimize import minimize
+
+    flags, table = policy.point
+    reach, reg = float(table[0, S]), float(table[0, REG])
+    used = int(state.cursor[USED])
+    A, w, s = state.atoms[:, :used], state.weights[0, :used], state.targets[0, :used]
+    G = np.tril(state.G[0]) + np.tril(state.G[0], -1).T
+    V = G + table[0, LAM] * np.eye(policy.dim)
+    H0 = np.tril(state.H[0]) + np.tril(state.H[0], -1).T
+    one_pass = flags[point.ESTIMATE] == point.ONE_PASS
+
+    def residual(theta: Floats) -> tuple[Floats, Floats]:
+        if one_pass:
+            return H0 @ (theta - state.theta[0]), H0
+        mean, slope = link(A.T @ theta)
+        return reg * theta + A @ (w * mean - s), reg * np.eye(policy.dim) + (A * (w * slope)) @ A.T
+
+    def value(direction: Floats) -> float:
+        theta = reach * direction / np.linalg.norm(direction)
+        r, H = residual(theta)
+        return float(r @ np.linalg.solve(V if flags[point.RULE] == point.GLB else H, r))
+
+    ray = state.theta[0] / np.linalg.norm(state.theta[0])
+    if policy.dim == 1:
+        return np.array([reach * np.sign(ray[0])])
+    options: dict[str, Any] = {"xatol": 1e-11, "fatol": 1e-14, "maxiter": 4000}
+    method: Callable[..., Any] = minimize
+    found = method(value, ray, method="Nelder-Mead", options=options).x
+    return np.asarray(reach * found / np.linalg.norm(found))
