@@ -3,25 +3,32 @@
 from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.base import ArmSet, Choice, Scores, State
+from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
+from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.simulation import Result, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "GLMUCB",
     "ArmSet",
     "BadInput",
     "Choice",
+    "DiscountedSelfConcordantUCB",
     "DriftwiseError",
     "Fade",
     "Keep",
     "LinearUCB",
+    "Link",
     "NumericalError",
     "Restart",
     "Result",
     "Scores",
+    "SelfConcordantUCB",
     "State",
     "Window",
     "catalogue",

@@ -51,14 +51,15 @@ def draw(outcomes: Sequence[Outcome], target: Path) -> None:
 
 
 def _panel(axes: Any, outcome: Outcome) -> None:
-    for line in outcome.lines:
+    shown = [line for entry, line in zip(outcome.panel.entries, outcome.lines, strict=True) if entry.drawn]
+    for line in shown:
         hue = colour(line.label)
         mean = line.regret.mean(axis=0)
         axes.fill_between(outcome.rounds, line.regret.min(axis=0), line.regret.max(axis=0), color=hue, alpha=0.13, lw=0)
         axes.plot(outcome.rounds, mean, color=hue, lw=1.8)
         if line.curve is not None:
             axes.plot(line.curve.rounds, line.curve.mean, color=hue, lw=1.0, ls=(0, (4, 3)))
-    _labels(axes, outcome.lines, float(outcome.rounds[-1]))
+    _labels(axes, shown, float(outcome.rounds[-1]))
     axes.set_title(outcome.panel.title)
     axes.set_xlabel("round")
     axes.set_ylabel("cumulative regret  (solid: ours, mean and min–max; dashed: published)", fontsize=8)

@@ -227,7 +227,7 @@ def retract_(d: int, S: float, tangent: bool, alpha: float, P: Floats) -> None:
     norm = norm_of(P, TRIAL)
     if tangent or norm > S:
         for i in range(d):
-            P[TRIAL, i] *= S / norm
+            P[TRIAL, i] = S * (P[TRIAL, i] / norm)
 
 
 @kernel
@@ -381,16 +381,14 @@ def begin_(
     The corners are ±S e_i, and at d = 1 a grid. The estimate itself is in P[ESTIMATE].
     """
     d = A.shape[0]
-    scale = S / norm_of(P, ESTIMATE)
-    if start == 3:
-        scale = -scale
+    norm = norm_of(P, ESTIMATE) if start == 0 else -norm_of(P, ESTIMATE)
     for i in range(d):
-        P[TRIAL, i] = scale * P[ESTIMATE, i] if start == 0 or start == 3 else 0.0
+        P[TRIAL, i] = S * (P[ESTIMATE, i] / norm) if start == 0 or start == 3 else 0.0
     if start == 1:
         confine_(link, A, w, s, used, k, reg, S, theta, Z, P, M)
-        scale = S / max(S, norm_of(theta, k))
+        norm = max(S, norm_of(theta, k))
         for i in range(d):
-            P[TRIAL, i] = scale * theta[k, i]
+            P[TRIAL, i] = S * (theta[k, i] / norm)
     elif start == 4:
         least, best, there = math.inf, 0, S
         for n in range(GRID if d == 1 else 2 * d):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,8 +12,11 @@ from typing import Any, NamedTuple
 from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.policies.base import Compiled
+from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.model import constants, link_code
+from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.theory import tuning
 
 _WANG = "Wang, Zhao, Zhou 2023"
@@ -25,6 +29,7 @@ class Problem:
     name: str
     dim: int
     known: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, fact: str) -> Any:
         if fact not in _CHECKS:
@@ -34,6 +39,14 @@ class Problem:
             wanted = f"{_MEANING[fact]}, which {self.name} is tuned with"
             raise BadInput(fact, value, wanted, f"pass {fact}=, or use a policy that needs none")
         return _CHECKS[fact](value)
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """k and c of the link on the ball."""
+        S, L = (real(name, self.fields.get(name, 1.0), 0.0, low_open=True) for name in ("S", "L"))
+        link = self.fields.get("link", "logistic")
+        link_code(link)
+        return constants(link, S, L)
 
 
 _CHECKS: dict[str, Callable[[Any], float]] = {
@@ -66,6 +79,18 @@ def _lb_fade(p: Problem) -> Fade:
     return Fade(tuning.lb_forget(p.dim, p.horizon, p.path_length))
 
 
+def _glb_fade(p: Problem) -> Fade:
+    return Fade(tuning.glb_forget(p.dim, p.horizon, p.path_length, *p.slopes))
+
+
+def _scb_fade(p: Problem) -> Fade:
+    return Fade(tuning.scb_forget(p.dim, p.horizon, p.path_length, p.slopes[0]))
+
+
+def _sc_d_fade(p: Problem) -> Fade:
+    return Fade(tuning.sc_d_glucb_forget(p.dim, p.horizon, p.changes, p.slopes[1]))
+
+
 def _window(p: Problem) -> Window:
     return Window(tuning.window_length(p.dim, p.horizon, p.path_length))
 
@@ -79,8 +104,40 @@ def _linear(memory: Callable[[Problem], Any]) -> dict[str, Callable[[Problem], A
     return {"memory": memory, "lam": lambda p: float(p.dim), "delta": lambda p: 1.0 / max(2, p.horizon)}
 
 
+def _glm(
+    memory: Callable[[Problem], Any], lam: Callable[[Problem], float]
+) -> dict[str, Callable[[Problem], Any]]:
+    """δ = 1/T, and the ridge as the paper's experiments set it."""
+    return {
+        "memory": memory,
+        "lam": lam,
+        "delta": lambda p: 1.0 / max(2, p.horizon),
+        "horizon": lambda p: p.known.get("horizon"),
+    }
+
+
+def _lam_dim(p: Problem) -> float:
+    return float(p.dim)
+
+
+def _lam_glb(p: Problem) -> float:
+    """d/c² (Theorem 2)."""
+    return p.dim / p.slopes[1] ** 2
+
+
+def _lam_scb(p: Problem) -> float:
+    """d log T/c (Theorem 3)."""
+    return p.dim * math.log(max(2, p.horizon)) / p.slopes[1]
+
+
+def _lam_log(p: Problem) -> float:
+    """d log T (Russac et al. 2021)."""
+    return p.dim * math.log(max(2, p.horizon))
+
+
 _DRIFT = ("dim", "horizon", "path_length")
 _STATIC = ("dim", "horizon")
+_JUMPS = ("dim", "horizon", "changes")
 
 ROWS: tuple[Row, ...] = (
     Row("LB-WeightUCB", "linear", "fade", "none", f"{_WANG}, Algorithm 1", _DRIFT, LinearUCB, _linear(_lb_fade)),
@@ -91,6 +148,23 @@ ROWS: tuple[Row, ...] = (
         _linear(_window), {"radius": "cheung"}),
     Row("RestartUCB", "linear", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020, Algorithm 1", _DRIFT, LinearUCB,
         _linear(_restart)),
+    Row("GLM-UCB", "GLB", "keep", "none", "Filippi, Cappé, Garivier, Szepesvári 2010", _STATIC, GLMUCB,
+        _glm(_keep, _lam_dim)),
+    Row("GLB-WeightUCB", "GLB", "fade", "none", f"{_WANG}, Algorithm 2", _DRIFT, GLMUCB, _glm(_glb_fade, _lam_glb)),
+    Row("GLB-SW", "GLB", "window", "none", "the window twin of GLB-RestartUCB", _DRIFT, GLMUCB,
+        _glm(_window, _lam_dim)),
+    Row("GLB-RestartUCB", "GLB", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020", _DRIFT, GLMUCB,
+        _glm(_restart, _lam_dim)),
+    Row("LogUCB1", "SCB", "keep", "none", "Faury, Abeille, Calauzènes, Fercoq 2020, Algorithm 1", _STATIC,
+        SelfConcordantUCB, _glm(_keep, _lam_scb)),
+    Row("SCB-WeightUCB", "SCB", "fade", "none", f"{_WANG}, Algorithm 3", _DRIFT, SelfConcordantUCB,
+        _glm(_scb_fade, _lam_scb)),
+    Row("SCB-SW", "SCB", "window", "none", "the window twin of SCB-RestartUCB", _DRIFT, SelfConcordantUCB,
+        _glm(_window, _lam_scb)),
+    Row("SCB-RestartUCB", "SCB", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020", _DRIFT, SelfConcordantUCB,
+        _glm(_restart, _lam_scb)),
+    Row("SC-D-GLUCB", "SCB", "fade", "none", "Russac, Faury, Cappé, Garivier 2021", _JUMPS,
+        DiscountedSelfConcordantUCB, _glm(_sc_d_fade, _lam_log)),
 )  # fmt: skip
 _BY_NAME = {row.name: row for row in ROWS}
 
@@ -110,11 +184,11 @@ def make(
     row = _BY_NAME[name]
     whole("dim", dim, 1, "pass the number of features of an arm")
     known = {"horizon": horizon, "path_length": path_length, "changes": changes}
-    problem = Problem(name, int(dim), known)
+    problem = Problem(name, int(dim), known, fields)
     for fact, value in known.items():
         if value is not None:
             getattr(problem, fact)
-    allowed = [one.name for one in dataclasses.fields(row.policy) if one.name != "dim"]  # type: ignore[arg-type]
+    allowed = [one.name for one in dataclasses.fields(row.policy) if one.name not in ("dim", "horizon")]  # type: ignore[arg-type]
     for one in fields:
         one_of(f"field of {name}", one, allowed)
     tuned = {one: tune(problem) for one, tune in row.tune.items() if one not in fields}

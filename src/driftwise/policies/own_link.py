@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.kernels import newton, point
-from driftwise.kernels.point import FAILED, LAM, REG, S, USED, Floats
+from driftwise.kernels.point import FAILED, LAM, REG, USED, Floats, S
 from driftwise.policies.base import State
 from driftwise.policies.model import Link
 

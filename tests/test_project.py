@@ -1,0 +1,267 @@
+"""Projections onto the ball: never worse than scipy from thirteen starts, exact at d = 1."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, ndtr
+
+from driftwise.kernels import links, newton, project
+
+MEANS = {links.IDENTITY: lambda z: z, links.LOGISTIC: expit, links.PROBIT: ndtr, links.POISSON: np.exp}
+NORMS = ["V", "H"]
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Outside:
+    """Data whose estimate has left the ball, and slow code for the two norms."""
+
+    def __init__(self, seed, link, dim, count=20, S=1.0, reg=0.2, lam=1.0, pulls=50.0, A=None, w=None, s=None):
+        rng = np.random.default_rng(seed)
+        self.link, self.S, self.reg, self.dim = link, S, reg, dim
+        while True:
+            self.A = rng.normal(size=(dim, count)) if A is None else A
+            if A is None:
+                self.A /= np.maximum(1.0, np.linalg.norm(self.A, axis=0))
+            theta = rng.normal(size=dim)
+            means = MEANS[link](self.A.T @ theta * rng.uniform(1.0, 3.0) * S / np.linalg.norm(theta))
+            self.w = rng.exponential(size=(1, self.A.shape[1])) * pulls / self.A.shape[1] if w is None else w
+            if link == links.POISSON:
+                rewards = rng.poisson(means)
+            elif link == links.IDENTITY:
+                rewards = means + rng.normal(size=means.size)
+            else:
+                rewards = rng.random(means.size) < means
+            self.s = self.w * rewards if s is None else s
+            self.count = self.w.shape[1]
+            self.V = lam * np.eye(dim) + (self.A * self.w) @ self.A.T
+            self.room = newton.scratch(dim, self.count)
+            self.estimate = np.zeros((1, dim))
+            H = np.zeros((dim, dim))
+            status = newton.solve_(link, self.A, self.w, self.s, self.count, 0, reg, self.estimate, *self.room, H)
+            assert status == newton.CONVERGED
+            if np.linalg.norm(self.estimate) > S * 1.001:
+                return
+
+    def project(self, norm):
+        """Status, norm, point."""
+        theta = self.estimate.copy()
+        data = self.link, self.A, self.w, self.s, self.count, 0, self.reg, self.S
+        if norm == "V":
+            status, residual = project.project_v_(*data, np.linalg.cholesky(self.V), theta, *self.room)
+        else:
+            status, residual = project.project_h_(*data, theta, *self.room)
+        return status, residual, theta[0]
+
+    def value(self, norm, theta):
+        """‖g(θ) - b‖."""
+        z = self.A.T @ theta
+        r = self.reg * theta + self.A @ (self.w[0] * MEANS[self.link](z) - self.s[0])
+        slopes = np.array([links.slope(self.link, v) for v in z])
+        H = self.reg * np.eye(self.dim) + (self.A * (self.w[0] * slopes)) @ self.A.T
+        return math.sqrt(r @ np.linalg.solve(self.V if norm == "V" else H, r))
+
+    def half_square(self, norm, theta):
+        """Half its square with the gradient, by the compiled pieces."""
+        Z, P, M = self.room
+        P[project.TRIAL] = theta
+        low = np.linalg.cholesky(self.V)
+        data = norm == "V", self.link, self.A, self.w
+        value = project.value_(*data, self.s, self.count, 0, self.reg, low, Z, P, M)
+        project.shape_(*data, self.count, 0, self.reg, low, Z, P, M)
+        B = M[project.CURVE]
+        return value, P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
+
+    def scipy(self, norm, starts=13):
+        """The least norm scipy finds in the ball."""
+        rng = np.random.default_rng(0)
+        ray = self.S * self.estimate[0] / np.linalg.norm(self.estimate)
+        found = []
+        ball = {"type": "ineq", "fun": lambda x: 1 - x @ x / self.S**2, "jac": lambda x: -2 * x / self.S**2}
+        for n in range(starts):
+            start = rng.normal(size=self.dim)
+            start *= self.S / np.linalg.norm(start) * (1.0 if n % 2 else rng.random())
+            start = ray if n == 0 else start
+            scale = 1.0 / self.half_square(norm, start)[0]
+            end = minimize(
+                lambda x, scale=scale: tuple(scale * part for part in self.half_square(norm, x)[:2]),
+                start,
+                jac=True,
+                method="SLSQP",
+                constraints=ball,
+                options={"ftol": 1e-15, "maxiter": 300},
+            ).x
+            found.append(self.value(norm, end * min(1.0, self.S / np.linalg.norm(end))))
+        return min(found)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dim", [2, 5, 10])
+@pytest.mark.parametrize(
+    ("link", "S", "reg"),
+    [
+        (links.LOGISTIC, 1.0, 0.2),
+        (links.LOGISTIC, 1.0, 1e-3),
+        (links.LOGISTIC, 5.0, 0.01),
+        (links.PROBIT, 1.0, 0.1),
+        (links.POISSON, 1.0, 0.1),
+        (links.IDENTITY, 1.0, 1.0),
+    ],
+)
+def test_the_projection_is_as_good_as_scipys_best_of_thirteen_starts(norm, dim, link, S, reg):
+    data = Outside(dim, link, dim, S=S, reg=reg)
+    status, residual, theta = data.project(norm)
+    assert status == newton.CONVERGED
+    assert np.linalg.norm(theta) <= S * (1 + 1e-14)
+    assert residual == pytest.approx(data.value(norm, theta), rel=1e-9)
+    best = data.scipy(norm)
+    assert residual - best <= 1e-8 * max(1.0, best)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("link", list(MEANS))
+def test_gradient_and_hessian_are_the_derivatives_of_the_value(norm, link):
+    data = Outside(3, link, 3)
+    x, h = np.array([0.3, -0.4, 0.5]), 1e-5
+    _, gradient, hessian = data.half_square(norm, x)
+    for i, e in enumerate(np.eye(3) * h):
+        (up, g_up, _), (down, g_down, _) = data.half_square(norm, x + e), data.half_square(norm, x - e)
+        assert (up - down) / (2 * h) == pytest.approx(gradient[i], rel=1e-5, abs=1e-5)
+        assert (g_up - g_down) / (2 * h) == pytest.approx(hessian[i], rel=1e-5, abs=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from(list(MEANS)), st.integers(2, 6), st.sampled_from([0.5, 1.0, 3.0]))
+def test_at_the_projection_the_gradient_points_into_the_ball(seed, link, dim, S):
+    data = Outside(seed, link, dim, S=S, reg=0.3)
+    status, residual, theta = data.project("V")
+    assert status == newton.CONVERGED
+    assert np.linalg.norm(theta) == pytest.approx(S, rel=1e-12)
+    _, gradient, _ = data.half_square("V", theta)
+    pull = -gradient @ theta / S**2
+    assert pull > 0
+    assert np.linalg.norm(gradient + pull * theta) <= 1e-7 * np.linalg.norm(gradient)
+    assert residual <= data.value("V", S * data.estimate[0] / np.linalg.norm(data.estimate)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("link", list(MEANS))
+@pytest.mark.parametrize("seed", range(5))
+def test_in_one_dimension_the_projection_is_exact(link, seed):
+    data = Outside(seed, link, 1, S=2.0, reg=0.05)
+    _, _, theta = data.project("V")
+    assert theta[0] == math.copysign(2.0, data.estimate[0, 0])
+    status, residual, theta = data.project("H")
+    grid = min(data.value("H", np.array([t])) for t in np.linspace(-2, 2, 4001))
+    assert status == newton.CONVERGED
+    assert residual <= grid * (1 + 1e-12)
+    assert residual >= grid - 1e-3
+
+
+def test_in_the_norm_of_the_hessian_the_best_point_can_lie_inside():
+    # A strong pull outwards that hardly bends, and one arm whose curvature e^-θ vanishes on the way.
+    A, w = np.array([[1.0, 0.02]]), np.array([[1.0, 20.0]])
+    data = Outside(0, links.LOGISTIC, 1, S=5.0, reg=1e-6, A=A, w=w, s=w)
+    status, residual, theta = data.project("H")
+    assert status == newton.CONVERGED
+    assert 1.0 < theta[0] < 2.5
+    assert residual == pytest.approx(min(data.value("H", np.array([t])) for t in np.linspace(-5, 5, 20001)), rel=1e-6)
+    assert data.project("V")[2][0] == 5.0
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_inside_the_ball_nothing_moves(norm):
+    data = Outside(1, links.LOGISTIC, 3)
+    data.S = 1.0001 * float(np.linalg.norm(data.estimate))
+    status, residual, theta = data.project(norm)
+    assert (status, residual) == (newton.CONVERGED, 0.0)
+    assert (theta == data.estimate[0]).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_turning_the_arms_turns_the_projection(norm):
+    data = Outside(2, links.LOGISTIC, 4)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    turned = Outside(
+        2, links.LOGISTIC, 4, A=np.ascontiguousarray(turn @ data.A), w=data.w, s=data.s, S=data.S, reg=data.reg
+    )
+    assert turned.project(norm)[2] == pytest.approx(turn @ data.project(norm)[2], abs=1e-8)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dim", [2, 5])
+@pytest.mark.parametrize("reg", [2e-17, 1e-12, 1e-6])
+def test_separable_data_at_radius_twenty_with_hardly_a_ridge_are_projected(norm, dim, reg):
+    rng = np.random.default_rng(dim)
+    A = rng.normal(size=(dim, 15))
+    A /= np.linalg.norm(A, axis=0)
+    for w in (np.ones((1, 15)), rng.exponential(size=(1, 15)) * 100.0):
+        data = Outside(0, links.LOGISTIC, dim, S=20.0, reg=reg, lam=1e-8, A=A, w=w, s=w * (A[0] > 0))
+        status, residual, theta = data.project(norm)
+        assert status == newton.CONVERGED
+        assert np.linalg.norm(theta) <= 20.0 * (1 + 1e-14)
+        ray = 20.0 * data.estimate[0] / np.linalg.norm(data.estimate)
+        assert residual <= data.value(norm, ray) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("link", list(MEANS))
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_the_confined_estimate_has_the_least_loss_in_the_ball(link, dim):
+    data = Outside(dim + 10, link, dim)
+    theta = data.estimate.copy()
+    status = project.confine_(
+        link, data.A, data.w, data.s, data.count, 0, data.reg, data.S, theta, *data.room
+    )
+    assert status == newton.CONVERGED
+    assert np.linalg.norm(theta) == pytest.approx(data.S, rel=2e-9)
+    z = data.A.T @ theta[0]
+    gradient = data.reg * theta[0] + data.A @ (data.w[0] * MEANS[link](z) - data.s[0])
+    pull = -gradient @ theta[0] / data.S**2
+    assert pull > 0  # the loss falls outwards and is level along the sphere
+    assert np.linalg.norm(gradient + pull * theta[0]) <= 1e-7 * np.linalg.norm(gradient)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_not_finite_is_reported_and_leaves_the_estimate(norm):
+    data = Outside(0, links.LOGISTIC, 2)
+    data.s = data.s.copy()
+    data.s[0, 0] = math.nan
+    status, _, theta = data.project(norm)
+    assert status == newton.BROKEN
+    assert (theta == data.estimate[0]).all()
+
+
+SCRIPT = """
+import numpy as np
+from driftwise.kernels import newton, project
+rng = np.random.default_rng(3)
+for link in range(4):
+    for dim, count in ((1, 3), (2, 5), (3, 4)):
+        A = rng.normal(size=(dim, count))
+        w = rng.exponential(size=(1, count)) * 20
+        s = w * rng.integers(0, 2, (1, count))
+        estimate, H = np.zeros((1, dim)), np.zeros((dim, dim))
+        room = newton.scratch(dim, count)
+        print(newton.solve_(link, A, w, s, count, 0, 0.01, estimate, *room, H))
+        S = 0.5 * float(np.sqrt(sum(float(v) ** 2 for v in estimate[0])))
+        theta = estimate.copy()
+        status, norm = project.project_v_(link, A, w, s, count, 0, 0.01, S, np.eye(dim) * 1.5, theta, *room)
+        print(status, float(norm).hex(), theta.tobytes().hex())
+        theta = estimate.copy()
+        status, norm = project.project_h_(link, A, w, s, count, 0, 0.01, S, theta, *room)
+        print(status, float(norm).hex(), theta.tobytes().hex())
+"""
+
+
+def test_compiled_and_interpreted_projections_agree_to_the_bit():
+    outputs = []
+    for disable in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
+        command = [sys.executable, "-c", SCRIPT]
+        outputs.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert outputs[0] == outputs[1] and len(outputs[0]) > 1000
