@@ -96,8 +96,8 @@ def bounded(repeats: int) -> None:
                 best[n] = min(best[n], play(policy, state, world, piece))
         shown = " ".join(f"{ns / 1e3:.1f}" for ns in best)
         print(
-            f"{name}, exact, fresh arms, γ = {1 - fade:g}, W = {W}: microseconds a round in six stretches of W: {shown}; "
-            f"last to second {best[5] / best[1]:.2f} (wanted about 1); {best[5] / W:.1f} ns an atom"
+            f"{name}, exact, fresh arms, γ = {1 - fade:g}, W = {W}: microseconds a round in six stretches of W: "
+            f"{shown}; last to second {best[5] / best[1]:.2f} (wanted about 1); {best[5] / W:.1f} ns an atom"
         )
 
 

@@ -65,7 +65,8 @@ DRIFTS = {
     "a saturated turn": (dw.worlds.Turn(radius=5.0, **SMALL), {}),
 }  # fmt: skip
 FAMILIES = {"Lemma 2": "GLB-WeightUCB", "Lemma 3": "SCB-WeightUCB"}
-TIGHT = "jumps in one dimension, hardly any ridge"
+TIGHT, SATURATED = "jumps in one dimension, hardly any ridge", "a saturated turn"
+QUICK = [drift for drift in DRIFTS if drift != SATURATED]
 
 
 def tuned(name, drift, **more):
@@ -76,35 +77,49 @@ def tuned(name, drift, **more):
 @functools.cache
 def ratios(name, drift, runs, **more):
     world, policy = tuned(name, drift, **more)
-    found = np.array([worst_ratio(world, policy, seed, every=5) for seed in range(runs)])
+    found = np.array([worst_ratio(world, policy, seed, every=10) for seed in range(runs)])
     assert np.isfinite(found).all()
     return found
 
 
-@pytest.mark.parametrize("drift", DRIFTS)
+@pytest.mark.parametrize("drift", [*QUICK, pytest.param(SATURATED, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FAMILIES.values(), ids=FAMILIES)
 def test_violations_in_200_drifting_runs_are_no_more_than_delta_allows(name, drift):
     assert (ratios(name, drift, RUNS) > 1.0).sum() <= stats.binom(RUNS, DELTA).ppf(0.999)
 
 
-@pytest.mark.parametrize(("name", "share"), [("GLB-WeightUCB", 1 / 5), ("SCB-WeightUCB", 1 / 40)])
-def test_a_fraction_of_the_radius_would_be_found_out(name, share):
-    # The power of the counts above: this share of the bonus is violated in most runs. The lemmas pay 2k/c and
-    # 2√(1+2SL)k/√c for the link and δ for all rounds at once, so that a third of them still holds.
-    assert (ratios(name, TIGHT, RUNS) > share).mean() > 0.5
+@pytest.mark.parametrize(
+    ("name", "drift", "share"),
+    [("GLB-WeightUCB", TIGHT, 1 / 8), ("GLB-WeightUCB", "a turn, tuned to it", 1 / 6),
+     ("SCB-WeightUCB", "a turn, tuned to it", 1 / 12)],
+)  # fmt: skip
+def test_a_fraction_of_the_radius_would_be_found_out(name, drift, share):
+    # The power of the counts above: with this share of the bonus most runs are violations. More would not be: the
+    # lemmas pay 2k/c and 2√(1+2SL)k/√c for the link, and δ for all rounds at once.
+    assert (ratios(name, drift, RUNS) > share).mean() > 0.5
+
+
+@pytest.mark.parametrize(("name", "share"), [("GLB-WeightUCB", 0.4), ("SCB-WeightUCB", 0.15)])
+def test_what_the_ridge_alone_does_takes_this_share_of_the_bonus(name, share):
+    # An enormous ridge holds the estimate at 0: the error is μ(S)-1/2 ≈ kS, for which Lemma 2 pays 2kS and Lemma 3
+    # 2√(1+2S)k(S+1/2). Without the term √λcS (or √reg·S) of the radius nothing would be left to pay.
+    world = dw.worlds.Turn(**SMALL)
+    policy = dw.make(name, **world.facts, delta=DELTA, lam=1e8)
+    found = np.array([worst_ratio(world, policy, seed, every=50) for seed in range(3)])
+    assert ((found > share) & (found <= 1.0)).all()
 
 
 @pytest.mark.parametrize("name", FAMILIES.values(), ids=FAMILIES)
 def test_without_the_bias_term_a_jump_would_be_found_out(name):
-    # From one end of the ball to the other: the bonus of 300 observations does not pay for that, the bias term does.
+    # From one end of the ball to the other: the bonus of 3000 observations does not pay for that, the bias term does.
     world = dw.worlds.Jumps(
-        horizon=330, arms=2, dim=1, radius=2.0, jumps=1, at=(300,), directions=((1.0,), (-1.0,)), reward="bernoulli"
+        horizon=3001, arms=2, dim=1, radius=2.0, jumps=1, at=(3000,), directions=((1.0,), (-1.0,)), reward="bernoulli"
     )
-    policy = dw.make(name, **world.facts, delta=DELTA, memory=dw.Fade(1e-4), lam=1.0, exploration=0.05)
-    checked = [[worst_ratio(world, policy, seed, 301, bias) for bias in (True, False)] for seed in range(20)]
+    policy = dw.make(name, **{**world.facts, "delta": DELTA, "memory": dw.Fade(1e-6)})
+    checked = [[worst_ratio(world, policy, seed, 3001, bias) for bias in (True, False)] for seed in range(5)]
     covered, bare = np.array(checked).T
     assert (covered <= 1.0).all()
-    assert (bare > 1.0).all() if name == "GLB-WeightUCB" else (bare > covered + 1.0).all()
+    assert (bare > 1.0).all()
 
 
 @pytest.mark.parametrize("drift", DRIFTS)
