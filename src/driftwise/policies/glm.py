@@ -152,7 +152,7 @@ class GeneralizedUCB(Compiled):
         return state.G, state.counters, state.theta, state.shown
 
     def _writing(self, state: State) -> tuple[Any, ...]:
-        return state
+        return state[:12]
 
     def _scratch(self, state: State) -> tuple[Any, ...]:
         d, room = self.dim, int(state.cursor[USED]) + 1
