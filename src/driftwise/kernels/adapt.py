@@ -11,7 +11,7 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.chance import uniform
-from driftwise.kernels.point import Floats, Ints
+from driftwise.kernels.point import ADAPT, Floats, Ints
 
 # Adaptations.
 ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
@@ -32,11 +32,11 @@ PAYOFF, SCORES = 0, 1
 
 # An adaptation's settings. MASTER: first and last order, scale of its tests. BOB: horizon, length of a block, payoff
 # = base + scale·rewards, share of exploration. Bank: ridge of the scoring estimate, share,
-# margin, gap, where to return, noise of the scores.
+# margin, gap, where to return, noise of the scores (linear), the judge's κ (generalized linear).
 FIRST_, LAST_, TEST_ = 0, 1, 2
 HORIZON_, LENGTH_, LOW_, SCALE_, MIX_ = 0, 1, 2, 3, 4
-RIDGE_, SHARE_, MARGIN_, GAP_, RETURN_, NOISE_ = 0, 1, 2, 3, 4, 5
-SETTINGS = 6
+RIDGE_, SHARE_, MARGIN_, GAP_, RETURN_, NOISE_, KAPPA_ = 0, 1, 2, 3, 4, 5, 6
+SETTINGS = 7
 
 
 @piece
@@ -233,3 +233,23 @@ def bank_best(notes: Floats, lanes: int) -> int:
         if notes[SCORES + k] >= notes[SCORES + best]:
             best = k
     return best
+
+
+@piece
+def acting_lane(flags: Ints, marks: Ints, notes: Floats, settings: Floats, lanes: int) -> int:
+    """The lane whose index is played."""
+    if flags[ADAPT] == MASTER:
+        return int(marks[ACTIVE])
+    if flags[ADAPT] == BOB or flags[ADAPT] == ALONE:
+        return 0
+    return bank_pick(notes, lanes, settings[MARGIN_])
+
+
+@piece
+def acting_row(flags: Ints, marks: Ints, lane: int) -> int:
+    """The row of the table it plays by: the only one, the one drawn, its own."""
+    if flags[ADAPT] == MASTER or flags[ADAPT] == ALONE:
+        return 0
+    if flags[ADAPT] == BOB:
+        return int(marks[ROW])
+    return lane

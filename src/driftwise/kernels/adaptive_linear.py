@@ -24,8 +24,9 @@ from driftwise.kernels.adapt import (
     TEST_,
     FIRST_,
     LAST_,
+    acting_lane,
+    acting_row,
     bank_best,
-    bank_pick,
     bank_pay_,
     bob_turn_,
     master_lane,
@@ -35,7 +36,7 @@ from driftwise.kernels.adapt import (
 )
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.cholesky import factor_, forward_
-from driftwise.kernels.gram import clear_, learn_
+from driftwise.kernels.gram import clear_, fresh_lane_, learn_
 from driftwise.kernels.index import first_best
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.play import linear_scores_
@@ -52,26 +53,6 @@ from driftwise.kernels.point import (
     Floats,
     Ints,
 )
-
-
-@piece
-def acting_lane(flags: Ints, marks: Ints, notes: Floats, settings: Floats, lanes: int) -> int:
-    """The lane whose index is played."""
-    if flags[ADAPT] == MASTER:
-        return int(marks[ACTIVE])
-    if flags[ADAPT] == BOB:
-        return 0
-    return bank_pick(notes, lanes, settings[MARGIN_])
-
-
-@piece
-def acting_row(flags: Ints, marks: Ints, lane: int) -> int:
-    """The row of the table it plays by: the only one, the one drawn, its own."""
-    if flags[ADAPT] == MASTER:
-        return 0
-    if flags[ADAPT] == BOB:
-        return int(marks[ROW])
-    return lane
 
 
 @kernel
@@ -100,19 +81,6 @@ def adaptive_linear_choose(
     mean, bonus = adaptive_linear_scores(flags, table, X, G, twin, b, count, marks, notes, settings)
     arm = first_best(mean, bonus)
     return arm, mean[arm], bonus[arm]
-
-
-@piece
-def fresh_lane_(
-    lane: int, G: Floats, twin: Floats, b: Floats, count: Floats, cursor: Ints
-) -> None:
-    """A lane begins anew, its clock included."""
-    clear_(lane, G, twin, b, count)
-    count[lane, CLOCK] = 0.0
-    count[lane, SINCE] = -math.inf
-    cursor[HEAD] = 0
-    cursor[SIZE] = 0
-    cursor[REMOVED] = 0
 
 
 @part

@@ -21,6 +21,17 @@ from driftwise.policies.model import Link, LinkName, bounded, constants, link_co
 CUT = 1e-9
 
 
+# What entries shared with the adaptive wrappers are given by a policy that stands alone.
+NO_SETTINGS = np.zeros(1)
+
+
+def glm_scratch(dim: int, state: State) -> tuple[Any, ...]:
+    """The arrays a generalized linear lesson works with."""
+    square, row = np.empty((dim, dim)), np.empty(dim)
+    scratch = newton.scratch(dim, int(state.cursor[USED]) + 1)
+    return square, row, row.copy(), *scratch, np.empty((2, dim, dim)), np.empty((1, dim)), np.empty(len(state.G))
+
+
 @dataclass(frozen=True, kw_only=True)
 class GeneralizedUCB(Compiled):
     """What the generalized linear rules share: the estimate from weighted atoms, or in one pass.
@@ -33,7 +44,7 @@ class GeneralizedUCB(Compiled):
     dim: int
     memory: Memory
     lam: float
-    delta: float
+    delta: float | None
     S: float = 1.0
     L: float = 1.0
     m: float = 1.0
@@ -52,7 +63,8 @@ class GeneralizedUCB(Compiled):
         keep_whole(self, "dim", 1, "pass the number of features of an arm")
         checked_memory(self.memory)
         real("lam", self.lam, 0.0, low_open=True, way_out="pass a positive ridge")
-        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+        if self.delta is not None:
+            real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
         for name in ("S", "L"):
             real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
         real("m", self.m, 0.0, low_open=True, way_out="pass the largest reward")
@@ -126,7 +138,7 @@ class GeneralizedUCB(Compiled):
         )  # fmt: skip
 
     def _log_delta(self) -> float:
-        return -math.log(self.delta)
+        return -1.0 if self.delta is None else -math.log(self.delta)
 
     @cached_property
     def point(self) -> point.Point:
@@ -149,16 +161,19 @@ class GeneralizedUCB(Compiled):
         return state
 
     def _reading(self, state: State) -> tuple[Any, ...]:
-        return state.G, state.counters, state.theta, state.shown
+        return (*(state.G, state.counters, *state[9:14]), NO_SETTINGS)
 
     def _writing(self, state: State) -> tuple[Any, ...]:
-        return state[:12]
+        return (*state, NO_SETTINGS, NO_SETTINGS)
+
+    def play(self, state: State, *rounds: Any) -> Any:
+        used = np.empty(len(rounds[1]), dtype=np.int64)
+        self.entries.play(*self.point, *self._writing(state), *rounds, used)
+        self._settle(state)
+        return used
 
     def _scratch(self, state: State) -> tuple[Any, ...]:
-        d, room = self.dim, int(state.cursor[USED]) + 1
-        return (
-            np.empty((d, d)), np.empty(d), np.empty(d), *newton.scratch(d, room), np.empty((2, d, d)), np.empty((1, d))
-        )  # fmt: skip
+        return 0.0, *glm_scratch(self.dim, state)
 
     def _settle(self, state: State) -> None:
         """A solver that failed is an error, never silence."""
