@@ -186,7 +186,7 @@ def bob_draw_(marks: Ints, notes: Floats, rows: int, mix: float, block: int) -> 
 
 @piece
 def bob_turn_(marks: Ints, notes: Floats, reward: float, rows: int, settings: Floats) -> None:
-    """The round is over: at a block's end the row played is paid, and the next one drawn; the last block pays nothing."""
+    """The round is over: at a block's end the row played is paid and the next drawn; the last block pays nothing."""
     notes[PAYOFF] += reward
     marks[ROUND] += 1
     block = int(settings[LENGTH_])

@@ -10,8 +10,9 @@ from driftwise.kernels import kernel, part, piece
 from driftwise.kernels.adapt import (
     ACTIVE,
     BOB,
+    FIRST_,
     GAP_,
-    MARGIN_,
+    LAST_,
     MASTER,
     NOISE_,
     RETURN_,
@@ -22,8 +23,6 @@ from driftwise.kernels.adapt import (
     SHARE_,
     TAKEN_OVER,
     TEST_,
-    FIRST_,
-    LAST_,
     acting_lane,
     acting_row,
     bank_best,
@@ -45,10 +44,6 @@ from driftwise.kernels.point import (
     CLOCK,
     COUNT,
     DROPPED,
-    HEAD,
-    REMOVED,
-    SINCE,
-    SIZE,
     SQUARES,
     Floats,
     Ints,
@@ -65,22 +60,12 @@ def adaptive_linear_scores(
     mean, bonus = np.empty(n), np.empty(n)
     lane = acting_lane(flags, marks, notes, settings, G.shape[0])
     row = acting_row(flags, marks, lane)
+    first = n - n  # 0, but not a literal, for which everything below would be compiled again
     linear_scores_(
-        flags, table, row, lane, X, 0, G, twin, b, count, np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d),
-        np.empty((d, n)), mean, bonus,
+        flags, table, row, lane, X, first, G, twin, b, count, np.empty((d, d)), np.empty((d, d)), np.empty(d),
+        np.empty(d), np.empty((d, n)), mean, bonus,
     )  # fmt: skip
     return mean, bonus
-
-
-@kernel
-def adaptive_linear_choose(
-    flags: Ints, table: Floats, X: Floats, G: Floats, twin: Floats, b: Floats, count: Floats, marks: Ints,
-    notes: Floats, settings: Floats,
-) -> tuple[int, float, float]:
-    """The arm played, its mean and its bonus."""
-    mean, bonus = adaptive_linear_scores(flags, table, X, G, twin, b, count, marks, notes, settings)
-    arm = first_best(mean, bonus)
-    return arm, mean[arm], bonus[arm]
 
 
 @part
@@ -145,7 +130,7 @@ def adaptive_linear_learn_(
     if flags[ADAPT] == MASTER:
         taker = int(marks[ACTIVE])
         if arm >= 0 and age > 0.0:
-            taker = master_lane(marks, int(math.ceil(notes[clock] - age)) - 1)
+            taker = master_lane(marks, math.ceil(notes[clock] - age) - 1)
         for k in range(lanes):
             if k != taker:
                 count[k, CLOCK] += ticks  # frozen otherwise

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel, part, piece
+from driftwise.kernels import kernel, part, piece, routine
 from driftwise.kernels.adapt import (
     ACTIVE,
     ALONE,
@@ -58,6 +58,7 @@ from driftwise.kernels.index import first_best, roots_, whiten_
 from driftwise.kernels.links import CUSTOM, PROBIT
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.newton import one_pass_, one_pass_fade_, solve_
+from driftwise.kernels.play import confidence
 from driftwise.kernels.point import (
     ADAPT,
     CLOCK,
@@ -92,8 +93,7 @@ from driftwise.kernels.point import (
     R,
     S,
 )
-from driftwise.kernels.play import confidence
-from driftwise.kernels.project import project_h_, project_v_
+from driftwise.kernels.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import glb_radius, sc_d_glucb_radius, scb_radius
 
@@ -226,21 +226,12 @@ def glm_scores(
     d, n = X.shape[1], X.shape[2]
     mean, bonus, proposed = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     low, pivot, z, Y = np.empty((d, d)), np.empty(d), np.empty(d), np.empty((d, n))
+    first = n - n  # 0, but not a literal, for which everything below would be compiled again
     glm_index_(
-        flags, table, X, 0, G, count, theta, shown, H, marks, notes, settings, low, pivot, z, Y, mean, bonus, proposed
-    )
+        flags, table, X, first, G, count, theta, shown, H, marks, notes, settings, low, pivot, z, Y, mean, bonus,
+        proposed,
+    )  # fmt: skip
     return mean, bonus
-
-
-@kernel
-def glm_choose(
-    flags: Ints, table: Floats, X: Floats, G: Floats, count: Floats, theta: Floats, shown: Floats, H: Floats,
-    marks: Ints, notes: Floats, settings: Floats,
-) -> tuple[int, float, float]:
-    """The arm played, its mean and its bonus."""
-    mean, bonus = glm_scores(flags, table, X, G, count, theta, shown, H, marks, notes, settings)
-    arm = first_best(mean, bonus)
-    return arm, mean[arm], bonus[arm]
 
 
 @piece
@@ -328,15 +319,12 @@ def glm_turn_(
             status = nearest_estimate_(
                 flags, table, row, lane, G, theta, shown, H, low, pivot, z, Q, rhs
             )
-        elif flags[RULE] == GLB:
-            factor_(G, lane, table[row, LAM], low, pivot)
-            status, _ = project_v_(
-                link, atoms, weights, targets, cursor[USED], lane, table[row, REG], table[row, S], low, shown, Z, P, M
-            )
         else:
-            status, _ = project_h_(
-                link, atoms, weights, targets, cursor[USED], lane, table[row, REG], table[row, S], shown, Z, P, M
-            )
+            factor_(G, lane, table[row, LAM], low, pivot)
+            status, _ = project_(
+                flags[RULE] == GLB, link, atoms, weights, targets, cursor[USED], lane, table[row, REG], table[row, S],
+                low, shown, Z, P, M,
+            )  # fmt: skip
     if status != 0:
         count[lane, FAILED] += 1.0
 
@@ -370,7 +358,7 @@ def nearest_estimate_(
     return nearest_(Q, table[row, S], shown, lane, low, pivot, z, rhs)
 
 
-@piece
+@routine
 def glm_lane_(
     flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, ticks: float,
     age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints, atoms: Floats,
@@ -461,7 +449,7 @@ def glm_before_(
     if flags[ADAPT] == MASTER:
         taker = int(marks[ACTIVE])
         if arm >= 0 and age > 0.0:
-            taker = master_lane(marks, int(math.ceil(notes[clock] - age)) - 1)
+            taker = master_lane(marks, math.ceil(notes[clock] - age) - 1)
             if taker < 0:
                 count[0, DROPPED] += 1.0
                 return -2
@@ -487,7 +475,7 @@ def glm_before_(
     return -1
 
 
-@piece
+@routine
 def glm_learn_(
     flags: Ints, table: Floats, row: int, lane: int, X: Floats, at: int, arm: int, reward: float, ticks: float,
     age: float, G: Floats, twin: Floats, b: Floats, count: Floats, ring: Floats, cursor: Ints, atoms: Floats,

@@ -133,7 +133,6 @@ class ArmSet:
         if not math.isfinite(self.longest):
             array("arms", rows, (None, None), _ROWS)
             raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
-        self.columns.flags.writeable = False
 
     @property
     def dim(self) -> int:
@@ -159,7 +158,6 @@ class Entries(NamedTuple):
     """The compiled entries of a family. `learn` with arm -1 lets time pass without an observation."""
 
     scores: Callable[..., Any]
-    choose: Callable[..., Any]
     learn: Callable[..., Any]
     play: Callable[..., Any]
 
@@ -205,8 +203,9 @@ class Compiled:
 
     def choose(self, state: State, arms: Arms) -> Choice:
         """The arm of largest score, the first of them in a tie. Changes nothing."""
-        arm, mean, bonus = self.entries.choose(*self.point, self._columns(arms), *self._reading(self._own(state)))
-        return Choice(int(arm), mean + bonus, mean, bonus)
+        mean, bonus = self.scores(state, arms)
+        arm = int((mean + bonus).argmax())
+        return Choice(arm, float(mean[arm] + bonus[arm]), float(mean[arm]), float(bonus[arm]))
 
     def scores(self, state: State, arms: Arms) -> Scores:
         """Mean and bonus of every arm. Changes nothing."""
@@ -298,13 +297,14 @@ class Compiled:
 
 def empty_state(
     dim: int, lanes: int, *, twin: bool, capacity: int, seed: int, atoms: int = 0, estimate: bool = False,
-    marks: int = 0, notes: int = 0,
+    scoring: bool = False, marks: int = 0, notes: int = 0,
 ) -> State:
     """Lanes with nothing in them. The clock stands at 0 and no restart has been."""
     checked_seed(seed)
     counters = np.zeros((lanes, COUNTERS))
     counters[:, SINCE] = -math.inf
     solved = lanes if estimate else 0
+    both = 2 * solved if scoring else solved  # the second half scores, the first is played
     return State(
         G=np.zeros((lanes, dim, dim)),
         twin=np.zeros((lanes if twin else 0, dim, dim)),
@@ -315,9 +315,9 @@ def empty_state(
         atoms=np.zeros((dim, atoms)),
         weights=np.zeros((solved, atoms)),
         targets=np.zeros((solved, atoms)),
-        theta=np.zeros((solved, dim)),
+        theta=np.zeros((both, dim)),
         shown=np.zeros((solved, dim)),
-        H=np.zeros((solved, dim, dim)),
+        H=np.zeros((both, dim, dim)),
         marks=np.zeros(marks, dtype=np.int64),
         notes=np.zeros(notes),
     )

@@ -13,7 +13,7 @@ from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, newton, point
 from driftwise.kernels.point import COUNT, FAILED, USED
-from driftwise.policies.base import Arms, Choice, Compiled, Entries, Scores, State, empty_state
+from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, empty_state
 from driftwise.policies.memory import Fade, Memory, Restart, Window, checked_memory
 from driftwise.policies.model import Link, LinkName, bounded, constants, link_code, noise
 
@@ -56,7 +56,7 @@ class GeneralizedUCB(Compiled):
 
     rule: ClassVar[int]
     entries: ClassVar[Entries] = Entries(
-        glm.glm_scores, glm.glm_choose, glm.glm_learn_, glm.play_glm_
+        glm.glm_scores, glm.glm_learn_, glm.play_glm_
     )
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class GeneralizedUCB(Compiled):
         link_code(self.link)
         self._check_model()
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
-        self._capacity  # noqa: B018 - raises where no room can be told
+        self.capacity  # noqa: B018 - raises where no room can be told
         if self.estimate == "one-pass" and isinstance(self.memory, Window):
             wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
@@ -109,7 +109,7 @@ class GeneralizedUCB(Compiled):
         return float(self.lam) * self.c
 
     @cached_property
-    def _capacity(self) -> int:
+    def capacity(self) -> int:
         """Atoms there is room for."""
         if self.estimate == "one-pass":
             return 0
@@ -126,6 +126,10 @@ class GeneralizedUCB(Compiled):
             wanted = "the number of rounds, because this memory keeps every observation"
             raise BadInput("horizon", None, wanted, 'pass horizon=, or estimate="one-pass"')
         return self.horizon
+
+    def multiplier(self, n: float) -> float:
+        """The factor on ‖x‖ in the index after n rounds of data."""
+        return glm.glm_radius(self.point.flags, self.point.table, 0, n, n, self.dim, True)
 
     def _table(self) -> tuple[float, ...]:
         """The row of numbers, in the order of the columns."""
@@ -155,7 +159,7 @@ class GeneralizedUCB(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = empty_state(
-            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self._capacity, estimate=True
+            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self.capacity, estimate=True
         )
         state.H[:] = self.reg * np.eye(self.dim)
         return state
@@ -185,13 +189,6 @@ class GeneralizedUCB(Compiled):
             )
 
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
-    def choose(self, state: State, arms: Arms) -> Choice:
-        if not isinstance(self.link, Link):
-            return super().choose(state, arms)
-        scores = self.scores(state, arms)
-        arm = int(np.argmax(scores.score))
-        return Choice(arm, float(scores.score[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-
     def scores(self, state: State, arms: Arms) -> Scores:
         found = super().scores(state, arms)
         return Scores(self.link(found.mean)[0], found.bonus) if isinstance(self.link, Link) else found

@@ -41,7 +41,7 @@ class LinearUCB(Compiled):
     radius: Literal["weighted", "cheung"] = "weighted"
 
     entries: ClassVar[Entries] = Entries(
-        play.linear_scores, play.linear_choose, gram.learn_, play.play_linear_
+        play.linear_scores, gram.learn_, play.play_linear_
     )
 
     def __post_init__(self) -> None:
@@ -78,6 +78,10 @@ class LinearUCB(Compiled):
                 length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
             )
         return point.Point(flags, table)
+
+    def multiplier(self, n: float) -> float:
+        """The factor on ‖x‖ in the index after n rounds of data."""
+        return play.linear_radius(self.point.flags, self.point.table, 0, n, n, self.dim)
 
     def start(self, seed: int = 0) -> State:
         return empty_state(
