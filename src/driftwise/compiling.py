@@ -94,6 +94,11 @@ def piece(function: F) -> F:
     return _compiled(function, forceinline=True, _nrt=False)
 
 
+def routine(function: F) -> F:
+    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined."""
+    return _compiled(function, _nrt=False)
+
+
 def part(function: F) -> F:
     """A stretch of one longer kernel, written apart to be read; pasted into it, so that it is not compiled twice.
 

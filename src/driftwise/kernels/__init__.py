@@ -1,5 +1,5 @@
 """Loops on arrays: numpy, numba, math and theory, nothing else. A name that ends in _ writes into its arguments."""
 
-from driftwise.compiling import kernel, part, piece
+from driftwise.compiling import kernel, part, piece, routine
 
-__all__ = ["kernel", "part", "piece"]
+__all__ = ["kernel", "part", "piece", "routine"]

@@ -83,6 +83,19 @@ def clear_(lane: int, G: Floats, twin: Floats, b: Floats, count: Floats) -> None
     count[lane, SQUARES] = 0.0
 
 
+@piece
+def fresh_lane_(
+    lane: int, G: Floats, twin: Floats, b: Floats, count: Floats, cursor: Ints
+) -> None:
+    """A lane begins anew, its clock included."""
+    clear_(lane, G, twin, b, count)
+    count[lane, CLOCK] = 0.0
+    count[lane, SINCE] = -math.inf
+    cursor[HEAD] = 0
+    cursor[SIZE] = 0
+    cursor[REMOVED] = 0
+
+
 @kernel
 def move_(lane: int, sign: float, ring: Floats, place: int, G: Floats, twin: Floats, b: Floats) -> None:
     """Add (+1) or take away (-1) the observation at a place of the ring."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from driftwise.kernels import kernel, piece
@@ -15,6 +17,7 @@ from driftwise.kernels.index import first_best, roots_, shape_, squares_, whiten
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
     BETA,
+    CLOCK,
     CONSTANT,
     EXPLORE,
     LAM,
@@ -33,12 +36,19 @@ from driftwise.theory.radius import lb_radius
 
 
 @piece
-def linear_radius(flags: Ints, table: Floats, row: int, squares: float, d: int) -> float:
+def confidence(table: Floats, row: int, clock: float) -> float:
+    """log(1/δ); below 0 in the table means δ = 1/max(2, t) at round t, for a horizon nobody knows."""
+    fixed = table[row, LOG_DELTA]
+    return float(fixed) if fixed >= 0.0 else math.log(max(2.0, clock + 1.0))
+
+
+@piece
+def linear_radius(flags: Ints, table: Floats, row: int, squares: float, clock: float, d: int) -> float:
     """The multiplier of the bonus: β of MATH.md 1 times the exploration factor."""
     if flags[RADIUS] == CONSTANT:
         return float(table[row, EXPLORE] * table[row, BETA])
     beta = lb_radius(
-        squares, float(d), table[row, LAM], table[row, LOG_DELTA], table[row, S], table[row, L], table[row, R]
+        squares, float(d), table[row, LAM], confidence(table, row, clock), table[row, S], table[row, L], table[row, R]
     )
     return float(table[row, EXPLORE] * beta)
 
@@ -58,7 +68,7 @@ def linear_scores_(
         divide_(low, pivot, other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
         shape_(other, Y)
         squares_(Y, bonus)
-    roots_(linear_radius(flags, table, row, count[lane, SQUARES], b.shape[1]), bonus)
+    roots_(linear_radius(flags, table, row, count[lane, SQUARES], count[lane, CLOCK], b.shape[1]), bonus)
 
 
 @kernel
@@ -68,21 +78,12 @@ def linear_scores(
     """Mean and bonus of every arm of X (1, d, n)."""
     d, n = X.shape[1], X.shape[2]
     mean, bonus = np.empty(n), np.empty(n)
+    first = n - n  # 0, but not a literal, for which everything below would be compiled again
     linear_scores_(
-        flags, table, 0, 0, X, 0, G, twin, b, count, np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d),
-        np.empty((d, n)), mean, bonus,
+        flags, table, first, first, X, first, G, twin, b, count, np.empty((d, d)), np.empty((d, d)), np.empty(d),
+        np.empty(d), np.empty((d, n)), mean, bonus,
     )  # fmt: skip
     return mean, bonus
-
-
-@kernel
-def linear_choose(
-    flags: Ints, table: Floats, X: Floats, G: Floats, twin: Floats, b: Floats, count: Floats
-) -> tuple[int, float, float]:
-    """The arm played, its mean and its bonus."""
-    mean, bonus = linear_scores(flags, table, X, G, twin, b, count)
-    arm = first_best(mean, bonus)
-    return arm, mean[arm], bonus[arm]
 
 
 @kernel

@@ -49,7 +49,7 @@ class State(NamedTuple):
     b (K, d) the weighted sum of rewards, counters (K, 7) clock, observations, squared weights, last restart, and what
     was dropped, lost or failed; ring and cursor hold the observations of a window. Generalized linear policies add the
     history as atoms (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball
-    shown to the rule, and its Hessian H.
+    shown to the rule, and its Hessian H; those that adapt add integers (marks) and floats (notes) of their own.
     """
 
     G: Floats
@@ -64,11 +64,13 @@ class State(NamedTuple):
     theta: Floats
     shown: Floats
     H: Floats
+    marks: Ints
+    notes: Floats
 
     @property
     def clock(self) -> float:
-        """Time in ticks."""
-        return float(self.counters[0, CLOCK])
+        """Time in ticks; a policy that adapts keeps it apart from the clocks of its lanes."""
+        return float(self.notes[-1] if self.notes.size else self.counters[0, CLOCK])
 
     @property
     def observations(self) -> int:
@@ -131,7 +133,6 @@ class ArmSet:
         if not math.isfinite(self.longest):
             array("arms", rows, (None, None), _ROWS)
             raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
-        self.columns.flags.writeable = False
 
     @property
     def dim(self) -> int:
@@ -157,7 +158,6 @@ class Entries(NamedTuple):
     """The compiled entries of a family. `learn` with arm -1 lets time pass without an observation."""
 
     scores: Callable[..., Any]
-    choose: Callable[..., Any]
     learn: Callable[..., Any]
     play: Callable[..., Any]
 
@@ -203,8 +203,9 @@ class Compiled:
 
     def choose(self, state: State, arms: Arms) -> Choice:
         """The arm of largest score, the first of them in a tie. Changes nothing."""
-        arm, mean, bonus = self.entries.choose(*self.point, self._columns(arms), *self._reading(self._own(state)))
-        return Choice(int(arm), mean + bonus, mean, bonus)
+        mean, bonus = self.scores(state, arms)
+        arm = int((mean + bonus).argmax())
+        return Choice(arm, float(mean[arm] + bonus[arm]), float(mean[arm]), float(bonus[arm]))
 
     def scores(self, state: State, arms: Arms) -> Scores:
         """Mean and bonus of every arm. Changes nothing."""
@@ -214,11 +215,7 @@ class Compiled:
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
         """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
-        self._own(state)
-        x = self._vector(arms, arm)
-        reward = self._reward(reward)
-        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
-        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
+        x, reward, ticks, age = self._checked(state, arms, arm, reward, ticks, age)
         self._lesson(state, x, 0, reward, ticks, age)
         self._after(state, (x, reward, age), ticks)
         self._settle(state)
@@ -231,12 +228,23 @@ class Compiled:
         self._after(state, None, ticks)
         self._settle(state)
 
+    def _checked(
+        self, state: State, arms: Arms, arm: int, reward: float, ticks: float, age: float
+    ) -> tuple[Floats, float, float, float]:
+        """What a lesson is given, in the form used inside."""
+        self._own(state)
+        x = self._vector(arms, arm)
+        reward = self._reward(reward)
+        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
+        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
+        return x, reward, ticks, age
+
     def _lesson(self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float) -> None:
         arrays = (*self._writing(state), *self._scratch(state))
         self.entries.learn(*self.point, 0, 0, x, 0, arm, reward, ticks, age, *arrays)
 
-    def play(self, state: State, *rounds: Any) -> None:
-        """Compiled rounds against a tape; see `simulate`."""
+    def play(self, state: State, *rounds: Any) -> Any:
+        """Compiled rounds against a tape; see `simulate`. A policy that adapts returns the rows it played by."""
         self.entries.play(*self.point, *self._writing(state), *rounds)
         self._settle(state)
 
@@ -288,13 +296,15 @@ class Compiled:
 
 
 def empty_state(
-    dim: int, lanes: int, *, twin: bool, capacity: int, seed: int, atoms: int = 0, estimate: bool = False
+    dim: int, lanes: int, *, twin: bool, capacity: int, seed: int, atoms: int = 0, estimate: bool = False,
+    scoring: bool = False, marks: int = 0, notes: int = 0,
 ) -> State:
     """Lanes with nothing in them. The clock stands at 0 and no restart has been."""
     checked_seed(seed)
     counters = np.zeros((lanes, COUNTERS))
     counters[:, SINCE] = -math.inf
     solved = lanes if estimate else 0
+    both = 2 * solved if scoring else solved  # the second half scores, the first is played
     return State(
         G=np.zeros((lanes, dim, dim)),
         twin=np.zeros((lanes if twin else 0, dim, dim)),
@@ -305,7 +315,9 @@ def empty_state(
         atoms=np.zeros((dim, atoms)),
         weights=np.zeros((solved, atoms)),
         targets=np.zeros((solved, atoms)),
-        theta=np.zeros((solved, dim)),
+        theta=np.zeros((both, dim)),
         shown=np.zeros((solved, dim)),
-        H=np.zeros((solved, dim, dim)),
+        H=np.zeros((both, dim, dim)),
+        marks=np.zeros(marks, dtype=np.int64),
+        notes=np.zeros(notes),
     )

@@ -13,12 +13,23 @@ from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, newton, point
 from driftwise.kernels.point import COUNT, FAILED, USED
-from driftwise.policies.base import Arms, Choice, Compiled, Entries, Scores, State, empty_state
+from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, empty_state
 from driftwise.policies.memory import Fade, Memory, Restart, Window, checked_memory
 from driftwise.policies.model import Link, LinkName, bounded, constants, link_code, noise
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
 CUT = 1e-9
+
+
+# What entries shared with the adaptive wrappers are given by a policy that stands alone.
+NO_SETTINGS = np.zeros(1)
+
+
+def glm_scratch(dim: int, state: State) -> tuple[Any, ...]:
+    """The arrays a generalized linear lesson works with."""
+    square, row = np.empty((dim, dim)), np.empty(dim)
+    scratch = newton.scratch(dim, int(state.cursor[USED]) + 1)
+    return square, row, row.copy(), *scratch, np.empty((2, dim, dim)), np.empty((1, dim)), np.empty(len(state.G))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +44,7 @@ class GeneralizedUCB(Compiled):
     dim: int
     memory: Memory
     lam: float
-    delta: float
+    delta: float | None
     S: float = 1.0
     L: float = 1.0
     m: float = 1.0
@@ -45,14 +56,15 @@ class GeneralizedUCB(Compiled):
 
     rule: ClassVar[int]
     entries: ClassVar[Entries] = Entries(
-        glm.glm_scores, glm.glm_choose, glm.glm_learn_, glm.play_glm_
+        glm.glm_scores, glm.glm_learn_, glm.play_glm_
     )
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim", 1, "pass the number of features of an arm")
         checked_memory(self.memory)
         real("lam", self.lam, 0.0, low_open=True, way_out="pass a positive ridge")
-        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+        if self.delta is not None:
+            real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
         for name in ("S", "L"):
             real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
         real("m", self.m, 0.0, low_open=True, way_out="pass the largest reward")
@@ -63,7 +75,7 @@ class GeneralizedUCB(Compiled):
         link_code(self.link)
         self._check_model()
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
-        self._capacity  # noqa: B018 - raises where no room can be told
+        self.capacity  # noqa: B018 - raises where no room can be told
         if self.estimate == "one-pass" and isinstance(self.memory, Window):
             wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
@@ -97,7 +109,7 @@ class GeneralizedUCB(Compiled):
         return float(self.lam) * self.c
 
     @cached_property
-    def _capacity(self) -> int:
+    def capacity(self) -> int:
         """Atoms there is room for."""
         if self.estimate == "one-pass":
             return 0
@@ -115,6 +127,10 @@ class GeneralizedUCB(Compiled):
             raise BadInput("horizon", None, wanted, 'pass horizon=, or estimate="one-pass"')
         return self.horizon
 
+    def multiplier(self, n: float) -> float:
+        """The factor on ‖x‖ in the index after n rounds of data."""
+        return glm.glm_radius(self.point.flags, self.point.table, 0, n, n, self.dim, True)
+
     def _table(self) -> tuple[float, ...]:
         """The row of numbers, in the order of the columns."""
         gamma, log_gamma, length = self.memory.numbers()
@@ -126,7 +142,7 @@ class GeneralizedUCB(Compiled):
         )  # fmt: skip
 
     def _log_delta(self) -> float:
-        return -math.log(self.delta)
+        return -1.0 if self.delta is None else -math.log(self.delta)
 
     @cached_property
     def point(self) -> point.Point:
@@ -143,22 +159,25 @@ class GeneralizedUCB(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = empty_state(
-            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self._capacity, estimate=True
+            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self.capacity, estimate=True
         )
         state.H[:] = self.reg * np.eye(self.dim)
         return state
 
     def _reading(self, state: State) -> tuple[Any, ...]:
-        return state.G, state.counters, state.theta, state.shown
+        return (*(state.G, state.counters, *state[9:14]), NO_SETTINGS)
 
     def _writing(self, state: State) -> tuple[Any, ...]:
-        return state
+        return (*state, NO_SETTINGS, NO_SETTINGS)
+
+    def play(self, state: State, *rounds: Any) -> Any:
+        used = np.empty(len(rounds[1]), dtype=np.int64)
+        self.entries.play(*self.point, *self._writing(state), *rounds, used)
+        self._settle(state)
+        return used
 
     def _scratch(self, state: State) -> tuple[Any, ...]:
-        d, room = self.dim, int(state.cursor[USED]) + 1
-        return (
-            np.empty((d, d)), np.empty(d), np.empty(d), *newton.scratch(d, room), np.empty((2, d, d)), np.empty((1, d))
-        )  # fmt: skip
+        return 0.0, *glm_scratch(self.dim, state)
 
     def _settle(self, state: State) -> None:
         """A solver that failed is an error, never silence."""
@@ -170,13 +189,6 @@ class GeneralizedUCB(Compiled):
             )
 
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
-    def choose(self, state: State, arms: Arms) -> Choice:
-        if not isinstance(self.link, Link):
-            return super().choose(state, arms)
-        scores = self.scores(state, arms)
-        arm = int(np.argmax(scores.score))
-        return Choice(arm, float(scores.score[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-
     def scores(self, state: State, arms: Arms) -> Scores:
         found = super().scores(state, arms)
         return Scores(self.link(found.mean)[0], found.bonus) if isinstance(self.link, Link) else found

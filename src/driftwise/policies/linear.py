@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -24,13 +25,14 @@ class LinearUCB(Compiled):
 
     Plays the arm of largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
     (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, MATH.md 1).
-    radius="cheung" is the constant radius of SW-UCB and needs a Window.
+    radius="cheung" is the constant radius of SW-UCB and needs a Window and a delta. delta=None is 1/max(2, t) at round
+    t, for a horizon nobody knows.
     """
 
     dim: int
     memory: Memory
     lam: float
-    delta: float
+    delta: float | None
     S: float = 1.0
     L: float = 1.0
     R: float = 1.0
@@ -39,14 +41,15 @@ class LinearUCB(Compiled):
     radius: Literal["weighted", "cheung"] = "weighted"
 
     entries: ClassVar[Entries] = Entries(
-        play.linear_scores, play.linear_choose, gram.learn_, play.play_linear_
+        play.linear_scores, gram.learn_, play.play_linear_
     )
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim", 1, "pass the number of features of an arm")
         checked_memory(self.memory)
         real("lam", self.lam, 0.0, low_open=True, way_out="pass lam=dim, as Theorem 1 does")
-        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+        if self.delta is not None:
+            real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
         for name in ("S", "L"):
             real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
         real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
@@ -55,8 +58,8 @@ class LinearUCB(Compiled):
         one_of("radius", self.radius, ["weighted", "cheung"])
         if self.two_matrix == "as-published" and not isinstance(self.memory, (Fade, Keep)):
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
-        if self.radius == "cheung" and not isinstance(self.memory, Window):
-            raise BadInput("radius", "cheung", 'a Window with radius="cheung"', 'pass radius="weighted"')
+        if self.radius == "cheung" and not (isinstance(self.memory, Window) and self.delta is not None):
+            raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
 
     @cached_property
     def point(self) -> point.Point:
@@ -65,7 +68,7 @@ class LinearUCB(Compiled):
         flags[point.RULE] = _RULES[self.two_matrix]
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
-        log_delta = -float(np.log(self.delta))
+        log_delta = -1.0 if self.delta is None else -math.log(self.delta)
         table[0, : point.EXPLORE + 1] = (
             gamma, log_gamma, length, self.lam, log_delta, self.S, self.L, self.R, self.exploration
         )  # fmt: skip
@@ -75,6 +78,10 @@ class LinearUCB(Compiled):
                 length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
             )
         return point.Point(flags, table)
+
+    def multiplier(self, n: float) -> float:
+        """The factor on ‖x‖ in the index after n rounds of data."""
+        return play.linear_radius(self.point.flags, self.point.table, 0, n, n, self.dim)
 
     def start(self, seed: int = 0) -> State:
         return empty_state(

@@ -27,10 +27,13 @@ class SelfConcordantUCB(GeneralizedUCB):
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
-        if self.uniform and self.horizon is None:
-            raise BadInput("horizon", None, "the number of rounds, which uniform=True is uniform over", "pass horizon=")
+        if self.uniform and (self.horizon is None or self.delta is None):
+            wanted = "the number of rounds and a delta, which uniform=True is uniform over"
+            raise BadInput("horizon", self.horizon, wanted, "pass horizon= and delta=")
 
     def _log_delta(self) -> float:
+        if self.delta is None:
+            return -1.0
         return -math.log(self.delta) + (math.log(self.horizon) if self.uniform and self.horizon else 0.0)
 
 
@@ -48,6 +51,8 @@ class DiscountedSelfConcordantUCB(GeneralizedUCB):
         check_self_concordant(self.link, self.S, self.L)
         if not isinstance(self.memory, Fade) or self.memory.forget == 0.0:
             raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use SelfConcordantUCB")
+        if self.delta is None:
+            raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
         if self.horizon is None:
             raise BadInput("horizon", None, "the number of rounds, which the radius holds log T of", "pass horizon=")
 
