@@ -2,6 +2,7 @@
 
 from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
+from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.base import ArmSet, Choice, Scores, State
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
@@ -17,13 +18,16 @@ __all__ = [
     "GLMUCB",
     "ArmSet",
     "BadInput",
+    "BanditOverBandit",
     "Choice",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
     "Fade",
+    "FadeBank",
     "Keep",
     "LinearUCB",
     "Link",
+    "Master",
     "NumericalError",
     "Restart",
     "Result",

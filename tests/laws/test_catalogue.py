@@ -26,6 +26,10 @@ def variants(dim):
     policies["D-LinUCB as published"] = made("D-LinUCB", dim, two_matrix="as-published")
     policies["D-LinUCB with a window"] = made("D-LinUCB", dim, memory=dw.Window(20))
     policies["LinearUCB with a window"] = made("LB-WeightUCB", dim, memory=dw.Window(20))
+    policies["MASTER that never tests"] = made("MASTER+OFUL", dim, n0=3, test_scale=float("inf"))
+    policies["MASTER that tests often"] = made("MASTER+LogUCB1", dim, n0=2, test_scale=1e-4)
+    policies["a bank of two, exact"] = made("Bank+SCB-WeightUCB", dim, memories=(8.0, 64.0), estimate="exact")
+    policies["SCB in one pass"] = made("SCB-WeightUCB", dim, estimate="one-pass")
     return policies
 
 

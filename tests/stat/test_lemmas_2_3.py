@@ -90,8 +90,8 @@ def test_violations_in_200_drifting_runs_are_no_more_than_delta_allows(name, dri
 
 @pytest.mark.parametrize(
     ("name", "drift", "share"),
-    [("GLB-WeightUCB", TIGHT, 1 / 8), ("GLB-WeightUCB", "a turn, tuned to it", 1 / 6),
-     ("SCB-WeightUCB", "a turn, tuned to it", 1 / 12)],
+    [("GLB-WeightUCB", TIGHT, 1 / 10), ("GLB-WeightUCB", "a turn, tuned to it", 1 / 8),
+     ("SCB-WeightUCB", "a turn, tuned to it", 1 / 20)],
 )  # fmt: skip
 def test_a_fraction_of_the_radius_would_be_found_out(name, drift, share):
     # The power of the counts above: with this share of the bonus most runs are violations. More would not be: the
