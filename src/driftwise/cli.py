@@ -67,7 +67,7 @@ def tune(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb.")],
+    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, unknown-drift.")],
     trials: Annotated[int, typer.Option(help="Independent trials.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of all chance.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for figure.png, curves.npz and summary.json.")] = Path("results"),
@@ -80,6 +80,9 @@ def reproduce(
     from driftwise.rng import checked_seed
 
     whole("trials", trials), checked_seed(seed)
+    if experiment == "unknown-drift":
+        _unknown_drift(trials, seed, jobs, results.writable(out))
+        return
     chosen = panels(experiment)
     folder = results.writable(out)
     outcomes = [results.run(panel, trials=trials, seed=seed, jobs=jobs) for panel in chosen]
@@ -87,6 +90,22 @@ def reproduce(
     plots.draw(outcomes, folder / "figure.png")
     for outcome in outcomes:
         _report(outcome)
+    print(f"wrote {folder / 'figure.png'}, {folder / 'curves.npz'}, {folder / 'summary.json'}", file=sys.stderr)
+
+
+def _unknown_drift(trials: int, seed: int, jobs: int | None, folder: Path) -> None:
+    from driftwise.experiments import unknown
+
+    found = unknown.run(trials=trials, seed=seed, jobs=jobs)
+    unknown.write(found, folder, f"driftwise reproduce unknown-drift --trials {trials} --seed {seed}")
+    unknown.draw(found, folder / "figure.png")
+    for title, first, sweep in (
+        ("Regret against the drift rate", "turns", found.rates),
+        ("LB-WeightUCB told a wrong P_T, one turn", "told P_T ×", found.misspecified),
+    ):
+        rows = [(f"{x:g}", *(f"{sweep.regret[name][i].mean():.0f}" for name in sweep.regret))
+                for i, x in enumerate(sweep.at)]  # fmt: skip
+        _table(f"{title}, {trials} trials, seed {seed}", (first, *sweep.regret), rows, numeric=range(9))
     print(f"wrote {folder / 'figure.png'}, {folder / 'curves.npz'}, {folder / 'summary.json'}", file=sys.stderr)
 
 

@@ -29,13 +29,17 @@ Record = Literal["all", "last"] | int
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial."""
+    """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
+
+    `memory` says, for policies that choose among memories as they go, with how many effective rounds they played.
+    """
 
     regret: dict[str, Floats]
     arms: dict[str, npt.NDArray[np.int32]]
     seconds: dict[str, Floats]
     rounds: Ints
     seed: int
+    memory: dict[str, Floats]
 
     def final(self, name: str) -> Floats:
         """Regret at the horizon, a number per trial."""
@@ -73,6 +77,7 @@ def simulate(
         seconds={name: np.zeros(trials) for name in named},
         rounds=rounds,
         seed=seed,
+        memory={name: np.empty((trials, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
     )
     for policy in named.values():
         if _compiled(policy, stepped):
@@ -124,6 +129,11 @@ def _compiled(policy: Policy, stepped: bool) -> bool:
     return isinstance(policy, Compiled) and not stepped and not policy.stepped
 
 
+def _effective(policy: Policy, stepped: bool) -> bool:
+    """Whether a policy plays by several memories and says which."""
+    return _compiled(policy, stepped) and len(getattr(policy, "effective", list)()) > 1
+
+
 def _compile(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
     nothing = Tape(np.zeros((1, world.dim, 1)), np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
@@ -144,20 +154,22 @@ def _trial(
         for name, policy in named.items():
             play = _play if _compiled(policy, stepped) else _step
             begun = time.perf_counter()
-            play(policy, states[name], world, tape, totals[name], chosen, regret)  # type: ignore[arg-type]
+            used = play(policy, states[name], world, tape, totals[name], chosen, regret)  # type: ignore[arg-type]
             result.seconds[name][trial] += time.perf_counter() - begun
             totals[name] = float(regret[-1])
             result.regret[name][trial, first:last] = regret[kept]
             result.arms[name][trial, first:last] = chosen[kept]
+            if name in result.memory:
+                result.memory[name][trial, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined, index]
             tick(size)
         done += size
 
 
 def _play(
     policy: Compiled, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
-) -> None:
+) -> Any:
     """A stretch of rounds in compiled code."""
-    policy.play(state, *tape, world.link_code, world.reward_code, float(world.noise), total, chosen, regret)
+    return policy.play(state, *tape, world.link_code, world.reward_code, float(world.noise), total, chosen, regret)
 
 
 def _step(

@@ -35,6 +35,12 @@ class Panel:
 _ARMS = "arms have unit norm and stay fixed over the rounds of a trial; the text leaves both open"
 
 
+def _banks(weight: str, world: World) -> tuple[Entry, Entry]:
+    """The bank with the theorem's radii, and with its own exploration."""
+    name = f"Bank+{weight}"
+    return Entry(f"{name} e=1", make(name, exploration=1.0, **world.facts)), Entry(name, make(name, **world.facts))
+
+
 def lb() -> tuple[Panel, ...]:
     """Figure 1: linear bandits, one turn of θ in 6,000 rounds."""
     world = Turn()
@@ -44,6 +50,10 @@ def lb() -> tuple[Panel, ...]:
         Entry("D-LinUCB as published", slip, "D-LinUCB"),
         Entry("LB-WeightUCB", make("LB-WeightUCB", **world.facts), "LB-WeightUCB"),
         Entry("SW-UCB", make("SW-UCB", **world.facts)),
+        Entry("MASTER+OFUL n=0", make("MASTER+OFUL", n0=0, **world.facts), "MASTER+OFUL n=0"),
+        Entry("MASTER+OFUL n=13", make("MASTER+OFUL", n0=13, **world.facts), "MASTER+OFUL n=13"),
+        Entry("BOB+LB-WeightUCB", make("BOB+LB-WeightUCB", **world.facts)),
+        *_banks("LB-WeightUCB", world),
     ]
     notes = (
         _ARMS,
@@ -66,7 +76,12 @@ def _glb(S: float) -> Panel:
     names = ("GLM-UCB", "GLB-RestartUCB", "GLB-WeightUCB")
     entries = [Entry(name, make(name, R=PAPER_R, **world.facts), name) for name in names]
     entries += [Entry(f"{name} R=1/2", make(name, **world.facts), name, drawn=False) for name in names]
-    entries.append(Entry("GLB-SW", make("GLB-SW", R=PAPER_R, **world.facts)))
+    entries += [
+        Entry("GLB-SW", make("GLB-SW", R=PAPER_R, **world.facts)),
+        Entry("MASTER+GLM-UCB", make("MASTER+GLM-UCB", n0=13, R=PAPER_R, **world.facts), "MASTER+GLM-UCB"),
+        Entry("BOB+GLB-WeightUCB", make("BOB+GLB-WeightUCB", R=PAPER_R, **world.facts)),
+        *_banks("GLB-WeightUCB", world),
+    ]
     notes = (
         _ARMS,
         "R = 1 fits the published curves better; R = 1/2, which is valid for Bernoulli rewards, stands beside it",
@@ -82,7 +97,12 @@ def scb() -> tuple[Panel, ...]:
 def _scb(S: float) -> Panel:
     world = Turn(radius=S, reward="bernoulli")
     entries = [Entry(name, make(name, **world.facts), name) for name in ("LogUCB1", "SCB-RestartUCB", "SCB-WeightUCB")]
-    entries.append(Entry("SCB-SW", make("SCB-SW", **world.facts)))
+    entries += [
+        Entry("SCB-SW", make("SCB-SW", **world.facts)),
+        Entry("MASTER+LogUCB1", make("MASTER+LogUCB1", n0=13, **world.facts), "MASTER+LogUCB1"),
+        Entry("BOB+SCB-WeightUCB", make("BOB+SCB-WeightUCB", **world.facts)),
+        *_banks("SCB-WeightUCB", world),
+    ]
     notes = (_ARMS, "the self-concordant radius uses the range m = 1 of the rewards; no R enters it")
     return Panel(f"SCB_S{S:.0f}", f"Self-concordant bandits, S = {S:.0f}", world, tuple(entries), notes)
 

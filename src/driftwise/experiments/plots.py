@@ -16,8 +16,9 @@ _PALETTE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#B2A300",
 )  # fmt: skip
 _FAMILY = (
-    ("Weight", 0), ("D-LinUCB as published", 7), ("D-LinUCB", 1), ("BVD", 1), ("MASTER", 4), ("BOB", 8), ("Bank", 9),
-    ("Restart", 2), ("SW", 5), ("OFUL", 6), ("GLM-UCB", 6), ("LogUCB1", 6),
+    ("e=1", 9), ("Bank", 3), ("BOB", 8), ("MASTER+OFUL n=0", 1), ("MASTER", 4), ("Weight", 0),
+    ("D-LinUCB as published", 7), ("D-LinUCB", 1), ("BVD", 1), ("Restart", 2), ("SW", 5), ("OFUL", 6), ("GLM-UCB", 6),
+    ("LogUCB1", 6),
 )  # fmt: skip
 
 
@@ -29,8 +30,8 @@ def colour(label: str) -> str:
     return _PALETTE[7]
 
 
-def draw(outcomes: Sequence[Outcome], target: Path) -> None:
-    """One picture per panel side by side: mean, min–max band, and the published curve dashed."""
+def pyplot() -> Any:
+    """matplotlib.pyplot without a screen, or the one sentence."""
     try:
         import matplotlib
     except ImportError:
@@ -38,6 +39,12 @@ def draw(outcomes: Sequence[Outcome], target: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    return plt
+
+
+def draw(outcomes: Sequence[Outcome], target: Path) -> None:
+    """One picture per panel side by side: mean, min–max band, and the published curve dashed."""
+    plt = pyplot()
     across = min(2, len(outcomes))
     down = -(-len(outcomes) // across)
     figure, axes = plt.subplots(down, across, figsize=(7.5 * across, 5.0 * down), squeeze=False)
