@@ -152,7 +152,7 @@ BAD_FIELDS = {
     "dim": [0, -1, 1.5, NAN, INF, *NOT_NUMBERS],
     "memory": [None, 0.1, "fade", dw.Fade],
     "lam": POSITIVE,
-    "delta": [1.0, 1.5, *POSITIVE],
+    "delta": [1.0, 1.5, *(value for value in POSITIVE if value is not None)],
     "S": POSITIVE,
     "L": POSITIVE,
     "R": POSITIVE[1:],

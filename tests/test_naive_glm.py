@@ -128,7 +128,7 @@ def test_every_choice_is_that_of_the_solver_on_the_full_history(name, link, dim,
 def test_every_choice_of_longer_runs_is_that_of_the_solver(name, link, dim):
     for fresh in (False, True):
         for setting in (MILD, BARE, (0.5, 3, 1.0, False), (0.99, 40, 1e-4, False)):
-            replay(name, link, dim, fresh, setting, 60, every=1)
+            replay(name, link, dim, fresh, setting, 48, every=8)
 
 
 @pytest.mark.parametrize(("name", "link"), [case for case in CASES if case[1] != "probit"])
@@ -206,7 +206,7 @@ def test_late_and_disordered_rewards_give_the_full_history_too(name, link, **wha
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "link"), ALL)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(**GIVEN)
 def test_late_and_disordered_rewards_of_many_lives(name, link, **what):
     live(name, link, **what)

@@ -59,7 +59,8 @@ def one_of(name: str, value: object, choices: Sequence[object]) -> None:
     words = [str(choice) for choice in choices]
     near = get_close_matches(str(value), words, n=3, cutoff=0.4)
     hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r}, for one"
-    raise BadInput(name, value, "one of " + ", ".join(words), hint)
+    listed = words if len(words) <= 14 else [*words[:8], f"and {len(words) - 8} more"]
+    raise BadInput(name, value, "one of " + ", ".join(listed), hint)
 
 
 def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -> Floats:

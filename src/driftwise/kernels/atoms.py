@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import piece
-from driftwise.kernels.point import LOST, USED, Floats, Ints
+from driftwise.kernels import kernel, piece
+from driftwise.kernels.point import HEAD, LOST, SIZE, USED, Floats, Ints
 
 
 @piece
@@ -99,6 +99,27 @@ def clear_atoms_(lane: int, atoms: Floats, weights: Floats, targets: Floats, cou
         if not needed:
             drop_atom_(a, atoms, weights, targets, cursor)
         a -= 1
+
+
+@kernel
+def recount_atoms_(lane: int, ring: Floats, atoms: Floats, weights: Floats, targets: Floats, cursor: Ints) -> None:
+    """The sums of the atoms anew from the ring: what rounding left behind after many removals goes."""
+    d = atoms.shape[0]
+    for a in range(cursor[USED]):
+        weights[lane, a] = 0.0
+        targets[lane, a] = 0.0
+    for p in range(cursor[SIZE]):
+        place = (cursor[HEAD] + p) % ring.shape[0]
+        for a in range(cursor[USED]):
+            same = True
+            for i in range(d):
+                if atoms[i, a] != ring[place, i]:
+                    same = False
+                    break
+            if same:
+                weights[lane, a] += 1.0
+                targets[lane, a] += ring[place, d]
+                break
 
 
 @piece

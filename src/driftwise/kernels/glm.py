@@ -38,7 +38,7 @@ from driftwise.kernels.adapt import (
     master_turn_,
     to_clear_,
 )
-from driftwise.kernels.atoms import clear_atoms_, fade_atoms_, leave_atom_, place_atom_
+from driftwise.kernels.atoms import clear_atoms_, fade_atoms_, leave_atom_, place_atom_, recount_atoms_
 from driftwise.kernels.ball import nearest_
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.cholesky import factor_, forward_
@@ -78,6 +78,7 @@ from driftwise.kernels.point import (
     ONE_PASS,
     RANGE,
     REG,
+    REMOVED,
     RULE,
     SC_D,
     SINCE,
@@ -258,6 +259,8 @@ def glm_run_(
         while cursor[SIZE] > 0 and ring[cursor[HEAD], ring.shape[1] - 1] <= oldest:
             leave_atom_(lane, ring, cursor[HEAD], atoms, weights, targets, cursor)
             forget_oldest_(lane, G, twin, b, count, ring, cursor)
+            if cursor[REMOVED] == 0:
+                recount_atoms_(lane, ring, atoms, weights, targets, cursor)
     since = count[lane, SINCE]
     factor = run_(flags, table, row, lane, ticks, G, twin, b, count, ring, cursor)
     if count[lane, SINCE] != since:
@@ -376,8 +379,9 @@ def glm_lane_(
         )  # fmt: skip
     elif factor != 1.0:
         scale_(lane, factor, G, twin, b)
-        if flags[ESTIMATE] == ONE_PASS and one_pass_fade_(H, theta, lane, factor, table[row, REG], M) != 0:
-            count[lane, FAILED] += 1.0
+        if flags[ESTIMATE] == ONE_PASS and flags[LINK] != CUSTOM:
+            if one_pass_fade_(H, theta, lane, factor, table[row, REG], M) != 0:
+                count[lane, FAILED] += 1.0
     glm_turn_(
         flags, table, row, lane, G, twin, b, count, cursor, atoms, weights, targets, theta, shown, H, low, pivot, z,
         Z, P, M, Q, rhs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,15 +62,18 @@ def _one_pass(
 
     push = weight * q * (reward - float(link(np.array([z0]))[0][0]))
     ends = sorted((z0, z0 + push))
-    z = z0 if push == 0.0 else float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14))
+    if gap(ends[0]) < 0.0 < gap(ends[1]):
+        z = float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14))
+    else:  # the root is an end, but for rounding
+        z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
     newton.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, scratch[1])
     return status
 
 
 def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
-    """argmin over the S-ball of ‖g(θ)-b‖ in V⁻¹ or H(θ)⁻¹, by scipy from the ray of the estimate."""
-    from scipy.optimize import minimize
+    """argmin over the S-ball of ‖g(θ)-b‖ in V⁻¹ or H(θ)⁻¹, by scipy's least squares from the ray of the estimate."""
+    from scipy.optimize import least_squares
 
     flags, table = policy.point
     reach, reg = float(table[0, S]), float(table[0, REG])
@@ -87,15 +90,28 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
         mean, slope = link(A.T @ theta)
         return reg * theta + A @ (w * mean - s), reg * np.eye(policy.dim) + (A * (w * slope)) @ A.T
 
-    def value(direction: Floats) -> float:
-        theta = reach * direction / np.linalg.norm(direction)
+    def whitened(theta: Floats) -> Floats:
+        """low⁻¹(g(θ)-b), whose length is the norm to be made small."""
         r, H = residual(theta)
-        return float(r @ np.linalg.solve(V if flags[point.RULE] == point.GLB else H, r))
+        low = np.linalg.cholesky(V if flags[point.RULE] == point.GLB else H)
+        return np.asarray(np.linalg.solve(low, r))
 
     ray = state.theta[0] / np.linalg.norm(state.theta[0])
-    if policy.dim == 1:
-        return np.array([reach * np.sign(ray[0])])
-    options: dict[str, Any] = {"xatol": 1e-11, "fatol": 1e-14, "maxiter": 4000}
-    method: Callable[..., Any] = minimize
-    found = method(value, ray, method="Nelder-Mead", options=options).x
-    return np.asarray(reach * found / np.linalg.norm(found))
+    tangent = np.linalg.svd(ray[None])[2][1:]  # rows span what is orthogonal to the ray
+
+    def on_sphere(v: Floats) -> Floats:
+        u = ray + v @ tangent
+        return np.asarray(reach * u / np.linalg.norm(u))
+
+    def in_ball(v: Floats) -> Floats:
+        return np.asarray(reach * v / math.sqrt(1.0 + float(v @ v)))
+
+    tight: dict[str, Any] = {"jac": "3-point", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "max_nfev": 400}
+    best = reach * ray
+    if policy.dim > 1:
+        best = on_sphere(least_squares(lambda v: whitened(on_sphere(v)), np.zeros(policy.dim - 1), **tight).x)
+    if flags[point.RULE] != point.GLB:  # in H(θ)⁻¹ the least may lie inside the ball
+        inner = in_ball(least_squares(lambda v: whitened(in_ball(v)), ray, **tight).x)
+        if float(np.linalg.norm(whitened(inner))) < float(np.linalg.norm(whitened(best))):
+            best = inner
+    return np.asarray(best)
