@@ -179,6 +179,11 @@ class GeneralizedUCB(Compiled):
     def _scratch(self, state: State) -> tuple[Any, ...]:
         return 0.0, *glm_scratch(self.dim, state)
 
+    def _reward(self, reward: float) -> float:
+        if not bounded(self.link):
+            return super()._reward(reward)
+        return real("reward", reward, 0.0, self.m, way_out="rescale it, or pass the largest reward as m")
+
     def _settle(self, state: State) -> None:
         """A solver that failed is an error, never silence."""
         if state.counters[:, FAILED].any():

@@ -63,7 +63,7 @@ def _one_pass(
     push = weight * q * (reward - float(link(np.array([z0]))[0][0]))
     ends = sorted((z0, z0 + push))
     if gap(ends[0]) < 0.0 < gap(ends[1]):
-        z = float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14))
+        z = float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14, maxiter=5000))
     else:  # the root is an end, but for rounding
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
