@@ -4,11 +4,13 @@ from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.base import ArmSet, Choice, Scores, State
+from driftwise.policies.drift_glm import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
+from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.simulation import Result, simulate
 
@@ -17,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "GLMUCB",
     "ArmSet",
+    "BVDGLMUCB",
     "BadInput",
     "BanditOverBandit",
     "Choice",
@@ -27,8 +30,11 @@ __all__ = [
     "Keep",
     "LinearUCB",
     "Link",
+    "LogisticUCB2",
     "Master",
     "NumericalError",
+    "OFULog",
+    "PiecewiseUCB",
     "Restart",
     "Result",
     "Scores",

@@ -59,17 +59,18 @@ def schedule_(marks: Ints, notes: Floats) -> None:
     order = marks[ORDER]
     size = 1
     for m in range(order + 1):
+        if offset % size != 0:  # nor is it a multiple of any larger power
+            break
         at = LANES + PER_LANE * m
-        if offset % size == 0:
-            begins = offset == 0
-            if m < order:
-                chance = math.exp(-0.5 * (order - m) * math.log(2.0))
-                begins = uniform(marks[KEY_LOW], marks[KEY_HIGH], marks[BLOCK], offset, m) < chance
-            if begins:
-                marks[at] = marks[ROUND]
-                marks[at + 1] = marks[ROUND] + size
-                marks[at + 2] = 1
-                notes[BEFORE + m] = notes[REWARDS]
+        begins = offset == 0
+        if m < order:
+            chance = math.exp(-0.5 * (order - m) * math.log(2.0))
+            begins = uniform(marks[KEY_LOW], marks[KEY_HIGH], marks[BLOCK], offset, m) < chance
+        if begins:
+            marks[at] = marks[ROUND]
+            marks[at + 1] = marks[ROUND] + size
+            marks[at + 2] = 1
+            notes[BEFORE + m] = notes[REWARDS]
         size *= 2
     for m in range(order + 1):
         if marks[LANES + PER_LANE * m + 1] > marks[ROUND]:
@@ -147,9 +148,7 @@ def master_test_(marks: Ints, notes: Floats, largest: float, reward: float, rho:
 def master_turn_(marks: Ints, notes: Floats, fired: bool, first: int, last: int) -> None:
     """The round is over: a block begins anew at order `first` after a test, at the next order after its end."""
     marks[ROUND] += 1
-    length = 1
-    for _ in range(marks[ORDER]):
-        length *= 2
+    length = 1 << int(marks[ORDER])
     if fired:
         begin_block_(marks, notes, first)
     elif marks[ROUND] - marks[BLOCK] >= length:

@@ -13,10 +13,12 @@ from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import MEMORIES, Adaptive, BanditOverBandit, FadeBank, Master, fades
 from driftwise.policies.base import Compiled
+from driftwise.policies.drift_glm import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import constants, link_code
+from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.theory import tuning
 
@@ -90,6 +92,14 @@ def _scb_fade(p: Problem) -> Fade:
 
 def _sc_d_fade(p: Problem) -> Fade:
     return Fade(tuning.sc_d_glucb_forget(p.dim, p.horizon, p.changes, p.slopes[1]))
+
+
+def _bvd_fade(p: Problem) -> Fade:
+    return Fade(tuning.bvd_forget(p.dim, p.horizon, p.path_length))
+
+
+def _pw_fade(p: Problem) -> Fade:
+    return Fade(tuning.pw_forget(p.dim, p.horizon, p.changes))
 
 
 def _window(p: Problem) -> Window:
@@ -166,6 +176,16 @@ ROWS: tuple[Row, ...] = (
         _glm(_restart, _lam_scb)),
     Row("SC-D-GLUCB", "SCB", "fade", "none", "Russac, Faury, Cappé, Garivier 2021", _JUMPS,
         DiscountedSelfConcordantUCB, _glm(_sc_d_fade, _lam_log)),
+    Row("BVD-GLM-UCB", "GLB", "fade", "none", "Faury, Russac, Abeille, Calauzènes 2021", _DRIFT, BVDGLMUCB,
+        _glm(_bvd_fade, _lam_dim)),
+    Row("SCB-PW-WeightUCB", "SCB", "fade", "none", f"{_WANG}, Appendix D", _JUMPS, PiecewiseUCB,
+        _glm(_pw_fade, _lam_scb)),
+    Row("OFULog", "SCB", "keep", "none", "Abeille, Faury, Calauzènes 2021, Algorithm 1", _STATIC, OFULog,
+        _glm(_keep, _lam_log)),
+    Row("OFULog-r", "SCB", "keep", "none", "Abeille, Faury, Calauzènes 2021, Algorithm 2", _STATIC, OFULog,
+        _glm(_keep, _lam_log), {"relaxed": True}),
+    Row("Logistic-UCB-2", "SCB", "keep", "none", "Faury, Abeille, Calauzènes, Fercoq 2020, Algorithm 2", _STATIC,
+        LogisticUCB2, _glm(_keep, _lam_log)),
 )  # fmt: skip
 _BY_NAME = {row.name: row for row in ROWS}
 

@@ -1,0 +1,184 @@
+"""argmin of ‖g(θ)-b‖_{H(θ)⁻¹} over {‖θ‖ ≤ S, |y_j'θ| ≤ limit_j}: the estimate of Logistic-UCB-2 (Faury et al. 2020).
+
+A logarithmic barrier, its weight lowered tenfold at a time, each time Newton: 0 is always strictly inside, so no search
+for a feasible point is needed, and the number of constraints hardly matters. Compiled, not scipy's SLSQP, as it runs
+in every round in which θ̂ leaves the shrinking set, with as many constraints as arms were played.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import kernel
+from driftwise.kernels.point import Floats
+from driftwise.kernels.secular import (
+    BEST,
+    GRAD,
+    HAT,
+    HESS,
+    KEPT,
+    LOW,
+    SPARE,
+    THETA,
+    Atoms,
+    Desk,
+    atoms_,
+    back_,
+    backward_,
+    bend_,
+    copy_,
+    desk,
+    dot,
+    factor_,
+    forward_,
+)
+
+WEIGHTS = 10  # powers of ten the barrier's weight goes through
+STEPS = 40
+AWAY = 0.9  # of the way to the nearest wall: the start
+TINY = 1e-300
+
+
+@kernel
+def room(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
+    """The largest t for which t·θ is in the set: ≥ 1 inside; inf at 0."""
+    t = S / math.sqrt(dot(theta, theta) + TINY)
+    for j in range(count):
+        y = 0.0
+        for i in range(theta.size):
+            y += Y[i, j] * theta[i]
+        if limit[j] > 0.0:
+            t = min(t, limit[j] / (abs(y) + TINY))
+    return t
+
+
+@kernel
+def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
+    """-log(1-‖θ‖²/S²) - Σ log(1-(y'θ/limit)²); inf outside. A slab of limit 0, that of the arm 0, is none."""
+    t = 1.0 - dot(theta, theta) / (S * S)
+    if not t > 0.0:
+        return math.inf
+    total = -math.log(t)
+    for j in range(count):
+        if limit[j] > 0.0:
+            y = 0.0
+            for i in range(theta.size):
+                y += Y[i, j] * theta[i]
+            t = (1.0 - y / limit[j]) * (1.0 + y / limit[j])
+            if not t > 0.0:
+                return math.inf
+            total -= math.log(t)
+    return total
+
+
+@kernel
+def walled_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> float:
+    """½f + weight·walls at vec[THETA], with gradient and Hessian."""
+    theta, grad, hess = z.vec[THETA], z.vec[GRAD], z.mat[HESS]
+    d = theta.size
+    edge = walls(p.S, Y, limit, count, theta)
+    if edge == math.inf:
+        return math.inf
+    atoms_(p, z, theta, p.used < 0)
+    value = 0.5 * back_(z)
+    bend_(p, z, grad, hess)
+    left = p.S * p.S - dot(theta, theta)
+    for i in range(d):
+        grad[i] += weight * 2.0 * theta[i] / left
+        hess[i, i] += weight * 2.0 / left
+        for j in range(d):
+            hess[i, j] += weight * 4.0 * theta[i] * theta[j] / (left * left)
+    for k in range(count):
+        if limit[k] > 0.0:
+            y = 0.0
+            for i in range(d):
+                y += Y[i, k] * theta[i]
+            left = (limit[k] - y) * (limit[k] + y)
+            pull = weight * 2.0 * y / left
+            push = weight * (2.0 / left + 4.0 * y * y / (left * left))
+            for i in range(d):
+                grad[i] += pull * Y[i, k]
+                for j in range(d):
+                    hess[i, j] += push * Y[i, k] * Y[j, k]
+    return value + weight * edge
+
+
+@kernel
+def centre_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> bool:
+    """Newton on walled_ from vec[THETA], the step halved while it does not lower it."""
+    theta, kept, move, grad = z.vec[THETA], z.vec[KEPT], z.vec[SPARE], z.vec[GRAD]
+    hess, low = z.mat[HESS], z.mat[LOW]
+    value = walled_(p, z, Y, limit, count, weight)
+    for _ in range(STEPS):
+        ridge = 0.0
+        while not factor_(hess, ridge, low):
+            ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]))
+        for i in range(theta.size):
+            move[i] = -grad[i]
+        decrement = forward_(low, move)
+        backward_(low, move)
+        if decrement <= 1e-6 * weight:
+            return True
+        copy_(theta, kept)
+        t, before = 1.0, value
+        while True:
+            for i in range(theta.size):
+                theta[i] = kept[i] + t * move[i]
+            value = walled_(p, z, Y, limit, count, weight)
+            if value <= before - 1e-4 * t * decrement + 1e-15 * abs(before):
+                break
+            t *= 0.5
+            if t < 1e-10:
+                copy_(kept, theta)
+                walled_(p, z, Y, limit, count, weight)
+                return decrement <= 1e-2 * weight
+    return False
+
+
+@kernel
+def narrow_(
+    link: int,
+    A: Floats,
+    w: Floats,
+    s: Floats,
+    lane: int,
+    used: int,
+    reg: float,
+    theta: Floats,
+    S: float,
+    Y: Floats,
+    limit: Floats,
+    count: int,
+    out: Floats,
+) -> tuple[float, float, bool]:
+    """out (d,) = the estimate; ‖g-b‖_{H⁻¹} there, how much of half its square may be missing, and success.
+
+    Y (d, m), limit (m,): the first count columns are the slabs. θ̂ = theta[lane] itself if it is in the set, else the
+    better of the barrier's ends from tθ̂ and from 0.
+    """
+    d = A.shape[0]
+    p = Atoms(link, A, w, s, lane, used, reg, S)
+    z = desk(d, used)
+    here, hat, best = z.vec[THETA], z.vec[HAT], z.vec[BEST]
+    copy_(theta[lane], hat)
+    copy_(hat, out)
+    near = room(S, Y, limit, count, hat)
+    if near >= 1.0:
+        return 0.0, 0.0, True
+    least, slack, fine = math.inf, 0.0, False
+    for start in range(2):
+        for i in range(d):
+            here[i] = AWAY * near * hat[i] if start == 0 else 0.0
+        atoms_(p, z, here, used < 0)
+        weight = 0.1 * back_(z) / (2.0 * (count + 1.0))
+        good = True
+        for _ in range(WEIGHTS):
+            good = centre_(p, z, Y, limit, count, weight)
+            weight *= 0.1
+        atoms_(p, z, here, used < 0)
+        value = 0.5 * back_(z)
+        if value < least:
+            least, slack, fine = value, 20.0 * (count + 1.0) * weight, good
+            copy_(here, best)
+    copy_(best, out)
+    return math.sqrt(2.0 * least), slack, fine

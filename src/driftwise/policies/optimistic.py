@@ -1,0 +1,258 @@
+"""Optimism over a set of parameters instead of a bonus: SCB-PW-WeightUCB, OFULog and Logistic-UCB-2 (MATH.md 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from driftwise.border import one_of
+from driftwise.errors import BadInput
+from driftwise.kernels import point, sets, slabs
+from driftwise.kernels.cholesky import factor_
+from driftwise.kernels.links import slope
+from driftwise.kernels.point import USED, Floats
+from driftwise.policies.base import Arms, Choice, Scores, State, empty_state
+from driftwise.policies.memory import Fade, Keep
+from driftwise.policies.model import check_self_concordant
+from driftwise.policies.solved import Solved
+from driftwise.theory.radius import ofulog_radius, pw_radius
+from driftwise.theory.tuning import pw_delay
+
+
+class Diagnosis(NamedTuple):
+    """How a choice over a set was found."""
+
+    arms: int
+    looked: int
+    solved: int
+    residual: float
+    failures: int
+    empty: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetRule(Solved):
+    """Play the arm of largest x'θ over x and θ in a confidence set; score = μ of that value, mean = μ(x'θ̃)."""
+
+    rule: ClassVar[int] = point.SCB
+    kind: ClassVar[int] = sets.EXACT
+
+    def _check_model(self) -> None:
+        if not isinstance(self.link, str):
+            raise BadInput("link", self.link, "a built-in link", "set rules run compiled solvers")
+        check_self_concordant(self.link, self.S, self.L)
+        if self.estimate != "exact":
+            raise BadInput("estimate", self.estimate, '"exact", for a set needs the history', "leave it out")
+        if self.delta is None:
+            raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
+
+    def set_radius(self, state: State) -> float:
+        """ρ of the set, exploration included."""
+        raise NotImplementedError
+
+    def _set_kind(self) -> int:
+        return self.kind
+
+    def _solve(self, state: State, X: Floats, prune: bool) -> tuple[Floats, int, Diagnosis]:
+        """Optimistic values of all arms (bounds for those that pruning spares), the best arm, and how it was found."""
+        columns = np.ascontiguousarray(X[0])
+        n = columns.shape[1]
+        table, centre, best = np.zeros((sets.COLUMNS, n)), np.zeros(self.dim), np.zeros(self.dim)
+        used, reg = int(state.cursor[USED]), self.ridge_now(state)
+        arm, value, looked, solved, residual, failures, empty = sets.optimist_(
+            self._set_kind(), *self.history(state), 0, used, reg, state.theta, float(self.S), float(self.L),
+            self.set_radius(state), columns, prune, table, centre, best,
+        )  # fmt: skip
+        table[sets.VALUE, arm] = value
+        return table[sets.VALUE], int(arm), Diagnosis(n, looked, solved, residual, failures, bool(empty))
+
+    def choose(self, state: State, arms: Arms) -> Choice:
+        X = self._columns(arms)
+        values, arm, _ = self._solve(self._own(state), X, True)
+        mean = float(self.mu(X[0, :, arm] @ state.shown[0])[()])
+        score = float(self.mu(values[arm])[()])
+        return Choice(arm, mean + (score - mean), mean, score - mean)
+
+    def scores(self, state: State, arms: Arms) -> Scores:
+        X = self._columns(arms)
+        values, _, _ = self._solve(self._own(state), X, False)
+        mean = self.mu(X[0].T @ state.shown[0])
+        return Scores(mean, self.mu(values) - mean)
+
+    def diagnose(self, state: State, arms: Arms) -> Diagnosis:
+        """How the choice among these arms is found: arms looked at and solved, residual, failures, an empty set."""
+        return self._solve(self._own(state), self._columns(arms), True)[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiecewiseUCB(SetRule):
+    """SCB-PW-WeightUCB (Wang, Zhao, Zhou 2023, Algorithm 4, Appendix D), for parameters that jump.
+
+    set="exact" is the paper's rule; set="convex" the convex set around it, which at the paper's size is the whole ball.
+    tight=True divides by 1-γ² in β̆, as the derivation allows. uniform=True takes log(T/δ).
+    """
+
+    set: Literal["exact", "convex"] = "exact"
+    tight: bool = False
+    uniform: bool = False
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        one_of("set", self.set, ["exact", "convex"])
+        if not isinstance(self.memory, Fade) or self.memory.forget == 0.0:
+            raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use OFULog for γ = 1")
+        if self.horizon is None or self.horizon < 2:
+            raise BadInput("horizon", self.horizon, "at least 2 rounds: D is ⌈log T/log(1/γ)⌉", "pass horizon=")
+
+    def _set_kind(self) -> int:
+        return sets.EXACT if self.set == "exact" else sets.CONVEX
+
+    @cached_property
+    def delay(self) -> int:
+        """D, the rounds after which a change is forgotten."""
+        return pw_delay(self.memory.forget, float(self.horizon or 2))  # type: ignore[union-attr]
+
+    def set_radius(self, state: State) -> float:
+        return self._rho
+
+    @cached_property
+    def _rho(self) -> float:
+        log_delta = -math.log(float(self.delta or 1.0)) + (math.log(self.horizon or 1) if self.uniform else 0.0)
+        forget = self.memory.forget  # type: ignore[union-attr]
+        rho = pw_radius(
+            float(self.delay), forget, float(self.dim), self.reg, log_delta, float(self.S), float(self.L),
+            float(self.m), self.k, self.tight,
+        )  # fmt: skip
+        return float(self.exploration) * float(rho)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OFULog(SetRule):
+    """OFULog, and with relaxed=True OFULog-r (Abeille, Faury, Calauzènes 2021): logistic, nothing forgotten.
+
+    Its ridge grows, λ_t = d log(2+t), and the estimate is solved anew with it.
+    """
+
+    relaxed: bool = False
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        if self.link != "logistic" or not isinstance(self.memory, Keep):
+            raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
+
+    def _set_kind(self) -> int:
+        return sets.CONVEX if self.relaxed else sets.EXACT
+
+    def ridge_now(self, state: State) -> float:
+        return self.dim * math.log(2.0 + 1.0 + state.squares) * float(self.L) ** 2
+
+    def set_radius(self, state: State) -> float:
+        # Written for L = 1: the problem with arms x/L and parameter Lθ has ridge λ/L² and radius SL.
+        lam = self.ridge_now(state) / float(self.L) ** 2
+        log_delta = -math.log(float(self.delta or 1.0))
+        radius = ofulog_radius(1.0 + state.squares, float(self.dim), lam, log_delta, float(self.S) * float(self.L))
+        return float(self.exploration) * float(radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticUCB2(SetRule):
+    """Logistic-UCB-2 (Faury, Abeille, Calauzènes, Fercoq 2020): a bonus at an estimate kept in a shrinking set W_t.
+
+    W_t bounds |θ'x| of every arm played by what the confidence set of its round allowed. notes[a] holds the bound of
+    atom a.
+    """
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        if self.link != "logistic" or not isinstance(self.memory, Keep):
+            raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
+
+    @property
+    def ridge(self) -> float:
+        return float(self.lam) / self.c
+
+    @property
+    def reg(self) -> float:
+        return float(self.lam)
+
+    def start(self, seed: int = 0) -> State:
+        state = empty_state(
+            self.dim, 1, twin=False, capacity=0, seed=seed, atoms=self.capacity, estimate=True,
+            notes=self.capacity + 1,
+        )  # fmt: skip
+        state.H[:] = self.reg * np.eye(self.dim)
+        state.notes[:-1] = math.inf
+        return state
+
+    def set_radius(self, state: State) -> float:
+        """γ_t, which is OFULog's ω_t at the fixed ridge."""
+        lam = self.reg / float(self.L) ** 2
+        log_delta = -math.log(float(self.delta or 1.0))
+        reach = float(self.S) * float(self.L)
+        root, t, d = math.sqrt(lam), 1.0 + state.squares, float(self.dim)
+        noise = d * math.log(2.0) + log_delta + 0.5 * d * math.log1p(t / (4.0 * d * lam))
+        return root * (reach + 0.5) + (2.0 / root) * noise
+
+    def learn(
+        self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
+    ) -> None:
+        x, *_ = self._checked(state, arms, arm, reward, ticks, age)
+        limit = self._limit(state, x)
+        super().learn(state, arms, arm, reward, ticks, age)
+        used = int(state.cursor[USED])
+        at = int(np.flatnonzero((state.atoms[:, :used] == x[0]).all(axis=0))[0])
+        state.notes[at] = min(float(state.notes[at]), limit)
+        state.notes[-1] = state.counters[0, point.CLOCK]
+        self._narrow(state)
+
+    def advance(self, state: State, ticks: float = 1.0) -> None:
+        super().advance(state, ticks)
+        state.notes[-1] = state.counters[0, point.CLOCK]
+        self._narrow(state)
+
+    def _limit(self, state: State, x: Floats) -> float:
+        """l = min(S‖x‖, max over C of |x'θ|); S‖x‖ where C is empty."""
+        values, _, how = self._solve(state, np.concatenate([x, -x], axis=2), False)
+        widest = float(self.S) * math.sqrt(float((x * x).sum()))
+        return widest if how.empty else min(widest, float(values.max()))
+
+    def _narrow(self, state: State) -> None:
+        """shown <- argmin over W of ‖g(θ)-b‖ in H(θ)⁻¹."""
+        used = int(state.cursor[USED])
+        out = np.zeros(self.dim)
+        _, _, good = slabs.narrow_(
+            *self.history(state), 0, used, self.reg, state.theta, float(self.S), state.atoms, state.notes[:-1], used,
+            out,
+        )  # fmt: skip
+        if not good:
+            state.counters[0, point.FAILED] += 1.0
+        state.shown[0] = out
+        self._settle(state)
+
+    def scores(self, state: State, arms: Arms) -> Scores:
+        """μ(x'θ) + (2+4S)μ'(x'θ)‖x‖γ_t in H⁻¹(θ) + (4+8S)(k/c)γ_t²‖x‖² in V⁻¹."""
+        X = self._columns(arms)[0]
+        state = self._own(state)
+        used = int(state.cursor[USED])
+        theta = state.shown[0]
+        A, w = state.atoms[:, :used], state.weights[0, :used]
+        slopes = np.array([slope(self.code, float(z)) for z in A.T @ theta])
+        H = self.reg * np.eye(self.dim) + (A * (w * slopes)) @ A.T
+        low, pivot = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
+        factor_(state.G, 0, self.ridge, low, pivot)
+        spread = (np.linalg.solve(np.tril(low), X) ** 2).sum(axis=0)
+        local = np.sqrt((X * np.linalg.solve(H, X)).sum(axis=0))
+        z = X.T @ theta
+        gamma, reach = self.set_radius(state), 1.0 + 2.0 * float(self.S) * float(self.L)
+        steep = np.array([slope(self.code, float(one)) for one in z])
+        bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma**2 * spread
+        return Scores(self.mu(z), float(self.exploration) * bonus)
+
+    def choose(self, state: State, arms: Arms) -> Choice:
+        mean, bonus = self.scores(state, arms)
+        arm = int((mean + bonus).argmax())
+        return Choice(arm, float(mean[arm] + bonus[arm]), float(mean[arm]), float(bonus[arm]))
