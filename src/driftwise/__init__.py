@@ -17,9 +17,9 @@ from driftwise.simulation import Result, simulate
 __version__ = "0.1.0"
 
 __all__ = [
+    "BVDGLMUCB",
     "GLMUCB",
     "ArmSet",
-    "BVDGLMUCB",
     "BadInput",
     "BanditOverBandit",
     "Choice",

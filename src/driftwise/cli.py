@@ -67,7 +67,7 @@ def tune(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, unknown-drift.")],
+    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, piecewise, unknown-drift.")],
     trials: Annotated[int, typer.Option(help="Independent trials.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of all chance.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for figure.png, curves.npz and summary.json.")] = Path("results"),

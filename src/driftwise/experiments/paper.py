@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from driftwise.errors import BadInput
 from driftwise.policies.base import Policy
 from driftwise.policies.names import make
-from driftwise.worlds import Turn, World
+from driftwise.worlds import Jumps, Turn, World
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,16 @@ def _glb(S: float) -> Panel:
     entries += [
         Entry("GLB-SW", make("GLB-SW", R=PAPER_R, **world.facts)),
         Entry("MASTER+GLM-UCB", make("MASTER+GLM-UCB", n0=13, R=PAPER_R, **world.facts), "MASTER+GLM-UCB"),
+        Entry("BVD-GLM-UCB", make("BVD-GLM-UCB", R=PAPER_R, **world.facts), "BVD-GLM-UCB"),
+        Entry("BVD-GLM-UCB origin", make("BVD-GLM-UCB", R=PAPER_R, tie="origin", **world.facts), "BVD-GLM-UCB"),
         Entry("BOB+GLB-WeightUCB", make("BOB+GLB-WeightUCB", R=PAPER_R, **world.facts)),
         *_banks("GLB-WeightUCB", world),
     ]
     notes = (
         _ARMS,
         "R = 1 fits the published curves better; R = 1/2, which is valid for Bernoulli rewards, stands beside it",
+        "BVD-GLM-UCB's source takes any point of an intersection: the point nearest the estimate and the origin stand on "
+        "either side of the published curve, which therefore cannot be recovered from the text",
     )
     return Panel(f"GLB_S{S:.0f}", f"Generalized linear bandits, S = {S:.0f}", world, tuple(entries), notes)
 
@@ -107,7 +111,24 @@ def _scb(S: float) -> Panel:
     return Panel(f"SCB_S{S:.0f}", f"Self-concordant bandits, S = {S:.0f}", world, tuple(entries), notes)
 
 
-EXPERIMENTS: dict[str, Callable[[], tuple[Panel, ...]]] = {"lb": lb, "glb": glb, "scb": scb}
+def piecewise() -> tuple[Panel, ...]:
+    """Appendix D's setting: logistic rewards and a parameter that jumps four times; the paper plots no such figure."""
+    return tuple(_piecewise(S) for S in (1.0, 5.0))
+
+
+def _piecewise(S: float) -> Panel:
+    world = Jumps(jumps=4, radius=S, reward="bernoulli")
+    names = ("SCB-PW-WeightUCB", "SC-D-GLUCB", "SCB-WeightUCB", "SCB-RestartUCB", "LogUCB1", "OFULog-r")
+    entries = [Entry(name, make(name, **world.facts)) for name in names]
+    entries.insert(1, Entry("SCB-PW-WeightUCB convex", make("SCB-PW-WeightUCB", set="convex", **world.facts)))
+    notes = (
+        _ARMS,
+        "the convex set around the paper's holds the whole ball at this size, so it plays the longest arm throughout",
+    )
+    return Panel(f"PW_S{S:.0f}", f"Piecewise stationary, four jumps, S = {S:.0f}", world, tuple(entries), notes)
+
+
+EXPERIMENTS: dict[str, Callable[[], tuple[Panel, ...]]] = {"lb": lb, "glb": glb, "scb": scb, "piecewise": piecewise}
 
 
 def panels(name: str) -> tuple[Panel, ...]:

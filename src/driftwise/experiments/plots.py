@@ -16,7 +16,8 @@ _PALETTE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#B2A300",
 )  # fmt: skip
 _FAMILY = (
-    ("e=1", 9), ("Bank", 3), ("BOB", 8), ("MASTER+OFUL n=0", 1), ("MASTER", 4), ("Weight", 0),
+    ("e=1", 9), ("PW-WeightUCB convex", 7), ("PW-WeightUCB", 3), ("origin", 7), ("SC-D", 1), ("OFULog", 5),
+    ("Bank", 3), ("BOB", 8), ("MASTER+OFUL n=0", 1), ("MASTER", 4), ("Weight", 0),
     ("D-LinUCB as published", 7), ("D-LinUCB", 1), ("BVD", 1), ("Restart", 2), ("SW", 5), ("OFUL", 6), ("GLM-UCB", 6),
     ("LogUCB1", 6),
 )  # fmt: skip
