@@ -87,8 +87,8 @@ def _glb(S: float) -> Panel:
     notes = (
         _ARMS,
         "R = 1 fits the published curves better; R = 1/2, which is valid for Bernoulli rewards, stands beside it",
-        "BVD-GLM-UCB's source takes any point of an intersection: the point nearest the estimate and the origin stand on "
-        "either side of the published curve, which therefore cannot be recovered from the text",
+        "BVD-GLM-UCB's source takes any point of an intersection, and which one decides: the nearest to the estimate "
+        "and the origin are shown; the published curve cannot be recovered from the text",
     )
     return Panel(f"GLB_S{S:.0f}", f"Generalized linear bandits, S = {S:.0f}", world, tuple(entries), notes)
 
