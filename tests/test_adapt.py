@@ -76,7 +76,8 @@ def test_MASTER_over_OFUL_is_its_slow_twin(n0, test_scale, fresh):
     report = policy.report(state)
     assert report["order"] == naive.order
     if test_scale < 1.0:
-        assert report["test_1"] + report["test_2"] >= len(naive.restarts) > 0
+        assert report["restarts"] == len(naive.restarts) > 0
+        assert report["test_1"] + report["test_2"] >= report["restarts"]
     else:
         assert report["test_1"] == report["test_2"] == 0
 
@@ -328,7 +329,8 @@ def test_MASTERs_tests_do_not_fire_at_the_papers_size():
         size = len(tape.theta)
         policy.play(state, *tape, 0, 0, 1.0, 0.0, np.empty(size, dtype=np.int64), np.empty(size))
     report = policy.report(state)
-    assert report == {"blocks": 1, "order": 13, "test_1": 0, "test_2": 0}
+    assert report == {"blocks": 1, "order": 13, "restarts": 0, "test_1": 0, "test_2": 0}
+    assert dw.simulate({"it": policy}, dw.worlds.Turn(horizon=200), trials=2).report["it"] == [report, report]
 
 
 @pytest.mark.parametrize(

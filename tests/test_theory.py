@@ -239,3 +239,16 @@ def test_memories_weigh_ages_as_their_names_say():
     assert dw.Fade(0.25).weight(3.0) == pytest.approx(0.75**3, rel=1e-15)
     assert [dw.Window(5).weight(age) for age in (0.0, 4.999, 5.0)] == [1.0, 1.0, 0.0]
     assert [dw.Restart(5).weight(age) for age in (0.0, 4.999, 5.0)] == [1.0, 1.0, 0.0]
+
+
+def test_theorem_4_is_its_formula():
+    d, T, forget, reg, rho, S, L, k, changes, gap = 2, 6000.0, 0.01, 17.4, 30.0, 1.5, 0.8, 0.25, 4, 0.9
+    delay = theory.pw_delay(forget, T)
+    assert delay == math.ceil(math.log(T) / -math.log(0.99))
+    inside = T * math.log(1 / 0.99) + math.log(1 + L**2 * k / (reg * d) * (1 - 0.99**T) / forget)
+    spread = 2 * math.sqrt(1 + 2 * S * L) * rho * math.sqrt(2 * k * max(1.0, L**2 * k / reg) * d * T)
+    wanted = changes * delay * gap + spread * math.sqrt(inside)
+    got = theory.pw_regret_bound(
+        dim=d, horizon=T, changes=changes, gap=gap, delay=delay, forget=forget, reg=reg, rho=rho, S=S, L=L, k=k
+    )
+    assert got == pytest.approx(wanted, rel=1e-12)

@@ -31,7 +31,8 @@ Record = Literal["all", "last"] | int
 class Result:
     """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
 
-    `memory` says, for policies that choose among memories as they go, with how many effective rounds they played.
+    `memory` says, for policies that choose among memories as they go, with how many effective rounds they played;
+    `report` what MASTER did in each trial: blocks, restarts, firings of its tests.
     """
 
     regret: dict[str, Floats]
@@ -40,6 +41,7 @@ class Result:
     rounds: Ints
     seed: int
     memory: dict[str, Floats]
+    report: dict[str, list[dict[str, int]]]
 
     def final(self, name: str) -> Floats:
         """Regret at the horizon, a number per trial."""
@@ -78,6 +80,7 @@ def simulate(
         rounds=rounds,
         seed=seed,
         memory={name: np.empty((trials, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
+        report={name: [{}] * trials for name, policy in named.items() if hasattr(policy, "report")},
     )
     for policy in named.values():
         if _compiled(policy, stepped):
@@ -163,6 +166,8 @@ def _trial(
                 result.memory[name][trial, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined, index]
             tick(size)
         done += size
+    for name in result.report:
+        result.report[name][trial] = named[name].report(states[name])  # type: ignore[attr-defined]
 
 
 def _play(

@@ -18,11 +18,11 @@ ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
 
 # Marks that all share: the key in two halves, rounds done, the lane that acts, the row of the table it acts by.
 KEY_LOW, KEY_HIGH, ROUND, ACTIVE, ROW = 0, 1, 2, 3, 4
-# MASTER: first round of the block, its order, blocks begun, firings of its two tests.
-BLOCK, ORDER, BLOCKS, FIRED_ONE, FIRED_TWO = 5, 6, 7, 8, 9
+# MASTER: first round of the block, its order, blocks begun, firings of its two tests, restarts they caused.
+BLOCK, ORDER, BLOCKS, FIRED_ONE, FIRED_TWO, RESTARTS = 5, 6, 7, 8, 9, 10
 # The bank: lanes that took over a shorter one's data.
 TAKEN_OVER = 5
-LANES = 10  # from here on, 3 numbers a lane: first round of its instance (-1: none), its end, whether to clear it
+LANES = 11  # from here on, 3 numbers a lane: first round of its instance (-1: none), its end, whether to clear it
 PER_LANE = 3
 
 # Notes of MASTER: least index of the block, sum of index - reward, rewards so far; then rewards before each instance.
@@ -150,6 +150,7 @@ def master_turn_(marks: Ints, notes: Floats, fired: bool, first: int, last: int)
     marks[ROUND] += 1
     length = 1 << int(marks[ORDER])
     if fired:
+        marks[RESTARTS] += 1
         begin_block_(marks, notes, first)
     elif marks[ROUND] - marks[BLOCK] >= length:
         begin_block_(marks, notes, min(last, marks[ORDER] + 1))

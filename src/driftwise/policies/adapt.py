@@ -282,11 +282,12 @@ class Master(Adaptive):
         return self.choose(state, arms).score
 
     def report(self, state: State) -> dict[str, int]:
-        """Blocks begun, and how often each test fired."""
+        """Blocks begun, the order of the last, restarts, and how often each test fired."""
         marks = state.marks
         return {
             "blocks": int(marks[adapt.BLOCKS]),
             "order": int(marks[adapt.ORDER]),
+            "restarts": int(marks[adapt.RESTARTS]),
             "test_1": int(marks[adapt.FIRED_ONE]),
             "test_2": int(marks[adapt.FIRED_TWO]),
         }
