@@ -12,10 +12,11 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array, real
+from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import columns_
 from driftwise.kernels.point import CLOCK, COUNT, COUNTERS, CURSOR, DROPPED, LOST, SINCE, SQUARES, Floats, Ints, Point
+from driftwise.policies.memory import checked_memory
 from driftwise.rng import checked_seed
 
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
@@ -293,6 +294,18 @@ class Compiled:
         if not norm <= self.L * (1.0 + NORM_SLACK):
             wanted = f"finite arms with norms of at most L = {self.L:g}"
             raise BadInput("arms", f"norm {norm:g}", wanted, "rescale the arms or pass a larger L")
+
+
+def check_index(policy: Any) -> None:
+    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration."""
+    keep_whole(policy, "dim", 1, "pass the number of features of an arm")
+    checked_memory(policy.memory)
+    real("lam", policy.lam, 0.0, low_open=True, way_out="pass a positive ridge; dim is Theorem 1's")
+    if policy.delta is not None:
+        real("delta", policy.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+    for name in ("S", "L"):
+        real(name, getattr(policy, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+    real("exploration", policy.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
 
 
 def empty_state(

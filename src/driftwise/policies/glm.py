@@ -13,8 +13,8 @@ from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, newton, point
 from driftwise.kernels.point import COUNT, FAILED, USED
-from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, empty_state
-from driftwise.policies.memory import Fade, Memory, Restart, Window, checked_memory
+from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, check_index, empty_state
+from driftwise.policies.memory import Fade, Memory, Restart, Window
 from driftwise.policies.model import Link, LinkName, bounded, constants, link_code, noise
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
@@ -55,20 +55,11 @@ class GeneralizedUCB(Compiled):
     horizon: int | None = None
 
     rule: ClassVar[int]
-    entries: ClassVar[Entries] = Entries(
-        glm.glm_scores, glm.glm_learn_, glm.play_glm_
-    )
+    entries: ClassVar[Entries] = Entries(glm.glm_scores, glm.glm_learn_, glm.play_glm_)
 
     def __post_init__(self) -> None:
-        keep_whole(self, "dim", 1, "pass the number of features of an arm")
-        checked_memory(self.memory)
-        real("lam", self.lam, 0.0, low_open=True, way_out="pass a positive ridge")
-        if self.delta is not None:
-            real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
-        for name in ("S", "L"):
-            real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+        check_index(self)
         real("m", self.m, 0.0, low_open=True, way_out="pass the largest reward")
-        real("exploration", self.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
         one_of("estimate", self.estimate, ["exact", "one-pass"])
         if self.horizon is not None:
             keep_whole(self, "horizon", 1, "pass the number of rounds")

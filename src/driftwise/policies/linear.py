@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise.border import keep_whole, one_of, real
+from driftwise.border import one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import gram, play, point
-from driftwise.policies.base import Compiled, Entries, State, empty_state
-from driftwise.policies.memory import Fade, Keep, Memory, Window, checked_memory
+from driftwise.policies.base import Compiled, Entries, State, check_index, empty_state
+from driftwise.policies.memory import Fade, Keep, Memory, Window
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
@@ -40,20 +40,11 @@ class LinearUCB(Compiled):
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: Literal["weighted", "cheung"] = "weighted"
 
-    entries: ClassVar[Entries] = Entries(
-        play.linear_scores, gram.learn_, play.play_linear_
-    )
+    entries: ClassVar[Entries] = Entries(play.linear_scores, gram.learn_, play.play_linear_)
 
     def __post_init__(self) -> None:
-        keep_whole(self, "dim", 1, "pass the number of features of an arm")
-        checked_memory(self.memory)
-        real("lam", self.lam, 0.0, low_open=True, way_out="pass lam=dim, as Theorem 1 does")
-        if self.delta is not None:
-            real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
-        for name in ("S", "L"):
-            real(name, getattr(self, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+        check_index(self)
         real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
-        real("exploration", self.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
         one_of("two_matrix", self.two_matrix, list(_RULES))
         one_of("radius", self.radius, ["weighted", "cheung"])
         if self.two_matrix == "as-published" and not isinstance(self.memory, (Fade, Keep)):
