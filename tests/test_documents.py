@@ -82,3 +82,8 @@ def test_a_bad_command_ends_in_one_sentence_and_status_2(words, said):
     done = command(*words, ok=2)
     assert done.stdout == ""
     assert done.stderr.startswith("driftwise: ") and done.stderr.count("\n") == 1 and said in done.stderr
+
+
+def test_bench_says_what_a_round_costs_relative_to_LB_WeightUCB():
+    printed = command("bench", "--horizon", "200", "--repeats", "1").stdout
+    assert "LB-WeightUCB" in printed and "1.00" in printed and "NumPy" in printed

@@ -93,6 +93,20 @@ def reproduce(
     print(f"wrote {folder / 'figure.png'}, {folder / 'curves.npz'}, {folder / 'summary.json'}", file=sys.stderr)
 
 
+@app.command()
+def bench(
+    horizon: Annotated[int, typer.Option(help="Rounds of a run.")] = 6000,
+    repeats: Annotated[int, typer.Option(help="Runs, of which the fastest counts.")] = 5,
+) -> None:
+    """How long a round takes, in rounds of LB-WeightUCB: on shared machines only ratios of one run mean anything."""
+    from driftwise.border import whole
+    from driftwise.experiments.bench import rounds
+
+    whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
+    rows = [(name, f"{ns:.0f}", f"{ratio:.2f}") for name, ns, ratio in rounds(horizon=horizon, repeats=repeats)]
+    _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
+
+
 def _unknown_drift(trials: int, seed: int, jobs: int | None, folder: Path) -> None:
     from driftwise.experiments import unknown
 
