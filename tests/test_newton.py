@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, ndtr
 
-from driftwise.kernels import links, newton
+from driftwise.kernels import links, newton, one_pass
 
 LINKS = [links.IDENTITY, links.LOGISTIC, links.PROBIT, links.POISSON]
 TINY = 1e-8 * links.bounds(links.LOGISTIC, 20.0)[1]  # λ = 1e-8 at S = 20: 2e-17
@@ -253,7 +253,7 @@ def test_evaluate_and_weigh_are_the_residuals():
 @given(st.sampled_from(LINKS), st.floats(-50, 50), st.floats(-12, 12), st.floats(0, 1))
 def test_the_root_solves_the_scalar_equation(link, z0, log_q, r):
     q = 10.0**log_q
-    z = newton.root(link, z0, q, r)
+    z = one_pass.root(link, z0, q, r)
     push = q * (r - links.mean(link, z))
     size = abs(z0) + abs(z) + q * (abs(r) + abs(links.mean(link, z)))
     assert abs(z - z0 - push) <= 1e-12 * size + 1e-300  # below that numbers have no digits left
@@ -274,7 +274,7 @@ def test_the_root_solves_the_scalar_equation(link, z0, log_q, r):
     ],
 )
 def test_the_root_is_found_where_bare_newton_cycles_or_crawls(link, z0, q, r):
-    z = newton.root(link, z0, q, r)
+    z = one_pass.root(link, z0, q, r)
     below, above = z - 1e-9 * (1 + abs(z)), z + 1e-9 * (1 + abs(z))
     assert below - z0 < q * (r - links.mean(link, below))
     assert above - z0 > q * (r - links.mean(link, above))
@@ -291,10 +291,10 @@ def test_the_one_pass_estimate_with_the_identity_is_the_linear_recursion(seed, d
     for t in range(40):
         x, r, weight = rng.normal(size=dim), rng.normal(), rng.random()
         if t % 5 == 4:  # time passes alone
-            assert newton.one_pass_fade_(H, theta, 1, gamma, reg, M) == newton.CONVERGED
+            assert one_pass.one_pass_fade_(H, theta, 1, gamma, reg, M) == newton.CONVERGED
             G, b = gamma * G, gamma * b
         fade = gamma ** float(rng.integers(0, 3))
-        assert newton.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, P, M) == newton.CONVERGED
+        assert one_pass.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, P, M) == newton.CONVERGED
         G, b = fade * G + weight * np.outer(x, x), fade * b + weight * r * x
         V = G + reg * np.eye(dim)
         assert np.tril(H[1]) == pytest.approx(np.tril(V), rel=1e-10, abs=1e-10)
@@ -318,7 +318,7 @@ def one_pass_distances(seed, gamma, reg, radius, rounds=1500):
         s *= gamma
         w[0, a] += 1.0
         s[0, a] += r
-        assert newton.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, P, M) == 0
+        assert one_pass.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, P, M) == 0
         assert newton.solve_(links.LOGISTIC, A, w, s, 50, 0, reg, exact, Z, P, M, out) == 0
         distances.append(float(np.linalg.norm(fast - exact)))
     return distances
@@ -341,9 +341,9 @@ def test_a_one_pass_observation_without_weight_only_lets_time_pass():
     for observed in (True, False):
         H, theta = np.array([[[2.0, 0.0], [0.5, 3.0]]]), np.array([[0.4, -1.0]])
         if observed:
-            assert newton.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, P, M) == 0
+            assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, P, M) == 0
         else:
-            assert newton.one_pass_fade_(H, theta, 0, 0.9, 0.2, M) == 0
+            assert one_pass.one_pass_fade_(H, theta, 0, 0.9, 0.2, M) == 0
         states.append((H.tobytes(), theta.tobytes()))
     assert states[0] == states[1]
 
@@ -351,7 +351,7 @@ def test_a_one_pass_observation_without_weight_only_lets_time_pass():
 def test_one_pass_reports_what_is_not_finite_and_stays_finite():
     _, P, M = newton.scratch(1, 1)
     H, theta = np.ones((1, 1, 1)), np.zeros((1, 1))
-    assert newton.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, P, M) == newton.BROKEN
+    assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, P, M) == newton.BROKEN
     assert np.isfinite(theta).all() and np.isfinite(H).all()
 
 
@@ -373,7 +373,7 @@ for link in range(4):
         print(float(newton.loss(link, A, w, s, count, 0, 0.5, theta)).hex())
         H1 = np.eye(dim)[None].copy()
         for r in (0.0, 1.0, 1.0):
-            print(newton.one_pass_(link, H1, theta, 0, A[:, 0].copy(), r, 0.9, 0.8, 0.5, P, M), theta.tobytes().hex())
+            print(one_pass.one_pass_(link, H1, theta, 0, A[:, 0].copy(), r, 0.9, 0.8, 0.5, P, M), theta.tobytes().hex())
 """
 
 

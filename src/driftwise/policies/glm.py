@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
-from driftwise.kernels import glm, newton, point
+from driftwise.kernels import adaptive_glm, glm, newton, point
 from driftwise.kernels.point import COUNT, FAILED, USED
 from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, check_index, empty_state
 from driftwise.policies.memory import Fade, Memory, Restart, Window
@@ -55,7 +55,7 @@ class GeneralizedUCB(Compiled):
     horizon: int | None = None
 
     rule: ClassVar[int]
-    entries: ClassVar[Entries] = Entries(glm.glm_scores, glm.glm_learn_, glm.play_glm_)
+    entries: ClassVar[Entries] = Entries(adaptive_glm.glm_scores, adaptive_glm.glm_learn_, adaptive_glm.play_glm_)
 
     def __post_init__(self) -> None:
         check_index(self)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwise.kernels import newton, point
+from driftwise.kernels import newton, one_pass, point
 from driftwise.kernels.point import FAILED, LAM, REG, USED, Floats, S
 from driftwise.policies.base import State
 from driftwise.policies.model import Link
@@ -46,7 +46,7 @@ def _one_pass(
     flags, table = policy.point
     scratch = newton.scratch(policy.dim, 1)
     weigh = policy.memory.weight if flags[point.MEMORY] == point.FADE else (lambda age: 1.0)
-    status = newton.one_pass_fade_(state.H, state.theta, 0, weigh(ticks), float(table[0, REG]), scratch[2])
+    status = one_pass.one_pass_fade_(state.H, state.theta, 0, weigh(ticks), float(table[0, REG]), scratch[2])
     if lesson is None or status != newton.CONVERGED:
         return status
     x, reward, age = lesson
@@ -55,7 +55,7 @@ def _one_pass(
         return status
     x = np.ascontiguousarray(x.ravel())
     weight = weigh(age)
-    z0, q = newton.one_pass_aim_(state.theta, 0, x, scratch[1], scratch[2])
+    z0, q = one_pass.one_pass_aim_(state.theta, 0, x, scratch[1], scratch[2])
 
     def gap(z: float) -> float:
         return float(z - z0 - weight * q * (reward - link(np.array([z]))[0][0]))
@@ -67,7 +67,7 @@ def _one_pass(
     else:  # the root is an end, but for rounding
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
-    newton.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, scratch[1])
+    one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, scratch[1])
     return status
 
 
