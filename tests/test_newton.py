@@ -357,7 +357,7 @@ def test_one_pass_reports_what_is_not_finite_and_stays_finite():
 
 SCRIPT = """
 import numpy as np
-from driftwise.kernels import newton
+from driftwise.kernels import newton, one_pass
 rng = np.random.default_rng(3)
 for link in range(4):
     for dim, count in ((1, 3), (2, 7), (3, 5)):
