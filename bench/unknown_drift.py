@@ -1,6 +1,6 @@
 """What adapting to unknown drift costs and buys: the bank against rivals that are told the path length.
 
-    python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation|cost]
+    python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation|cost] [--world NAME]
 
 Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed.
 """
@@ -150,12 +150,17 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=("linear", "logistic", "ablation", "cost"))
+    parser.add_argument("--world", help="one world of the lists alone, for a closer look with more trials")
     options = parser.parse_args()
     begun = time.time()
+
+    def chosen(worlds: dict[str, World]) -> dict[str, World]:
+        return {name: world for name, world in worlds.items() if options.world in (None, name)}
+
     if options.only in (None, "linear"):
-        table(linear_worlds(), True, options.trials, options.seed)
+        table(chosen(linear_worlds()), True, options.trials, options.seed)
     if options.only in (None, "logistic"):
-        table(logistic_worlds(), False, options.trials, options.seed)
+        table(chosen(logistic_worlds()), False, options.trials, options.seed)
     if options.only in (None, "ablation"):
         ablation(max(2, options.trials // 2), options.seed)
     if options.only in (None, "cost"):

@@ -130,6 +130,12 @@ class PiecewiseUCB(SetRule):
         return float(self.exploration) * float(rho)
 
 
+def _omega(policy: SetRule, state: State, reg: float) -> float:
+    """ω_t at this ridge. Written for L = 1: the problem with arms x/L and parameter Lθ has ridge λ/L² and radius SL."""
+    L, log_delta = float(policy.L), -math.log(float(policy.delta or 1.0))
+    return float(ofulog_radius(1.0 + state.squares, float(policy.dim), reg / L**2, log_delta, float(policy.S) * L))
+
+
 @dataclass(frozen=True, kw_only=True)
 class OFULog(SetRule):
     """OFULog, and with relaxed=True OFULog-r (Abeille, Faury, Calauzènes 2021): logistic, nothing forgotten.
@@ -151,11 +157,7 @@ class OFULog(SetRule):
         return self.dim * math.log(2.0 + 1.0 + state.squares) * float(self.L) ** 2
 
     def set_radius(self, state: State) -> float:
-        # Written for L = 1: the problem with arms x/L and parameter Lθ has ridge λ/L² and radius SL.
-        lam = self.ridge_now(state) / float(self.L) ** 2
-        log_delta = -math.log(float(self.delta or 1.0))
-        radius = ofulog_radius(1.0 + state.squares, float(self.dim), lam, log_delta, float(self.S) * float(self.L))
-        return float(self.exploration) * float(radius)
+        return float(self.exploration) * _omega(self, state, self.ridge_now(state))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,13 +191,8 @@ class LogisticUCB2(SetRule):
         return state
 
     def set_radius(self, state: State) -> float:
-        """γ_t, which is OFULog's ω_t at the fixed ridge."""
-        lam = self.reg / float(self.L) ** 2
-        log_delta = -math.log(float(self.delta or 1.0))
-        reach = float(self.S) * float(self.L)
-        root, t, d = math.sqrt(lam), 1.0 + state.squares, float(self.dim)
-        noise = d * math.log(2.0) + log_delta + 0.5 * d * math.log1p(t / (4.0 * d * lam))
-        return root * (reach + 0.5) + (2.0 / root) * noise
+        """γ_t, which is OFULog's ω_t at a fixed ridge; exploration scales the bonus, not the set."""
+        return _omega(self, state, self.reg)
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
