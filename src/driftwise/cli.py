@@ -13,6 +13,7 @@ from driftwise.errors import DriftwiseError
 
 if TYPE_CHECKING:
     from driftwise.experiments.results import Outcome
+    from driftwise.experiments.spec import Spec
 
 app = typer.Typer(
     name="driftwise", help="Choosing under drift.", add_completion=False, rich_markup_mode=None,
@@ -65,32 +66,82 @@ def tune(
     )  # fmt: skip
 
 
+Trials = Annotated[int | None, typer.Option(help="Independent trials; by default what the spec says.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all chance; by default what the spec says.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
+
+
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, piecewise, unknown-drift.")],
-    trials: Annotated[int, typer.Option(help="Independent trials.")] = 20,
-    seed: Annotated[int, typer.Option(help="Seed of all chance.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for figure.png, curves.npz and summary.json.")] = Path("results"),
-    jobs: Annotated[int | None, typer.Option(help="Threads; by default one per core.")] = None,
+    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, piecewise, unknown-drift, or all.")],
+    trials: Trials = None,
+    seed: Seed = None,
+    out: Annotated[Path, typer.Option(help="Folder for figures, curves.npz, summary.json, report.html.")] = Path(
+        "results"
+    ),
+    jobs: Jobs = None,
 ) -> None:
-    """The paper's experiments again, beside the published values."""
-    from driftwise.border import whole
-    from driftwise.experiments import plots, results
-    from driftwise.experiments.paper import panels
-    from driftwise.rng import checked_seed
+    """The paper's experiments again, beside the published values; `all` writes one page to judge them by."""
+    from driftwise.experiments.paper import experiment as find
 
-    whole("trials", trials), checked_seed(seed)
-    if experiment == "unknown-drift":
-        _unknown_drift(trials, seed, jobs, results.writable(out))
-        return
-    chosen = panels(experiment)
+    _run(find(experiment), f"driftwise reproduce {experiment}", trials, seed, out, jobs, page=experiment == "all")
+
+
+@app.command()
+def run(
+    spec: Annotated[str, typer.Argument(help="A TOML file, or the name of a spec that comes with the package.")],
+    trials: Trials = None,
+    seed: Seed = None,
+    out: Annotated[Path, typer.Option(help="Folder for figures, curves.npz, summary.json.")] = Path("results"),
+    jobs: Jobs = None,
+) -> None:
+    """An experiment of your own; interrupted, the same command goes on where it was."""
+    from driftwise.experiments.paper import find
+
+    found = find(spec)
+    _run([found], f"driftwise run {Path(spec).name}", trials, seed, out, jobs)
+
+
+@app.command()
+def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` filled.")]) -> None:
+    """Draw the figures of stored results again, and the page if there is one."""
+    from driftwise.experiments import results
+
+    outcomes = results.read(folder)
+    results.writable(folder)
+    _draw(outcomes, folder, page=(folder / "report.html").exists())
+
+
+def _run(
+    specs: Sequence[Spec], command: str, trials: int | None, seed: int | None, out: Path, jobs: int | None,
+    page: bool = False,
+) -> None:  # fmt: skip
+    """Play, keep, draw and tabulate."""
+    from driftwise.experiments import plots, results, runs
+
+    repeated = [spec.repeated(trials, seed) for spec in specs]
+    plots.pyplot()  # find out before the work that figures can be drawn
     folder = results.writable(out)
-    outcomes = [results.run(panel, trials=trials, seed=seed, jobs=jobs) for panel in chosen]
-    results.write(outcomes, folder, f"driftwise reproduce {experiment} --trials {trials} --seed {seed}")
-    plots.draw(outcomes, folder / "figure.png")
-    for outcome in outcomes:
-        _report(outcome)
-    print(f"wrote {folder / 'figure.png'}, {folder / 'curves.npz'}, {folder / 'summary.json'}", file=sys.stderr)
+    outcomes = runs.run(repeated, folder, jobs)
+    words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
+    results.write(outcomes, folder, words)
+    if not page:
+        for outcome in outcomes:
+            _report(outcome)
+    _draw(outcomes, folder, page)
+
+
+def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool) -> None:
+    from driftwise.experiments import plots, report
+
+    if page:
+        counts = report.write(outcomes, folder)
+        _table("The paper's claims", counts.columns, counts.rows, counts.numeric)
+        written = ["report.html", "report.md", "figures/"]
+    else:
+        plots.draw([figure for outcome in outcomes for figure in outcome.figures], folder / "figure")
+        written = ["figure.png", "figure.svg", "curves.npz", "summary.json"]
+    print("wrote " + ", ".join(str(folder / name) for name in written), file=sys.stderr)
 
 
 @app.command()
@@ -107,38 +158,14 @@ def bench(
     _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
 
 
-def _unknown_drift(trials: int, seed: int, jobs: int | None, folder: Path) -> None:
-    from driftwise.experiments import unknown
-
-    found = unknown.run(trials=trials, seed=seed, jobs=jobs)
-    unknown.write(found, folder, f"driftwise reproduce unknown-drift --trials {trials} --seed {seed}")
-    unknown.draw(found, folder / "figure.png")
-    for title, first, sweep in (
-        ("Regret against the drift rate", "turns", found.rates),
-        ("LB-WeightUCB told a wrong P_T, one turn", "told P_T ×", found.misspecified),
-    ):
-        rows = [(f"{x:g}", *(f"{sweep.regret[name][i].mean():.0f}" for name in sweep.regret))
-                for i, x in enumerate(sweep.at)]  # fmt: skip
-        _table(f"{title}, {trials} trials, seed {seed}", (first, *sweep.regret), rows, numeric=range(9))
-    print(f"wrote {folder / 'figure.png'}, {folder / 'curves.npz'}, {folder / 'summary.json'}", file=sys.stderr)
-
-
 def _report(outcome: Outcome) -> None:
-    from driftwise.experiments.published import SECONDS
+    from driftwise.experiments.tables import table
 
-    rows = []
-    for entry, line in zip(outcome.panel.entries, outcome.lines, strict=True):
-        name = entry.published or ""
-        published = f"{line.curve.final:.0f}" if line.curve else "–"
-        ratio = f"{line.mean / line.curve.final:.2f}" if line.curve else "–"
-        timed = f"{SECONDS[name]:.2f}" if outcome.panel.key == "LB" and name in SECONDS else "–"
-        seconds = f"{line.seconds.mean():.4f}"
-        band = f"{line.low:.0f}–{line.high:.0f}"
-        rows.append((line.label, f"{line.mean:.0f}", band, published, ratio, seconds, timed))
-    trials = len(outcome.lines[0].regret)
-    columns = ("algorithm", "regret", "min–max", "published", "ratio", "seconds", "published s")
-    _table(f"{outcome.panel.title}, {trials} trials, seed {outcome.seed}", columns, rows, numeric=range(1, 7))
-    for note in outcome.panel.notes:
+    spec = outcome.spec
+    for figure in outcome.figures:
+        grid = table(figure)
+        _table(f"{figure.title}, {spec.trials} trials, seed {spec.seed}", grid.columns, grid.rows, grid.numeric)
+    for note in spec.notes:
         print(f"  {note}")
 
 
@@ -168,7 +195,7 @@ def _fail(sentence: str) -> None:
 
 
 def _interrupted() -> None:
-    print("driftwise: interrupted", file=sys.stderr)
+    print("driftwise: interrupted; the same command goes on where it was", file=sys.stderr)
     sys.exit(130)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from driftwise.kernels.chance import reward_of
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.base import NORM_SLACK, Compiled, Policy
+from driftwise.progress import bar
 from driftwise.rng import checked_seed, key
 from driftwise.worlds.base import Tape, World
 
@@ -31,8 +30,9 @@ Record = Literal["all", "last"] | int
 class Result:
     """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
 
-    `memory` says, for policies that choose among memories as they go, with how many effective rounds they played;
-    `report` what MASTER did in each trial: blocks, restarts, firings of its tests.
+    `seconds` is the processor's time for the rounds alone, without what a thread waits for others. `memory` says, for
+    policies that choose among memories as they go, with how many effective rounds they played; `report` what MASTER did
+    in each trial: blocks, restarts, firings of its tests.
     """
 
     regret: dict[str, Floats]
@@ -59,43 +59,54 @@ class Result:
 
 
 def simulate(
-    policies: Mapping[str, Policy] | Policy, world: World, *, trials: int = 20, seed: int = 0, jobs: int | None = None,
-    record: Record = "all", stepped: bool = False, progress: bool | None = None,
+    policies: Mapping[str, Policy] | Policy, world: World, *, trials: int | Sequence[int] = 20, seed: int = 0,
+    jobs: int | None = None, record: Record = "all", stepped: bool = False, progress: bool | None = None,
 ) -> Result:
     """Play every policy in every trial of a world; all policies of a trial meet the same arms and the same tape.
 
-    record: "all" rounds, every k-th and the last (an int k), or "last". jobs: threads, by default one per core.
-    stepped: run built-in policies a call at a time too, as a policy of your own is. progress: a bar on stderr, by
-    default when that is a terminal.
+    trials: how many, or which by their numbers (a trial depends on the seed and its number alone). record: "all"
+    rounds, every k-th and the last (an int k), or "last". jobs: threads, by default one per core. stepped: run built-in
+    policies a call at a time too, as a policy of your own is. progress: a bar on stderr, by default when that is a
+    terminal.
     """
     named = dict(policies) if isinstance(policies, Mapping) else {type(policies).__name__: policies}
     _check(named, world)
-    trials, seed = whole("trials", trials), checked_seed(seed)
-    workers = min(trials, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
+    numbers, seed = _numbers(trials), checked_seed(seed)
+    count = len(numbers)
+    workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)
     result = Result(
-        regret={name: np.empty((trials, len(rounds))) for name in named},
-        arms={name: np.empty((trials, len(rounds)), dtype=np.int32) for name in named},
-        seconds={name: np.zeros(trials) for name in named},
+        regret={name: np.empty((count, len(rounds))) for name in named},
+        arms={name: np.empty((count, len(rounds)), dtype=np.int32) for name in named},
+        seconds={name: np.zeros(count) for name in named},
         rounds=rounds,
         seed=seed,
-        memory={name: np.empty((trials, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
-        report={name: [{}] * trials for name, policy in named.items() if hasattr(policy, "report")},
+        memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
+        report={name: [{}] * count for name, policy in named.items() if hasattr(policy, "report")},
     )
     for policy in named.values():
         if _compiled(policy, stepped):
             _compile(policy, world)  # type: ignore[arg-type]
-    with _bar(progress, trials * world.horizon * len(named)) as tick:
-        def run(trial: int) -> None:
-            _trial(named, world, trial, result, stepped, tick)
+    with bar("rounds", count * world.horizon * len(named), progress, least=1e6) as tick:
+        def run(row: int) -> None:
+            _trial(named, world, numbers[row], row, result, stepped, tick)
 
         if workers == 1:
-            for trial in range(trials):
-                run(trial)
+            for row in range(count):
+                run(row)
         else:
             with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run, range(trials)))
+                list(pool.map(run, range(count)))
     return result
+
+
+def _numbers(trials: int | Sequence[int]) -> Sequence[int]:
+    """The numbers of the trials to play."""
+    if not isinstance(trials, (Sequence, np.ndarray)) or isinstance(trials, str):
+        return range(whole("trials", trials))
+    if not len(trials):
+        raise BadInput("trials", trials, "how many, or at least one number", "pass trials=20")
+    return [whole("trials", one, 0, "pass numbers from 0 up") for one in trials]
 
 
 def recorded_rounds(record: Record, horizon: int) -> Ints:
@@ -144,8 +155,10 @@ def _compile(policy: Compiled, world: World) -> None:
 
 
 def _trial(
-    named: Mapping[str, Policy], world: World, trial: int, result: Result, stepped: bool, tick: Callable[[int], None]
+    named: Mapping[str, Policy], world: World, trial: int, row: int, result: Result, stepped: bool,
+    tick: Callable[[float], None],
 ) -> None:
+    """Play the trial of this number into a row of the result."""
     states = {name: policy.start(seed=key(result.seed, "policy", trial)) for name, policy in named.items()}
     totals = dict.fromkeys(named, 0.0)
     done = 0
@@ -156,18 +169,18 @@ def _trial(
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
             play = _play if _compiled(policy, stepped) else _step
-            begun = time.perf_counter()
+            begun = time.thread_time()
             used = play(policy, states[name], world, tape, totals[name], chosen, regret)  # type: ignore[arg-type]
-            result.seconds[name][trial] += time.perf_counter() - begun
+            result.seconds[name][row] += time.thread_time() - begun
             totals[name] = float(regret[-1])
-            result.regret[name][trial, first:last] = regret[kept]
-            result.arms[name][trial, first:last] = chosen[kept]
+            result.regret[name][row, first:last] = regret[kept]
+            result.arms[name][row, first:last] = chosen[kept]
             if name in result.memory:
-                result.memory[name][trial, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined, index]
+                result.memory[name][row, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined, index]
             tick(size)
         done += size
     for name in result.report:
-        result.report[name][trial] = named[name].report(states[name])  # type: ignore[attr-defined]
+        result.report[name][row] = named[name].report(states[name])  # type: ignore[attr-defined]
 
 
 def _play(
@@ -205,19 +218,3 @@ def _rows(columns: Floats) -> Floats:
     rows = np.ascontiguousarray(columns.T)
     rows.flags.writeable = False
     return rows
-
-
-@contextmanager
-def _bar(progress: bool | None, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr for long work; nothing when stderr is no terminal or the work is short."""
-    wanted = sys.stderr.isatty() if progress is None else progress
-    if not wanted or (progress is None and total < 10**6):
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("rounds"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rounds", total=total)
-        yield lambda rounds: bar.advance(task, rounds)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.experiments.results import Line, Outcome
-
-# Okabe and Ito's palette, and two more that stay apart from it; an algorithm keeps its colour in every figure.
-_PALETTE = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#8C564B", "#B2A300",
-)  # fmt: skip
-_FAMILY = (
-    ("e=1", 9), ("PW-WeightUCB convex", 7), ("PW-WeightUCB", 3), ("origin", 7), ("SC-D", 1), ("OFULog", 5),
-    ("Bank", 3), ("BOB", 8), ("MASTER+OFUL n=0", 1), ("MASTER", 4), ("Weight", 0),
-    ("D-LinUCB as published", 7), ("D-LinUCB", 1), ("BVD", 1), ("Restart", 2), ("SW", 5), ("OFUL", 6), ("GLM-UCB", 6),
-    ("LogUCB1", 6),
-)  # fmt: skip
-
-
-def colour(label: str) -> str:
-    """The colour of an algorithm, by the kind of forgetting in its name."""
-    for part, place in _FAMILY:
-        if part in label:
-            return _PALETTE[place]
-    return _PALETTE[7]
+from driftwise.experiments.lettering import caption, fitted, inches, is_number, line_names, shown, wrapped
+from driftwise.experiments.results import Figure, Line
+from driftwise.experiments.styles import GRID, INK, Style, styles
+from driftwise.kernels.point import Floats
 
 
 def pyplot() -> Any:
@@ -43,52 +32,289 @@ def pyplot() -> Any:
     return plt
 
 
-def draw(outcomes: Sequence[Outcome], target: Path) -> None:
-    """One picture per panel side by side: mean, min–max band, and the published curve dashed."""
+class _Look(NamedTuple):
+    """Inches of a panel, points of its title and its text, and whether names are shortened."""
+
+    width: float
+    height: float
+    title: float
+    text: float
+    short: bool
+
+
+_WIDE = _Look(7.0, 4.6, 11.0, 9.0, False)
+# 8.6 points are 10.7 px when 3.9 inches are shown 350 px wide.
+_NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
+# Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
+_PAD, _GUTTER, _SWATCH, _TEXT = 0.12, 0.3, 0.14, 0.35
+
+_RC = {
+    "font.family": "DejaVu Sans", "text.color": INK, "text.parse_math": False, "axes.edgecolor": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.linewidth": 0.8, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.6,
+    "xtick.major.size": 3.0, "ytick.major.size": 0.0, "path.simplify": True, "path.simplify_threshold": 0.2,
+    "figure.facecolor": "white", "savefig.facecolor": "auto", "svg.fonttype": "path", "svg.hashsalt": "driftwise",
+}  # fmt: skip
+
+
+def draw(figures: Sequence[Figure], stem: Path) -> None:
+    """The figures side by side, two across, as {stem}.png and {stem}.svg."""
+    with _picture(figures, _WIDE) as picture:
+        picture.savefig(stem.parent / f"{stem.name}.png", dpi=150, metadata={"Software": None})
+        _save_svg(picture, stem.parent / f"{stem.name}.svg")
+
+
+def draw_each(figure: Figure, folder: Path) -> None:
+    """One figure as {key}.png, {key}.svg and, upright for a telephone, {key}-narrow.svg."""
+    draw([figure], folder / figure.key)
+    with _picture([figure], _NARROW) as picture:
+        _save_svg(picture, folder / f"{figure.key}-narrow.svg")
+
+
+@contextmanager
+def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
+    """Panels on one sheet, with the same margins so that their axes line up."""
     plt = pyplot()
-    across = min(2, len(outcomes))
-    down = -(-len(outcomes) // across)
-    figure, axes = plt.subplots(down, across, figsize=(7.5 * across, 5.0 * down), squeeze=False)
-    for place, outcome in zip(axes.flat, outcomes, strict=False):
-        _panel(place, outcome)
-    for unused in axes.flat[len(outcomes) :]:
-        unused.set_visible(False)
-    figure.tight_layout()
-    figure.savefig(target, dpi=150)
-    plt.close(figure)
+    figures = [figure for figure in figures if figure.drawn]
+    if not figures:
+        raise BadInput("figures", "no line", "at least one line to draw", "leave out drawn = false")
+    across = min(2, len(figures))
+    down = -(-len(figures) // across)
+    wide, high = look.width + _GUTTER, look.height + _GUTTER / 2
+    with plt.style.context(["default", _RC]):
+        picture = plt.figure(figsize=(wide * across - _GUTTER, high * down - _GUTTER / 2))
+        try:
+            panels = [
+                _Panel(picture, figure, look, wide * (i % across), high * (down - 1 - i // across))
+                for i, figure in enumerate(figures)
+            ]
+            margins = np.max([panel.margins() for panel in panels], axis=0)
+            for panel in panels:
+                panel.place(*margins)
+            yield picture
+        finally:
+            plt.close(picture)
 
 
-def _panel(axes: Any, outcome: Outcome) -> None:
-    shown = [line for entry, line in zip(outcome.panel.entries, outcome.lines, strict=True) if entry.drawn]
-    for line in shown:
-        hue = colour(line.label)
-        mean = line.regret.mean(axis=0)
-        axes.fill_between(outcome.rounds, line.regret.min(axis=0), line.regret.max(axis=0), color=hue, alpha=0.13, lw=0)
-        axes.plot(outcome.rounds, mean, color=hue, lw=1.8)
-        if line.curve is not None:
-            axes.plot(line.curve.rounds, line.curve.mean, color=hue, lw=1.0, ls=(0, (4, 3)))
-    _labels(axes, shown, float(outcome.rounds[-1]))
-    axes.set_title(outcome.panel.title)
-    axes.set_xlabel("round")
-    axes.set_ylabel("cumulative regret  (solid: ours, mean and min–max; dashed: published)", fontsize=8)
-    axes.set_xlim(0, outcome.rounds[-1])
+class _Panel:
+    """One figure in its rectangle of the sheet. All lengths are inches, so text is measured once and then fits."""
+
+    def __init__(self, picture: Any, figure: Figure, look: _Look, x: float, y: float) -> None:
+        self.picture, self.figure, self.look, self.x, self.y = picture, figure, look, x, y
+        self.styles = styles([line.label for line in figure.drawn])
+        self.axes = picture.add_axes((0, 0, 1, 1))
+        self.axes.patch.set_visible(False)
+        self.axes.tick_params(labelsize=look.text)
+        (_over_rounds if figure.sweep is None else _over_values)(self.axes, figure, self.styles, look)
+        self.axes.yaxis.set_major_formatter(lambda value, _: shown(value))
+        width = look.width - 2 * _PAD
+        self.title = wrapped(figure.title, width, look.title, "bold")
+        self.caption = wrapped(caption(figure), width, look.text)
+        longest = 0.46 * look.width - _TEXT
+        self.names = [fitted(one, longest, look.text) for one in line_names(figure, look.short)]
+
+    def _span(self, left: float, right: float, top: float, bottom: float) -> None:
+        sheet = np.tile(self.picture.get_size_inches(), 2)
+        width, height = self.look.width - left - right, self.look.height - top - bottom
+        self.axes.set_position(np.array([self.x + left, self.y + bottom, width, height]) / sheet)
+
+    def margins(self) -> tuple[float, float, float, float]:
+        """Left, right, top and bottom: what the ticks, the labels, the title and the axis below need."""
+        look, renderer, dpi = self.look, self.picture.canvas.get_renderer(), self.picture.dpi
+        right = _PAD + _TEXT + max(inches(name, look.text) for name in self.names)
+        heads = 1.3 * (look.title * len(self.title) + look.text * len(self.caption)) / 72
+        top = heads + 0.2
+        self._span(0.6, right, top, 0.6)
+        if self.figure.sweep is not None:
+            _untangle(self.axes, renderer)
+        box, beside = self.axes.get_window_extent(), self.axes.yaxis.get_tightbbox(renderer)
+        below = self.axes.xaxis.get_tightbbox(renderer)
+        left, bottom = (box.x0 - min(beside.x0, below.x0)) / dpi, (box.y0 - below.y0) / dpi
+        right = max(right, (below.x1 - box.x1) / dpi + _PAD)
+        return left + _PAD, right, top, bottom + _PAD
+
+    def place(self, left: float, right: float, top: float, bottom: float) -> None:
+        """Everything at its place, once the margins are known."""
+        self._span(left, right, top, bottom)
+        look, at = self.look, self.y + self.look.height - 0.04
+        for rows, size, weight in ((self.title, look.title, "bold"), (self.caption, look.text, "normal")):
+            for row in rows:
+                at -= 1.3 * size / 72
+                self._text(self.x + _PAD, at, row, fontsize=size, weight=weight, va="baseline")
+        low, high = self.y + bottom, self.y + look.height - top
+        self._labels(self.x + look.width - right, low, high)
+
+    def _text(self, x: float, y: float, text: str, **how: Any) -> None:
+        self.picture.text(x, y, text, transform=self.picture.dpi_scale_trans, **how)
+
+    def _labels(self, x: float, low: float, high: float) -> None:
+        """Names beside the line ends, pushed apart, each behind a piece of its line and led to by a thin one."""
+        from matplotlib.lines import Line2D
+
+        lines, dpi = self.figure.drawn, self.picture.dpi
+        ends = np.array([_end(self.figure, line) for line in lines])
+        heights = self.axes.transData.transform([(self.axes.get_xlim()[1], end) for end in ends])[:, 1] / dpi
+        size = min(self.look.text, 72 * (high - low) / len(lines) / 1.25)
+        order = np.argsort(heights, kind="stable")
+        gap = 1.3 * size / 72
+        places = np.empty(len(lines))
+        places[order] = spread(heights[order], gap, low + 0.3 * gap, max(high, low + (len(lines) - 0.7) * gap))
+        scale: dict[str, Any] = {"transform": self.picture.dpi_scale_trans}
+        for line, name, height, place in zip(lines, self.names, heights, places, strict=True):
+            style = self.styles[line.label]
+            tone = _fillable(style.colour)
+            self.picture.add_artist(Line2D([x + 0.02, x + _SWATCH], [height, place], color=tone, lw=0.8, **scale))
+            ends_at = (x + _SWATCH, x + _TEXT - 0.05)
+            self.picture.add_artist(Line2D(ends_at, [place, place], color=tone, lw=1.8, **scale))
+            if style.marker:
+                middle = [sum(ends_at) / 2]
+                self.picture.add_artist(Line2D(middle, [place], **scale, **_mark(style)))
+            self._text(x + _TEXT, place, name, fontsize=size, va="center_baseline", gid="label")
+
+
+def spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
+    """The places nearest in squares to the wanted ones, which ascend, a gap apart and between low and high."""
+    steps = gap * np.arange(len(wanted))
+    blocks: list[tuple[float, int]] = []
+    for one in wanted - steps:
+        mean, count = float(one), 1
+        while blocks and blocks[-1][0] > mean:
+            before, more = blocks.pop()
+            mean, count = (before * more + mean * count) / (more + count), more + count
+        blocks.append((mean, count))
+    level = np.concatenate([np.full(count, mean) for mean, count in blocks])
+    return np.asarray(np.clip(level, low, max(low, high - steps[-1])) + steps)
+
+
+def _mark(style: Style) -> dict[str, Any]:
+    tone = _fillable(style.hue)
+    return {"marker": style.marker, "ms": 4.5, "mfc": tone, "mec": tone, "mew": 0.0, "ls": "none"}
+
+
+def _fillable(tone: str) -> str:
+    """Black as its neighbour: the SVG writer leaves a black fill out, and what is not written cannot be replaced."""
+    return "#000001" if tone == "#000000" else tone
+
+
+def _curve(axes: Any, x: Floats, regret: Floats, style: Style, marks: list[int]) -> None:
+    """The mean over trials, its band, and the markers of a variant."""
+    tone, mean = _fillable(style.colour), regret.mean(axis=0)
+    if len(regret) > 1:
+        axes.fill_between(x, regret.min(axis=0), regret.max(axis=0), color=tone, alpha=0.13, lw=0)
+    axes.plot(x, mean, color=tone, lw=1.8)
+    if style.marker:
+        axes.plot(x, mean, markevery=marks, clip_on=False, **_mark(style))
+
+
+def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
+    """Regret over rounds from the origin, and the published curves dashed."""
+    rounds = np.array(figure.at, dtype=np.float64)
+    kept = np.unique(np.linspace(0, len(rounds) - 1, min(len(rounds), 150)).round().astype(int))
+    x = np.append(0.0, rounds[kept])
+    every = max(1, len(x) // 10)
+    seen: list[Any] = []
+    for number, line in enumerate(figure.drawn):
+        regret = np.pad(line.regret[:, kept], ((0, 0), (1, 0)))
+        # From another round in each line, lest the markers of equal lines hide each other.
+        marks = list(range(every // 2 + 5 * number % every, len(x) - 1, every))
+        _curve(axes, x, regret, style[line.label], marks)
+        if line.curve is not None and not any(line.curve is one for one in seen):
+            seen.append(line.curve)
+            tone = _fillable(style[line.label].colour)
+            axes.plot(line.curve.rounds, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
+    axes.set_xlim(0, rounds[-1])
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.locator_params(axis="x", nbins=4 if look.short else 7)
+    axes.xaxis.set_major_formatter(lambda value, _: shown(value))
+    axes.set_xlabel("round", fontsize=look.text)
 
 
-def _labels(axes: Any, lines: Sequence[Line], end: float) -> None:
-    """Names at the line ends, pushed apart where they would overlap."""
-    order = sorted(lines, key=lambda line: line.mean)
-    gap = 0.045 * max(line.high for line in lines)
-    wanted = np.array([line.mean for line in order])
-    places = wanted.copy()
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + gap)
-    for line, place in zip(order, places, strict=True):
-        text = f"{line.label}  {line.mean:.0f}"
-        axes.annotate(
-            text, (end, line.mean), xytext=(end * 1.015, place), color=colour(line.label), fontsize=8, va="center",
-            annotation_clip=False,
-        )  # fmt: skip
+def _scale(figure: Figure) -> tuple[str, list[int]]:
+    """The scale of a swept axis, even where the values are words, one, or without logarithm, and their order on it."""
+    scale, places = figure.sweep.scale if figure.sweep else "linear", list(range(len(figure.at)))
+    if len(figure.at) == 1 or not all(map(is_number, figure.at)) or (scale == "log" and min(figure.at) <= 0):
+        scale = "even"
+    return scale, places if scale == "even" else sorted(places, key=lambda i: figure.at[i])
+
+
+def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
+    """Regret at the horizon against a swept value."""
+    assert figure.sweep is not None
+    scale, order = _scale(figure)
+    x = np.array(order if scale == "even" else [figure.at[i] for i in order], dtype=np.float64)
+    for line in figure.drawn:
+        one = style[line.label]
+        regret = line.regret[:, order]
+        _curve(axes, x, regret, one, list(range(len(x))))
+        if not one.marker:
+            axes.plot(x, regret.mean(axis=0), clip_on=False, **_mark(one._replace(marker="o")) | {"ms": 3.5})
+    if scale == "log":
+        _logarithmic(axes, min(float(line.regret.mean(axis=0).min()) for line in figure.drawn))
+    else:
+        axes.set_ylim(bottom=0)
+    if scale == "linear":
+        axes.locator_params(axis="x", nbins=4 if look.short else 7)
+    else:
+        axes.set_xticks(x, [shown(figure.at[i]) for i in order])
+        axes.minorticks_off()
+    if len(x) > 1:  # lines end at the edge, where their labels begin
+        axes.set_xlim(right=x[-1])
+    told = " (times the true one)" if figure.sweep.times else ""
+    name = figure.sweep.axis or figure.sweep.over.split(".")[-1].replace("_", " ") + told
+    axes.set_xlabel(name, fontsize=look.text)
+
+
+def _logarithmic(axes: Any, least: float) -> None:
+    """Both axes logarithmic, since growth is what they show; upright only if all means are positive."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    if least <= 0:
+        axes.set_ylim(bottom=0)
+        return
+    low, high = max(axes.dataLim.y0, least / 2) / 1.1, axes.dataLim.y1 * 1.1
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    few, some, many = (1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=many if high < 10 * low else some if high < 1000 * low else few))
+    axes.minorticks_off()
+
+
+def _untangle(axes: Any, renderer: Any) -> None:
+    """Words below the axis that would touch are turned, and thinned if they would still."""
+    ticks = [one for one in axes.get_xticklabels() if one.get_text()]
+    boxes = [one.get_window_extent(renderer) for one in ticks]
+    if all(a.x1 + a.height / 2 < b.x0 for a, b in pairwise(boxes)):
+        return
+    apart = axes.get_window_extent().width / len(ticks)
+    every = math.ceil(1.5 * boxes[0].height / apart)
+    for number, tick in enumerate(ticks):
+        tick.set(rotation=38, ha="right", rotation_mode="anchor", visible=number % every == 0)
+
+
+def _end(figure: Figure, line: Line) -> float:
+    """The mean where a line ends, at the right."""
+    return float(line.regret[:, _scale(figure)[1][-1]].mean())
+
+
+def _save_svg(picture: Any, target: Path) -> None:
+    """An SVG without background, date or writer, and with ids that differ from other files': pages may inline many."""
+    picture.patch.set_visible(False)
+    buffer = io.StringIO()
+    picture.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*"', "<g", text).replace("#000001", "#000000").replace("DejaVuSans-", "g")
+    text = re.sub(r' (?:d|x|y)="[^"]*"|translate\([^)]*\)', _rounded, text)
+    text = re.sub(r"\s*\n\s*", "\n", text)
+    prefix = re.sub(r"[^\w-]", "-", target.stem)
+    text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    target.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _rounded(found: re.Match[str]) -> str:
+    """Coordinates to a hundredth of a point."""
+
+    def shorter(number: re.Match[str]) -> str:
+        return f"{float(number.group()):.2f}".rstrip("0").rstrip(".")
+
+    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", shorter, found.group())

@@ -1,11 +1,12 @@
-"""Running a panel, and what is kept of it: curves.npz, summary.json."""
+"""What an experiment leaves: lines with a row per trial, as curves.npz and summary.json."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -14,57 +15,102 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.experiments import published
-from driftwise.experiments.paper import Entry, Panel
+from driftwise.experiments.spec import Entry, Spec, Sweep
 from driftwise.kernels.point import Floats
-from driftwise.simulation import simulate
-
-# The published curves have a point every 50 rounds, and so have ours.
-EVERY = 50
 
 
 @dataclass(frozen=True)
 class Line:
-    """One policy of one panel: its regret (trials, rounds), seconds per trial, and the published curve."""
+    """One policy of one figure: regret (trials, rounds or swept values), seconds per trial, the published curve."""
 
     label: str
     regret: Floats
     seconds: Floats
-    curve: published.Curve | None
+    curve: published.Curve | None = None
+    drawn: bool = True
+
+    @property
+    def final(self) -> Floats:
+        """The regret at the end, a number per trial."""
+        return self.regret[:, -1]
 
     @property
     def mean(self) -> float:
-        return float(self.regret[:, -1].mean())
+        return float(self.final.mean())
 
     @property
     def low(self) -> float:
-        return float(self.regret[:, -1].min())
+        return float(self.final.min())
 
     @property
     def high(self) -> float:
-        return float(self.regret[:, -1].max())
+        return float(self.final.max())
+
+    @property
+    def time(self) -> float:
+        """Seconds of the fastest run, the one that the machine's other work disturbed least; NaN if none was timed."""
+        known = self.seconds[np.isfinite(self.seconds)]
+        return float(known.min()) if len(known) else math.nan
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Lines on one pair of axes: regret over rounds, or with a sweep the regret at the horizon over its values."""
+
+    key: str
+    title: str
+    at: tuple[Any, ...]
+    lines: tuple[Line, ...]
+    sweep: Sweep | None = None
+
+    def line(self, label: str) -> Line:
+        return next(line for line in self.lines if line.label == label)
+
+    @property
+    def drawn(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.drawn)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A panel after its trials."""
+    """A spec after its trials: one figure, or one for each of its sweeps."""
 
-    panel: Panel
-    rounds: Floats
-    lines: tuple[Line, ...]
-    seed: int
+    spec: Spec
+    figures: tuple[Figure, ...]
 
 
-def run(panel: Panel, *, trials: int, seed: int, jobs: int | None = None) -> Outcome:
-    """Play a panel."""
-    policies = {entry.label: entry.policy for entry in panel.entries}
-    result = simulate(policies, panel.world, trials=trials, seed=seed, jobs=jobs, record=EVERY)
+def interval(values: Floats) -> tuple[float, float]:
+    """Mean and the half-width of its 95% interval; of a difference or a ratio when that is what is handed in."""
+    if len(values) < 2:
+        return float(values.mean()), math.inf
+    from scipy.stats import t as student
+
+    width = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+    return float(values.mean()), float(width)
+
+
+def figures(spec: Spec, regret: dict[tuple[int, str], Floats], seconds: dict[tuple[int, str], Floats]) -> Outcome:
+    """An outcome from regret and seconds by (number of the figure, label)."""
     curves = published.curves()
 
-    def line(entry: Entry) -> Line:
-        curve = curves.get((panel.key, entry.published)) if entry.published else None
-        return Line(entry.label, result.regret[entry.label], result.seconds[entry.label], curve)
+    def line(number: int, entry: Entry) -> Line:
+        curve = curves.get((spec.key, entry.published)) if entry.published and not spec.sweeps else None
+        rows = regret[number, entry.label]
+        taken = seconds.get((number, entry.label), np.full(len(rows), np.nan))
+        return Line(entry.label, rows, taken, curve, entry.drawn)
 
-    return Outcome(panel, result.rounds.astype(np.float64), tuple(map(line, panel.entries)), seed)
+    def lines(number: int) -> tuple[Line, ...]:
+        return tuple(line(number, entry) for entry in spec.entries)
+
+    if not spec.sweeps:
+        return Outcome(spec, (Figure(spec.key, spec.title, tuple(spec.rounds_of(spec.points[0][0].world)), lines(0)),))
+    return Outcome(
+        spec,
+        tuple(
+            Figure(f"{spec.key}-{sweep.over}", sweep.title or spec.title, sweep.values, lines(number), sweep)
+            for number, sweep in enumerate(spec.sweeps)
+        ),
+    )
 
 
 def writable(folder: Path) -> Path:
@@ -81,20 +127,64 @@ def writable(folder: Path) -> Path:
 
 
 def write(outcomes: Sequence[Outcome], folder: Path, command: str) -> None:
-    """curves.npz and summary.json."""
-    arrays: dict[str, Any] = {}
+    """specs/*.toml, curves.npz and summary.json: all that `read` needs, and the same bytes for the same trials.
+
+    What differs from run to run, the seconds, goes to seconds.json.
+    """
+    (folder / "specs").mkdir(exist_ok=True)
     for outcome in outcomes:
-        arrays[f"{outcome.panel.key}/rounds"] = outcome.rounds
-        for line in outcome.lines:
-            arrays[f"{outcome.panel.key}/{line.label}"] = line.regret
-    np.savez_compressed(folder / "curves.npz", **arrays)
-    text = json.dumps(summary(outcomes, command), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+        (folder / "specs" / f"{outcome.spec.key}.toml").write_text(outcome.spec.text, encoding="utf-8")
+    arrays = {f"{figure.key}/{line.label}": line.regret for figure, line in _all_lines(outcomes)}
+    arrays |= {f"{figure.key}/rounds": np.array(figure.at) for one in outcomes for figure in one.figures
+               if figure.sweep is None}  # fmt: skip
+    np.savez_compressed(folder / "curves.npz", **arrays)  # type: ignore[arg-type]
+    _json(folder / "summary.json", {
+        "command": command, "versions": versions(), "panels": [_panel(outcome) for outcome in outcomes],
+    })  # fmt: skip
+    _json(folder / "seconds.json", {
+        figure.key: {line.label: line.time for line in figure.lines if math.isfinite(line.time)}
+        for one in outcomes for figure in one.figures
+    })  # fmt: skip
 
 
-def summary(outcomes: Sequence[Outcome], command: str) -> dict[str, Any]:
-    """Versions, seeds, parameters and final numbers, as plain data."""
-    return {"command": command, "versions": versions(), "panels": [_panel(outcome) for outcome in outcomes]}
+def _all_lines(outcomes: Sequence[Outcome]) -> Iterator[tuple[Figure, Line]]:
+    for outcome in outcomes:
+        for figure in outcome.figures:
+            for line in figure.lines:
+                yield figure, line
+
+
+def _json(target: Path, data: Any) -> None:
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    target.write_text(text + "\n", encoding="utf-8")
+
+
+def read(folder: Path) -> list[Outcome]:
+    """What `write` left, to be drawn again."""
+    from driftwise.experiments.spec import parse
+
+    try:
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        seconds = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
+        outcomes = []
+        with np.load(folder / "curves.npz") as arrays:
+            for panel in summary["panels"]:
+                name = f"{panel['panel']}.toml"
+                spec = parse((folder / "specs" / name).read_text(encoding="utf-8"), name)
+                spec = spec.repeated(panel["trials"], panel["seed"])
+                keys = [f"{spec.key}-{sweep.over}" for sweep in spec.sweeps] or [spec.key]
+                regret, taken = {}, {}
+                for number, key in enumerate(keys):
+                    for entry in spec.entries:
+                        rows = regret[number, entry.label] = arrays[f"{key}/{entry.label}"]
+                        taken[number, entry.label] = np.full(len(rows), seconds[key].get(entry.label, np.nan))
+                outcomes.append(figures(spec, regret, taken))
+    except (OSError, KeyError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        wanted = "a folder that `driftwise run` or `driftwise reproduce` has filled"
+        raise BadInput("folder", str(folder), wanted, f"{type(error).__name__}: {error}") from None
+    return outcomes
 
 
 def versions() -> dict[str, str]:
@@ -114,24 +204,32 @@ def versions() -> dict[str, str]:
 
 
 def _panel(outcome: Outcome) -> dict[str, Any]:
-    panel = outcome.panel
-    entries = zip(panel.entries, outcome.lines, strict=True)
-    return {
-        "panel": panel.key,
-        "title": panel.title,
-        "seed": outcome.seed,
-        "trials": len(outcome.lines[0].regret),
-        "world": plain(panel.world) | {"path_length": panel.world.path_length, "changes": panel.world.changes},
-        "notes": list(panel.notes),
+    """Parameters and final numbers of a spec."""
+    spec = outcome.spec
+    found: dict[str, Any] = {
+        "panel": spec.key, "title": spec.title, "seed": spec.seed, "trials": spec.trials, "notes": list(spec.notes),
+    }  # fmt: skip
+    if spec.sweeps:
+        return found | {
+            "sweeps": [
+                {"over": figure.sweep.over, "at": list(figure.at), "times": figure.sweep.times,
+                 "regret": {line.label: line.regret.mean(axis=0).tolist() for line in figure.lines}}
+                for figure in outcome.figures if figure.sweep
+            ]
+        }  # fmt: skip
+    (figure,), world = outcome.figures, spec.points[0][0].world
+    policies = spec.points[0][0].policies
+    return found | {
+        "world": plain(world) | {"path_length": world.path_length, "changes": world.changes},
         "policies": [
             {
                 "label": line.label,
-                "policy": plain(entry.policy),
+                "policy": plain(policies[line.label]),
+                "trials": len(line.regret),
                 "regret": {"mean": line.mean, "min": line.low, "max": line.high},
-                "seconds": float(line.seconds.mean()),
                 "published": line.curve.final if line.curve else None,
             }
-            for entry, line in entries
+            for line in figure.lines
         ],
     }
 

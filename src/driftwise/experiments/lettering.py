@@ -1,0 +1,83 @@
+"""The words of a figure: what stands at its lines, how it is shortened, and how wide it gets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from driftwise.experiments.results import Figure
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def shown(value: Any) -> str:
+    if not is_number(value):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def caption(figure: Figure) -> str:
+    """What is drawn: the label of the upright axis."""
+    counts = sorted({len(line.regret) for line in figure.drawn})
+    trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    what = "cumulative regret" if figure.sweep is None else "regret at the horizon"
+    how = "one trial" if counts == [1] else f"mean and min–max of {trials} trials"
+    dashed = any(line.curve is not None for line in figure.drawn) and figure.sweep is None
+    return f"{what}, {how}{'; dashed: published' if dashed else ''}"
+
+
+_SHORTER = (
+    (r"^(MASTER|BOB|Bank)\+\S+", r"\1"),
+    (r"^(LB|GLB|SCB)-", ""),
+    (r"^((?:PW-)?Weight|Restart|SW|BVD-GLM)-?UCB", r"\1"),
+    (r"^Logistic-UCB-2", "Logistic-2"),
+    (" as published", " publ."),
+)
+
+
+def line_names(figure: Figure, short: bool) -> list[str]:
+    """What stands at the line ends: a name, shortened if it stays the only one, and the final mean."""
+    full = [line.label for line in figure.drawn]
+    names = list(full)
+    if short:
+        for pattern, less in _SHORTER:
+            names = [re.sub(pattern, less, name) for name in names]
+        names = [name if names.count(name) == 1 else label for name, label in zip(names, full, strict=True)]
+    if figure.sweep is not None:
+        return names
+    means = (shown(round(line.mean, 0 if line.mean >= 10 else 1)) for line in figure.drawn)
+    return [f"{name}  {mean}" for name, mean in zip(names, means, strict=True)]
+
+
+def inches(text: str, size: float, weight: str = "normal") -> float:
+    """Inches of a text."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+    return float(text_to_path.get_text_width_height_descent(text, font, False)[0]) / 72
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """The text, or as much of its name as fits before the number."""
+    name, _, number = text.partition("  ")
+    rest = f"…  {number}" if number else "…"
+    while inches(text, size) > width and len(name) > 1:
+        name = name[:-1]
+        text = name.rstrip() + rest
+    return text
+
+
+def wrapped(text: str, width: float, size: float, weight: str = "normal") -> list[str]:
+    """Rows that fit: one, or one for each clause, or of as many words as there is room for."""
+    if inches(text, size, weight) > width and "; " in text:
+        return [row for clause in text.split("; ") for row in wrapped(clause, width, size, weight)]
+    rows: list[str] = []
+    for word in text.split():
+        if rows and inches(f"{rows[-1]} {word}", size, weight) <= width:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(word)
+    return rows

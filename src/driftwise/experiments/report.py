@@ -1,0 +1,197 @@
+"""The paper, side by side: what `driftwise reproduce all` found, as one page in HTML and in Markdown."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from driftwise.experiments import claims, plots
+from driftwise.experiments.claims import Claim, Measured
+from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
+from driftwise.experiments.page import Figure as Picture
+from driftwise.experiments.results import Figure, Outcome, versions
+from driftwise.experiments.tables import table
+
+_PANELS = ("LB", "GLB_S1", "SCB_S1", "GLB_S5", "SCB_S5", "PW_S1", "PW_S5", "unknown_drift")
+_SENSITIVITY = ("LB", "GLB_S1", "GLB_S5", "SCB_S1", "SCB_S5")
+
+
+@cache
+def _words() -> dict[str, Any]:
+    """The sentences, which are data."""
+    return tomllib.loads((files("driftwise.experiments") / "data" / "report.toml").read_text(encoding="utf-8"))
+
+
+def _say(key: str, **facts: Any) -> str:
+    return " ".join(_words()[key].format(**facts).split())
+
+
+def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
+    """report.html, report.md and the figures of both; the count of verdicts comes back."""
+    found = Measured(outcomes)
+    (folder / "figures").mkdir(exist_ok=True)
+    for figure in _figures(found):
+        plots.draw_each(figure, folder / "figures")
+    page = _page(found)
+    (folder / "report.html").write_text(html(page, folder), encoding="utf-8")
+    (folder / "report.md").write_text(markdown(page), encoding="utf-8")
+    return next(block for block in page.blocks if isinstance(block, Table))
+
+
+def _figures(found: Measured) -> Iterator[Figure]:
+    """All that are drawn."""
+    for key in (*_PANELS, "growth_LB", "growth_clicks", "growth_PW", "russac_slow", "russac_abrupt"):
+        yield from found.outcome(key).figures
+    yield _slip(found)
+
+
+def _slip(found: Measured) -> Figure:
+    """The LB panel with both D-LinUCB and what one of them collapses to."""
+    names = ("D-LinUCB", "D-LinUCB as published", "LB-WeightUCB")
+    figure = found.figure("LB")
+    lines = tuple(figure.line(name) for name in names)
+    return dataclasses.replace(figure, key="slip", title="D-LinUCB, correct and as published", lines=lines)
+
+
+def _page(found: Measured) -> Page:
+    spec = found.outcome("LB").spec
+    said, slopes, bounds = claims.text_claims(found), claims.slopes(found), claims.bounds(found)
+    blocks: list[Block] = [
+        *_summary(said, [one.verdict for one in slopes], [one.verdict for one in bounds]),
+        *_said(said),
+        *(block for key in _PANELS for block in _panel(found.outcome(key))),
+        *_table_1(found, slopes),
+        *_theorems(bounds),
+        *_slips(found),
+        *_open(found),
+        *_made(found),
+    ]
+    return Page(_say("title"), _say("lead", trials=spec.trials, seed=spec.seed), blocks)
+
+
+def _summary(said: Sequence[Claim], slopes: Sequence[str], bounds: Sequence[str]) -> Iterator[Block]:
+    yield Heading("In short")
+    rows = []
+    for about, words in (
+        ("statements of the text", [one.verdict for one in said]),
+        ("exponents of Table 1", slopes),
+        ("theorems' bounds", bounds),
+    ):
+        rows.append([about, *(str(count) for count in claims.verdicts(words).values())])
+    yield Table(("of the", claims.YES, claims.NO, claims.OPEN), rows, range(1, 4))
+    yield Text(_say("verdicts"))
+    failed = [f"{one.text}: {one.numbers}." for one in said if one.verdict == claims.NO]
+    if failed:
+        yield Text("What was not reproduced:")
+        yield Bullets(failed)
+
+
+def _said(said: Sequence[Claim]) -> Iterator[Block]:
+    yield Heading("What the text says")
+    rows = [[one.text, one.verdict, one.numbers, f"`{one.command}`"] for one in said]
+    yield Table(("statement", "verdict", "numbers", "command"), rows)
+
+
+def _panel(outcome: Outcome) -> Iterator[Block]:
+    spec = outcome.spec
+    yield Heading(spec.title)
+    for number, figure in enumerate(outcome.figures):
+        yield _picture(figure, _world(outcome, number))
+        yield table(figure)
+    fewer = {entry.label: spec.trials_of(entry) for entry in spec.entries if spec.trials_of(entry) < spec.trials}
+    notes = [note[:1].upper() + note[1:] + "." for note in spec.notes]
+    if fewer:
+        named = ", ".join(f"{label} {trials}" for label, trials in fewer.items())
+        notes.append(f"Fewer trials than {spec.trials}, because a run takes long: {named}.")
+    if notes:
+        yield Bullets(notes)
+
+
+def _picture(figure: Figure, caption: str) -> Picture:
+    parts = [f"{line.label} {line.mean:.0f}" for line in figure.drawn]
+    alt = f"{figure.title}: " + ("regret " if figure.sweep is None else "at the last value ") + ", ".join(parts)
+    return Picture(figure.key, caption, alt)
+
+
+def _world(outcome: Outcome, number: int = 0) -> str:
+    """The world of a figure in a line, but for what is swept in it."""
+    sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.points[number][0].world
+    swept = sweep.over.split(".") if sweep else ["", ""]
+    facts = {"dim": f"d = {world.dim}", "horizon": f"T = {world.horizon:,}", "arms": f"{world.arms} arms",
+             "radius": f"θ of norm {world.radius:g}"}  # fmt: skip
+    if swept[1] not in ("turns", "jumps", "horizon", "dim"):
+        facts["turns"] = f"P_T = {world.path_length:.2f}, Γ_T = {world.changes:,}"
+    reward = {"gaussian": f"rewards with noise N(0, {world.noise:g}²)", "bernoulli": "clicks"}[world.reward]
+    kept = [text for field, text in facts.items() if field != swept[1]]
+    return f"{type(world).__name__}: " + ", ".join([*kept, reward]) + "."
+
+
+def _table_1(found: Measured, slopes: Sequence[claims.Slope]) -> Iterator[Block]:
+    yield Heading("Table 1: how regret grows")
+    yield Text(_say("growth", slack=claims.SLACK))
+    for key in ("growth_LB", "growth_clicks", "growth_PW"):
+        outcome = found.outcome(key)
+        for number, figure in enumerate(outcome.figures):
+            yield _picture(figure, _world(outcome, number))
+    rows = [
+        [one.family, one.quantity, f"{one.theory:.3f}", _slope(one.measured), _slope(one.overall), f"{one.bound:.3f}",
+         one.verdict, f"`{one.command}`"]
+        for one in slopes
+    ]  # fmt: skip
+    columns = ("family", "in", "Table 1", "last three points", "all points", "the bound itself", "verdict", "command")
+    yield Table(columns, rows, range(2, 6))
+
+
+def _slope(pair: tuple[float, float]) -> str:
+    mean, width = pair
+    return f"{mean:.3f} ± {width:.3f}" if width < float("inf") else f"{mean:.3f}"
+
+
+def _theorems(bounds: Sequence[claims.Bound]) -> Iterator[Block]:
+    yield Heading("The theorems' bounds")
+    yield Text(_say("theorems"))
+    rows = [
+        [one.theorem, one.world, one.policy, f"{one.largest:,.0f}", f"{one.bound:,.0f}", f"{one.trivial:,.0f}",
+         one.verdict, f"{one.informative:,.0f}", f"`{one.command}`"]
+        for one in bounds
+    ]  # fmt: skip
+    columns = ("theorem", "world", "policy", "largest regret", "bound", "worst player", "verdict", "T from which",
+               "command")  # fmt: skip
+    yield Table(columns, rows, (3, 4, 5, 7))
+
+
+def _slips(found: Measured) -> Iterator[Block]:
+    slow, abrupt = found.figure("russac_slow"), found.figure("russac_abrupt")
+    yield Heading("Slips of the sources")
+    yield Text(_say("slip", slow=_both(slow), abrupt=_both(abrupt)))
+    yield _picture(_slip(found), "D-LinUCB, correct and with the slip, in the paper's linear world.")
+    yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
+    yield _picture(abrupt, "The same on the jumps of Russac et al. 2019.")
+    yield Bullets([" ".join(one.split()) for one in _words()["slips"]])
+
+
+def _both(figure: Figure) -> str:
+    """D-LinUCB, correct against as published."""
+    return f"{figure.line('D-LinUCB').mean:.0f} against {figure.line('D-LinUCB as published').mean:.0f}"
+
+
+def _open(found: Measured) -> Iterator[Block]:
+    yield Heading("What the text leaves open")
+    yield Table(("question", "choice here", "why"), _words()["choices"])
+    yield Text(_say("sensitivity"))
+    for key in _SENSITIVITY:
+        for figure in found.outcome(f"sensitivity_{key}").figures:
+            yield Heading(figure.title, 3)
+            yield table(figure)
+
+
+def _made(found: Measured) -> Iterator[Block]:
+    spec = found.outcome("LB").spec
+    yield Heading("How this page was made")
+    named = ", ".join(f"{name} {version}" for name, version in versions().items())
+    yield Text(_say("made", trials=spec.trials, seed=spec.seed, versions=named))

@@ -1,0 +1,237 @@
+"""Running specs so that nothing finished is lost: a policy's trial is one file, there whole or not at all.
+
+A file is named by everything its numbers depend on (world, policy, seed, rounds kept, versions, sources), so a run that
+was interrupted, or a spec that has changed in part, does again only what is not there, and finds the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import driftwise
+from driftwise.border import whole
+from driftwise.errors import BadInput
+from driftwise.experiments.results import Outcome, figures, plain, versions
+from driftwise.experiments.spec import Spec
+from driftwise.kernels.point import Floats
+from driftwise.policies.adapt import FadeBank
+from driftwise.policies.base import Compiled
+from driftwise.progress import bar
+from driftwise.simulation import Record, simulate
+from driftwise.worlds import World
+
+# A round costs about so many times a linear one; only the estimate of the time left depends on it.
+_STEPPED, _GENERALIZED = 400.0, 10.0
+
+
+def run(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
+    """Play what the store in `folder` does not hold yet, and gather all."""
+    workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
+    with _alone(folder):
+        store = Store(folder)
+        missing = _missing(specs, store)
+        with bar("trials", sum(one.cost for one in missing), progress) as tick:
+            _play(missing, store, workers, tick)
+    return [_gather(spec, store) for spec in specs]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial of a world for the policies that have not played it yet, by their identities."""
+
+    world: World
+    seed: int
+    record: Record
+    trial: int
+    policies: dict[str, Compiled] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        return self.world.horizon * sum(map(_cost, self.policies.values()))
+
+
+def _cost(policy: Compiled) -> float:
+    """Of a round, in rounds of one linear lane."""
+    base = getattr(policy, "base", policy)
+    each = _STEPPED if policy.stepped else _GENERALIZED if hasattr(base, "link") else 1.0
+    return each * len(policy.memories) if isinstance(policy, FadeBank) else each
+
+
+class Store:
+    """Finished trials: trials/<identity>/<number>.npy, and how long each took in timings.jsonl."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._log = folder / "trials", folder / "timings.jsonl"
+        self._lock = threading.Lock()
+        for left in self.folder.glob("*/*.tmp"):  # by a process that was killed while it wrote
+            left.unlink()
+
+    def _file(self, identity: str, trial: int) -> Path:
+        return self.folder / identity / f"{trial:05d}.npy"
+
+    def get(self, identity: str, trial: int, rounds: int) -> Floats | None:
+        """The regret of a finished trial; nothing if it is not there or cannot be read."""
+        try:
+            row = np.load(self._file(identity, trial), allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        return row if row.shape == (rounds,) and row.dtype == np.float64 else None
+
+    def put(self, identity: str, trial: int, regret: Floats, seconds: float) -> None:
+        """Keep a trial: written beside its place, then moved there."""
+        data = io.BytesIO()
+        np.save(data, regret, allow_pickle=False)
+        target = self._file(identity, trial)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_suffix(f".{threading.get_ident()}.tmp")
+        aside.write_bytes(data.getvalue())
+        line = json.dumps({"run": identity, "trial": trial, "seconds": seconds}) + "\n"
+        with self._lock, self._log.open("a", encoding="utf-8") as log:
+            log.write(line)
+        aside.replace(target)
+
+    def seconds(self) -> dict[tuple[str, int], float]:
+        """How long finished trials took."""
+        found = {}
+        if self._log.exists():
+            for line in self._log.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    one = json.loads(line)
+                    found[one["run"], one["trial"]] = float(one["seconds"])
+                except (ValueError, KeyError, TypeError):  # the process was killed in the middle of this line
+                    continue
+        return found
+
+
+def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
+    """A name for what a trial's numbers depend on, its own number apart."""
+    about = [plain(world), plain(policy), seed, list(map(int, rounds)), versions(), _sources()]
+    text = json.dumps(about, sort_keys=True)
+    return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+@cache
+def _sources() -> str:
+    """Hash of every source that decides a number."""
+    root, digest = Path(driftwise.__file__).parent, hashlib.sha256()
+    for part in ("theory", "kernels", "policies", "worlds", "simulation.py", "rng.py"):
+        for source in sorted((root / part).glob("*.py")) if (root / part).is_dir() else [root / part]:
+            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()
+
+
+class Wanted(NamedTuple):
+    """One policy's trial: where it belongs in the outcome, who plays where, and the name it is kept under."""
+
+    figure: int
+    place: int
+    world: World
+    label: str
+    policy: Compiled
+    name: str
+    trial: int
+
+
+def _wanted(spec: Spec) -> Iterator[Wanted]:
+    """Every trial of a spec, the first trial of all policies first."""
+    everyone = [
+        Wanted(figure, place, point.world, entry.label, policy, name, spec.trials_of(entry))
+        for figure, points in enumerate(spec.points)
+        for place, point in enumerate(points)
+        for entry in spec.entries
+        for policy in [point.policies[entry.label]]
+        for name in [identity(point.world, policy, spec.seed, spec.rounds_of(point.world))]
+    ]
+    for trial in range(spec.trials):
+        yield from (one._replace(trial=trial) for one in everyone if trial < one.trial)
+
+
+def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
+    """One job per world and trial, for all policies of all specs that have not played it."""
+    jobs: dict[tuple[str, int, str, int], Job] = {}
+    seen: set[tuple[str, int]] = set()
+    for spec in specs:
+        for one in _wanted(spec):
+            rounds = len(spec.rounds_of(one.world))
+            if (one.name, one.trial) in seen or store.get(one.name, one.trial, rounds) is not None:
+                continue
+            seen.add((one.name, one.trial))
+            place = (repr(one.world), spec.seed, str(spec.record), one.trial)
+            job = jobs.setdefault(place, Job(one.world, spec.seed, spec.record, one.trial))
+            job.policies[one.name] = one.policy
+    return list(jobs.values())
+
+
+def _play(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
+    def one(job: Job) -> None:
+        result = simulate(
+            job.policies, job.world, trials=[job.trial], seed=job.seed, record=job.record, jobs=1, progress=False
+        )
+        for name in job.policies:
+            try:
+                store.put(name, job.trial, result.regret[name][0], float(result.seconds[name][0]))
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise BadInput("out", str(store.folder), "a folder with room to write", f"{reason}") from None
+        tick(job.cost)
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        futures = [pool.submit(one, job) for job in missing]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        for future in futures:
+            if future.done():
+                future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _gather(spec: Spec, store: Store) -> Outcome:
+    """The outcome of a spec whose trials are all there."""
+    log = store.seconds()
+    rows: dict[tuple[int, str], dict[tuple[int, int], tuple[Floats, float]]] = {}
+    for one in _wanted(spec):
+        regret = store.get(one.name, one.trial, len(spec.rounds_of(one.world)))
+        if regret is None:
+            raise BadInput("out", str(store.folder), "the trials just written", "it was changed meanwhile: run again")
+        kept = regret, log.get((one.name, one.trial), np.nan)
+        rows.setdefault((one.figure, one.label), {})[one.trial, one.place] = kept
+    regrets, seconds = {}, {}
+    for where, found in rows.items():
+        trials, places = (max(each) + 1 for each in zip(*found, strict=True))
+        grid = [[found[trial, place] for place in range(places)] for trial in range(trials)]
+        # A sweep keeps the last round of each point; otherwise the one point's rounds.
+        regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
+        seconds[where] = np.array([np.mean([taken for _, taken in row]) for row in grid])
+    return figures(spec, regrets, seconds)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time in a folder; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows; two runs there do the same work twice and agree
+        yield
+        return
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadInput(
+                "out", str(folder), "a folder that no other run is writing to", "wait for it, or pass another --out"
+            ) from None
+        yield

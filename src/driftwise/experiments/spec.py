@@ -1,0 +1,324 @@
+"""An experiment as data: a TOML file that names a world, policies, trials and a seed, and perhaps what to sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftwise.border import one_of, whole
+from driftwise.errors import BadInput
+from driftwise.policies.base import Compiled
+from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.names import make
+from driftwise.rng import checked_seed
+from driftwise.simulation import Record, recorded_rounds
+from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
+
+_WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
+_MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
+_SCALES = ("even", "log", "linear")
+
+# A place in the file: table, number in a list of tables, key.
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a figure: an algorithm by name, fields that differ from its theorem's, and how it is shown."""
+
+    name: str
+    label: str
+    fields: Mapping[str, Any]
+    published: str | None = None
+    drawn: bool = True
+    trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Final regret against one field: of the world ("world.turns") or of what policies are told ("policies.delta").
+
+    With `times`, values are multiples of what is true of the world.
+    """
+
+    over: str
+    values: tuple[Any, ...]
+    times: bool = False
+    title: str = ""
+    axis: str = ""
+    scale: str = "even"
+
+
+@dataclass(frozen=True)
+class Point:
+    """Who plays where: the unit that trials repeat."""
+
+    world: World
+    policies: dict[str, Compiled]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole experiment: one world and its curves over rounds, or sweeps and what is left at the horizon."""
+
+    key: str
+    title: str
+    text: str
+    trials: int
+    seed: int
+    record: Record
+    notes: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    sweeps: tuple[Sweep, ...]
+    points: tuple[tuple[Point, ...], ...]
+
+    def rounds_of(self, world: World) -> list[int]:
+        """The rounds recorded; a sweep keeps the last."""
+        return [int(one) for one in recorded_rounds(self.record, world.horizon)]
+
+    def trials_of(self, entry: Entry) -> int:
+        """A slow policy may have fewer."""
+        return min(self.trials, entry.trials or self.trials)
+
+    def repeated(self, trials: int | None, seed: int | None) -> Spec:
+        """The same with other trials or another seed."""
+        return dataclasses.replace(
+            self,
+            trials=self.trials if trials is None else whole("trials", trials),
+            seed=self.seed if seed is None else checked_seed(seed),
+        )
+
+
+def load(path: Path) -> Spec:
+    """A spec from a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise BadInput("spec", str(path), "a TOML file that can be read", f"{reason}: pass another") from None
+    return parse(text, path.name)
+
+
+def parse(text: str, file: str) -> Spec:
+    """A spec from its text; every mistake is one sentence with its line."""
+    source = _Source(text, file)
+    top = _checked(source, (), source.data, _TOP, ("title", "world", "policies"))
+    for name, kind in (("title", str), ("key", str), ("notes", list)):
+        source.kind((), top, name, kind)
+    with source.at(()):
+        trials, seed = whole("trials", top.get("trials", 20)), checked_seed(top.get("seed", 0))
+    entries = tuple(_entries(source, top["policies"]))
+    sweeps = tuple(_sweeps(source, top.get("sweep", [])))
+    world = _world(source, top["world"], {})
+    if sweeps:
+        points = tuple(tuple(_swept(source, top["world"], entries, sweeps)))
+    else:
+        points = ((_point(source, world, entries, {}),),)
+    with source.at(()):
+        record: Record = "last" if sweeps else top.get("record", 50)
+        recorded_rounds(record, world.horizon)
+    key = top.get("key", Path(file).stem)
+    if not re.fullmatch(r"[\w.+-]+", key):
+        source.fail(("key",), "key", key, "letters, digits, and . _ + - only", "it names files")
+    notes = tuple(map(str, top.get("notes", ())))
+    return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, points)
+
+
+_TOP = ("title", "key", "trials", "seed", "record", "notes", "world", "policies", "sweep")
+_OWN = ("name", "label", "published", "drawn", "trials")
+
+
+class _Source:
+    """The text, what it says, and where it says so."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.lines, self.file = text.splitlines(), file
+        try:
+            self.data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+            line = int(found.group(1)) if found else len(self.lines)
+            reason = str(error).split(" (at ")[0]
+            raise BadInput(f"{file}, line {line}", reason, "TOML", "see the specs in driftwise/experiments") from None
+
+    def line(self, place: Place) -> int:
+        """The line where a place of the file begins: the first after the last whole beginning without it."""
+        before = 0
+        for count in range(1, len(self.lines) + 1):
+            try:
+                there = _has(tomllib.loads("\n".join(self.lines[:count])), place)
+            except tomllib.TOMLDecodeError:  # in the middle of a value
+                continue
+            if there:
+                return before + 1
+            before = count
+        return len(self.lines)
+
+    def fail(self, place: Place, parameter: str, got: object, wanted: str, way_out: str) -> None:
+        """Refuse what stands at a place; at the table's head if the thing itself is not there."""
+        while place and not _has(self.data, place):
+            place = place[:-1]
+        line = self.line(place) if place else 1
+        raise BadInput(f"{self.file}, line {line}: {parameter}", got, wanted, way_out) from None
+
+    @contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """What is refused inside was said at this place of the file, or at its key of that name."""
+        try:
+            yield
+        except BadInput as error:
+            if error.parameter.startswith(f"{self.file}, line "):
+                raise
+            named: Place = (*place, error.parameter)
+            # An unknown field is named by what was got, a known one by the parameter.
+            if not _has(self.data, named) and _has(self.data, (*place, str(error.got))):
+                named = (*place, str(error.got))
+            self.fail(named, error.parameter, error.got, error.wanted, error.way_out)
+
+    def kind(self, place: Place, table: Mapping[str, Any], key: str, kind: type) -> None:
+        """If a key is there it has this type."""
+        if key in table and not isinstance(table[key], kind):
+            word = {str: "text in quotes", bool: "true or false", list: "a list in [ ]"}[kind]
+            self.fail((*place, key), key, table[key], word, "write it so")
+
+
+def _has(data: Any, place: Place) -> bool:
+    for step in place:
+        if isinstance(step, int) and isinstance(data, list) and step < len(data):
+            data = data[step]
+        elif isinstance(step, str) and isinstance(data, dict) and step in data:
+            data = data[step]
+        else:
+            return False
+    return True
+
+
+def _checked(
+    source: _Source, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
+) -> dict[str, Any]:
+    """A table with all it needs and nothing unknown."""
+    if not isinstance(table, dict):
+        source.fail(place, str(place[-1]), table, "a table", f"write [{place[0]}] and its fields below")
+    for key in table:
+        with source.at(place):
+            one_of("field", key, allowed)
+    for key in needed:
+        if key not in table:
+            source.fail(place, key, "nothing", f"{key}, which has no default", "add it")
+    return dict(table)
+
+
+def _entries(source: _Source, tables: Any) -> Iterator[Entry]:
+    if not isinstance(tables, list) or not tables:
+        source.fail(("policies",), "policies", tables, "at least one [[policies]] table", 'add name = "LB-WeightUCB"')
+    seen: set[str] = set()
+    for number, table in enumerate(tables):
+        place = ("policies", number)
+        if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+            source.fail((*place, "name"), "name", table, "the name of an algorithm", "see `driftwise list`")
+        for key, kind in (("label", str), ("published", str), ("drawn", bool)):
+            source.kind(place, table, key, kind)
+        label = table.get("label", table["name"])
+        if label in seen:
+            source.fail((*place, "label"), "label", label, "a label of its own for each policy", "add label =")
+        seen.add(label)
+        with source.at(place):
+            trials = whole("trials", table["trials"]) if "trials" in table else None
+        fields = _values(source, place, table, _OWN)
+        yield Entry(table["name"], label, fields, table.get("published"), table.get("drawn", True), trials)
+
+
+def _values(source: _Source, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
+    """The fields of a table, but for those that are the spec's own."""
+    found = {}
+    for key, value in table.items():
+        if key not in skipped:
+            with source.at((*place, key)):
+                found[key] = _value(key, value)
+    return found
+
+
+def _value(key: str, value: Any) -> Any:
+    """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple."""
+    if key == "memory" and isinstance(value, dict):
+        kind, rest = value.get("kind"), {name: one for name, one in value.items() if name != "kind"}
+        one_of("memory", kind, list(_MEMORIES))
+        memory = _MEMORIES[str(kind)]
+        try:
+            return memory(**rest)
+        except TypeError:  # a field too many or too few
+            wanted = f"{kind} with " + (", ".join(one.name for one in dataclasses.fields(memory)) or "no fields")
+            raise BadInput("memory", value, wanted, "see driftwise.policies.memory") from None
+    return tuple(_value("", one) for one in value) if isinstance(value, list) else value
+
+
+def _sweeps(source: _Source, tables: Any) -> Iterator[Sweep]:
+    if not isinstance(tables, list):
+        source.fail(("sweep",), "sweep", tables, "[[sweep]] tables", "write [[sweep]] with double brackets")
+    for number, table in enumerate(tables):
+        place = ("sweep", number)
+        allowed = [one.name for one in dataclasses.fields(Sweep)]
+        _checked(source, place, table, allowed, ("over", "values"))
+        for key, kind in (("over", str), ("values", list), ("times", bool), ("title", str), ("axis", str)):
+            source.kind(place, table, key, kind)
+        if not re.fullmatch(r"(world|policies)\.\w+", table["over"]):
+            wanted = '"world.FIELD" or "policies.FIELD"'
+            source.fail((*place, "over"), "over", table["over"], wanted, 'write over = "world.turns"')
+        if not table["values"]:
+            source.fail((*place, "values"), "values", [], "at least one value", "add some")
+        with source.at(place):
+            one_of("scale", table.get("scale", "even"), _SCALES)
+        yield Sweep(**{**table, "values": tuple(table["values"])})
+
+
+def _world(source: _Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
+    kinds = list(_WORLDS)
+    _checked(source, ("world",), table, [*{name: 1 for kind in kinds for name in _fields(kind)}, "kind"], ("kind",))
+    with source.at(("world",)):
+        one_of("kind", table["kind"], kinds)
+        fields = _values(source, ("world",), table, ("kind",))
+        for key in fields:
+            one_of(f"field of {table['kind']}", key, _fields(table["kind"]))
+    with source.at(at if changed else ("world",)):
+        for key in changed:
+            one_of("over", key, _fields(table["kind"]))
+        return _WORLDS[table["kind"]](**{**fields, **changed})
+    raise AssertionError("unreachable")
+
+
+def _fields(kind: str) -> list[str]:
+    return [one.name for one in dataclasses.fields(_WORLDS[kind])]
+
+
+def _point(
+    source: _Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
+) -> Point:
+    policies = {}
+    for number, entry in enumerate(entries):
+        with source.at(at or ("policies", number)):
+            policies[entry.label] = make(entry.name, **{**world.facts, **entry.fields, **told})
+    return Point(world, policies)
+
+
+def _swept(
+    source: _Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
+) -> Iterator[tuple[Point, ...]]:
+    for number, sweep in enumerate(sweeps):
+        place, (side, field) = ("sweep", number), sweep.over.split(".")
+        plain = _world(source, table, {})
+        truth = plain.facts.get(field) if side == "policies" else getattr(plain, field, None)
+        if sweep.times and not isinstance(truth, (int, float)):
+            wanted = "a field that is a number in this world"
+            source.fail((*place, "over"), "over", sweep.over, wanted, "leave times out")
+        points = []
+        for value in sweep.values:
+            used = value * truth if sweep.times else value
+            world = _world(source, table, {field: used} if side == "world" else {}, place)
+            points.append(_point(source, world, entries, {field: used} if side == "policies" else {}, place))
+        yield tuple(points)

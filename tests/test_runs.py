@@ -1,0 +1,187 @@
+"""Runs that are interrupted, killed, spoiled or repeated: what is finished is kept, and the bytes are the same."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise.cli import main
+from driftwise.errors import BadInput
+from driftwise.experiments import results, runs
+from driftwise.experiments.spec import parse
+
+# Two kinds of policy, one of them a call at a time, a slow one with fewer trials, and rounds enough to be killed in.
+TEXT = """\
+title = "Short"
+trials = 6
+seed = 3
+record = 100
+
+[world]
+kind = "Turn"
+horizon = 1500
+reward = "bernoulli"
+
+[[policies]]
+name = "SCB-WeightUCB"
+
+[[policies]]
+name = "GLM-UCB"
+
+[[policies]]
+name = "SCB-PW-WeightUCB"
+changes = 3
+trials = 4
+"""
+SWEPT = TEXT.replace("record = 100\n", "") + '\n[[sweep]]\nover = "world.turns"\nvalues = [0.0, 1.0]\n'
+# The only files that may differ between two runs: they hold seconds.
+TIMED = {"seconds.json", "timings.jsonl"}
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in TIMED
+    }
+
+
+def command(spec, out, *words):
+    return [sys.executable, "-m", "driftwise.cli", "run", str(spec), "--out", str(out), *words]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A spec and the folder of one unbroken run of it."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    spec = folder / "short.toml"
+    spec.write_text(TEXT, encoding="utf-8")
+    subprocess.run(command(spec, folder / "out"), check=True, capture_output=True)
+    return spec, folder / "out"
+
+
+def test_a_run_writes_what_simulate_gives(written):
+    _, out = written
+    assert {path.name for path in out.iterdir()} == {
+        ".lock", "trials", "specs", "timings.jsonl", "seconds.json", "curves.npz", "summary.json", "figure.png",
+        "figure.svg",
+    }  # fmt: skip
+    world = dw.worlds.Turn(horizon=1500, reward="bernoulli")
+    policy = dw.make("SCB-WeightUCB", **world.facts)
+    expected = dw.simulate({"it": policy}, world, trials=6, seed=3, record=100).regret["it"]
+    with np.load(out / "curves.npz") as arrays:
+        assert (arrays["short/SCB-WeightUCB"] == expected).all()
+        assert arrays["short/SCB-PW-WeightUCB"].shape == (4, 15)
+        assert arrays["short/rounds"].tolist() == list(range(100, 1501, 100))
+    assert json.loads((out / "summary.json").read_text())["panels"][0]["policies"][2]["trials"] == 4
+
+
+def test_a_trial_by_its_number_is_that_trial_of_many():
+    world = dw.worlds.Turn(horizon=300)
+    policy = {"it": dw.make("LB-WeightUCB", **world.facts)}
+    many = dw.simulate(policy, world, trials=4, record=50).regret["it"]
+    some = dw.simulate(policy, world, trials=[3, 1], record=50).regret["it"]
+    assert (some == many[[3, 1]]).all()
+    for bad in ([], [-1], [0.5], "ab"):
+        with pytest.raises(BadInput, match="trials"):
+            dw.simulate(policy, world, trials=bad)
+
+
+def test_more_trials_keep_the_finished_ones_and_end_the_same(written, tmp_path):
+    spec, out = written
+    subprocess.run(command(spec, tmp_path, "--trials", "2"), check=True, capture_output=True)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npy")}
+    assert len(before) == 2 * 3
+    subprocess.run(command(spec, tmp_path), check=True, capture_output=True)
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    assert contents(tmp_path) == contents(out)
+
+
+def test_a_spoiled_or_cut_file_is_played_again(written, tmp_path):
+    spec = parse(TEXT, "short.toml")
+    runs.run([spec], tmp_path)
+    files = sorted(tmp_path.glob("trials/*/*.npy"))
+    good = [path.read_bytes() for path in files]
+    files[0].write_bytes(b"")
+    files[1].write_bytes(good[1][:90])
+    files[2].write_bytes(b"not an array")
+    np.save(files[3], np.zeros(3))
+    (files[4].parent / "00000.123.tmp").write_bytes(b"half")
+    with (tmp_path / "timings.jsonl").open("a") as log:
+        log.write('{"run": "half a li')
+    runs.run([spec], tmp_path)
+    assert [path.read_bytes() for path in files] == good
+    assert not list(tmp_path.glob("trials/*/*.tmp"))
+
+
+def test_a_changed_spec_plays_only_what_changed(tmp_path):
+    runs.run([parse(TEXT, "short.toml")], tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npy")}
+    changed = parse(TEXT.replace('name = "GLM-UCB"', 'name = "GLM-UCB"\nlam = 5.0'), "short.toml")
+    outcome = runs.run([changed], tmp_path)[0]
+    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    assert len(list(tmp_path.glob("trials/*/*.npy"))) == len(before) + 6
+    fresh = runs.run([changed], results.writable(tmp_path / "fresh"))[0]
+    for one, other in zip(outcome.figures[0].lines, fresh.figures[0].lines, strict=True):
+        assert (one.regret == other.regret).all()
+
+
+def test_one_thread_or_two_give_the_same_sweep(tmp_path):
+    spec = parse(SWEPT, "swept.toml")
+    one = runs.run([spec], results.writable(tmp_path / "a"), jobs=1)
+    two = runs.run([spec], results.writable(tmp_path / "b"), jobs=2)
+    for outcome, name in ((one, "a"), (two, "b")):
+        results.write(outcome, tmp_path / name, "test")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    lines = one[0].figures[0].lines
+    assert [line.regret.shape for line in lines] == [(6, 2), (6, 2), (4, 2)]
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path):
+    with runs._alone(tmp_path), pytest.raises(BadInput, match="no other run"):
+        runs.run([parse(TEXT, "short.toml")], tmp_path)
+
+
+def test_plot_draws_the_same_from_what_is_stored(written, tmp_path, capsys):
+    _, out = written
+    before = contents(out)
+    for name in ("figure.png", "figure.svg"):
+        (out / name).unlink()
+    with pytest.raises(SystemExit) as caught:
+        main(["plot", str(out)])
+    assert caught.value.code == 0 and "figure.png" in capsys.readouterr().err
+    assert contents(out) == before
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit) as caught:
+        main(["plot", str(tmp_path / "empty")])
+    assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def killed(spec, out, times, total):
+    """Kill runs at random moments; how many were hit with trials still to play."""
+    rng, unfinished = random.Random(times), 0
+    for _ in range(times):
+        process = subprocess.Popen(command(spec, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(rng.uniform(0.5, 3.0))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        unfinished += len(list(out.glob("trials/*/*.npy"))) < total
+    return unfinished
+
+
+@pytest.mark.parametrize(("times", "trials"), [(4, 8), pytest.param(30, 80, marks=pytest.mark.slow)])
+def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path, times, trials):
+    spec = tmp_path / "short.toml"
+    spec.write_text(TEXT.replace("trials = 6", f"trials = {trials}").replace("trials = 4\n", ""), encoding="utf-8")
+    subprocess.run(command(spec, tmp_path / "unbroken"), check=True, capture_output=True)
+    assert killed(spec, tmp_path / "broken", times, 3 * trials) >= times // 3
+    subprocess.run(command(spec, tmp_path / "broken"), check=True, capture_output=True)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "unbroken")
