@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftwise.cli import main
-
 # All of it in one process: making the report takes longer than looking at it.
 pytestmark = pytest.mark.xdist_group("report")
 
@@ -29,15 +27,6 @@ def playwright():
     return pytest.importorskip("playwright.sync_api", reason=reason).sync_playwright
 
 
-@pytest.fixture(scope="session")
-def report(playwright, tmp_path_factory):
-    """The address of the report of a short reproduction of everything."""
-    folder = tmp_path_factory.mktemp("report")
-    with pytest.raises(SystemExit, match="0"):
-        main(["reproduce", "all", "--trials", "2", "--out", str(folder)])
-    return (folder / "report.html").as_uri()
-
-
 @pytest.fixture
 def browser(playwright):
     """Chromium as the system has it; nothing is downloaded. Closed after each test, and its event loop with it."""
@@ -49,7 +38,7 @@ def browser(playwright):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_report_is_whole(report, browser, width, scheme):
+def test_the_report_is_whole(browser, report, width, scheme):
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, java_script_enabled=False
     )
@@ -59,7 +48,8 @@ def test_the_report_is_whole(report, browser, width, scheme):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("requestfailed", lambda request: complaints.append(request.url[:200]))
     page.on("request", lambda request: asked.append(request.url[:200]))
-    page.goto(report)
+    address = (report / "report.html").as_uri()
+    page.goto(address)
     picture(page, f"report-{width}-{scheme}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     ground = luminance(np.array(page.evaluate(GROUND)) / 255)
@@ -78,7 +68,7 @@ def test_the_report_is_whole(report, browser, width, scheme):
         else:
             assert seen.mean() > 0.7 and seen.min() < 0.2
     assert not complaints
-    assert [url for url in asked if not url.startswith("data:")] == [report]
+    assert [url for url in asked if not url.startswith("data:")] == [address]
     context.close()
 
 

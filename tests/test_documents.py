@@ -33,6 +33,16 @@ def test_docs_theory_prints_the_horizon_it_names(capsys):
     assert "383015" in capsys.readouterr().out
 
 
+def test_the_spec_in_the_docs_is_one_with_either_sweep():
+    from driftwise.experiments.spec import parse
+
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    spec, sweeps = re.findall(r"```toml\n(.*?)```", text, flags=re.S)
+    assert len(parse(spec, "speed.toml").entries) == 3
+    swept = parse(spec.replace('label = "forgets', 'label = "also forgets') + sweeps, "speed.toml")
+    assert [sweep.over for sweep in swept.sweeps] == ["world.turns", "policies.path_length"]
+
+
 def test_the_README_names_every_algorithm():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for row in dw.catalogue():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.experiments.paper import ALL, built_in
+from driftwise.experiments.published import Curve
 from driftwise.experiments.results import Figure, Line, Outcome, interval
+from driftwise.experiments.spec import Spec
 from driftwise.experiments.theorems import THEOREMS, Problem, Theorem
 from driftwise.kernels.point import Floats
 from driftwise.worlds import World
@@ -30,12 +33,17 @@ class Claim(NamedTuple):
     command: str
 
 
+class _BuiltIn(NamedTuple):
+    stem: str
+    spec: Spec
+
+
 class Measured:
     """Outcomes by the key of their spec, and the commands that make them."""
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self._by_key = {outcome.spec.key: outcome for outcome in outcomes}
-        self._files = {built_in(name).key: name for name in ALL}
+        self._files = {spec.key: _BuiltIn(name, spec) for name in ALL for spec in [built_in(name)]}
 
     def figure(self, key: str) -> Figure:
         return self._by_key[key].figures[0]
@@ -47,10 +55,14 @@ class Measured:
         return self.figure(key).line(label)
 
     def command(self, *keys: str) -> str:
-        specs = [self._by_key[key].spec for key in keys]
-        return "; ".join(
-            f"driftwise run {self._files[spec.key]} --trials {spec.trials} --seed {spec.seed}" for spec in specs
-        )
+        """What makes these outcomes; trials and seed are said where they are not the spec's own."""
+        return ", ".join(f"`driftwise run {self._files[key].stem}{self._options(key)}`" for key in keys)
+
+    def _options(self, key: str) -> str:
+        spec, plain = self._by_key[key].spec, self._files[key].spec
+        options = [f" --{name} {getattr(spec, name)}" for name in ("trials", "seed")
+                   if getattr(spec, name) != getattr(plain, name)]  # fmt: skip
+        return "".join(options)
 
 
 def decide(values: Floats, limit: float = 0.0) -> str:
@@ -138,6 +150,23 @@ def _clicks(found: Measured) -> Iterator[Claim]:
                 yield below(found, f"S = {S}: {weighted} outperforms {rival}", (key, weighted), (key, rival))
 
 
+def guided(found: Measured, key: str) -> tuple[Figure, ...]:
+    """Figures of growth with the exponent of Table 1 as a dashed line through the last point of each curve."""
+
+    def line(one: Line, at: Floats, quantity: str) -> Line:
+        theorem = next(theorem for theorem in THEOREMS.values() if theorem.policy == one.label)
+        guide = one.mean * (at / at[-1]) ** theorem.exponents[quantity]
+        return dataclasses.replace(one, curve=Curve(at, guide, guide, guide))
+
+    def figure(one: Figure) -> Figure:
+        assert one.sweep is not None
+        at, quantity = np.array(one.at, dtype=np.float64), _QUANTITIES[one.sweep.over.split(".")[1]]
+        lines = tuple(line(each, at, quantity) for each in one.lines)
+        return dataclasses.replace(one, lines=lines, dashed="the slope of Table 1")
+
+    return tuple(map(figure, found.outcome(key).figures))
+
+
 class Slope(NamedTuple):
     """How regret grows with one quantity, beside the exponent of Table 1."""
 
@@ -204,7 +233,6 @@ class Bound(NamedTuple):
 
     theorem: str
     world: str
-    policy: str
     largest: float
     bound: float
     trivial: float
@@ -229,8 +257,8 @@ def _bound(found: Measured, family: str, key: str, last: bool = False) -> Bound:
     # A bound above what the worst player loses holds whatever is played.
     verdict = NO if largest > bound else YES if bound < trivial else OPEN
     return Bound(
-        theorem.name, f"{figure.title}, T = {world.horizon:,}", theorem.policy, largest, bound, trivial,
-        theorem.informative(problem), verdict, found.command(key),
+        f"{theorem.name}, {theorem.policy}", f"{world.reward} rewards, S = {world.S:g}, T = {world.horizon:,}", largest,
+        bound, trivial, theorem.informative(problem), verdict, found.command(key),
     )  # fmt: skip
 
 

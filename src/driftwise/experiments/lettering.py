@@ -24,8 +24,8 @@ def caption(figure: Figure) -> str:
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     what = "cumulative regret" if figure.sweep is None else "regret at the horizon"
     how = "one trial" if counts == [1] else f"mean and min–max of {trials} trials"
-    dashed = any(line.curve is not None for line in figure.drawn) and figure.sweep is None
-    return f"{what}, {how}{'; dashed: published' if dashed else ''}"
+    dashed = any(line.curve is not None for line in figure.drawn)
+    return f"{what}, {how}{f'; dashed: {figure.dashed}' if dashed else ''}"
 
 
 _SHORTER = (

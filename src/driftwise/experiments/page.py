@@ -202,7 +202,7 @@ def _cell(cell: str, place: int, head: bool, number: bool) -> str:
         return f'<th scope="col"{kind}>{inside}</th>'
     if cell in VERDICTS:
         inside = f'<span class="verdict {VERDICTS[cell]}">{inside}</span>'
-    return f'<th scope="row">{inside}</th>' if place == 0 and not number else f"<td{kind}>{inside}</td>"
+    return f'<th scope="row"{kind}>{inside}</th>' if place == 0 and not number else f"<td{kind}>{inside}</td>"
 
 
 def _anchors(blocks: Sequence[Block]) -> dict[int, str]:

@@ -39,7 +39,7 @@ def experiment(name: str) -> list[Spec]:
 
 def find(spec: str) -> Spec:
     """A spec by its file, or one of the package's by its name."""
-    if not Path(spec).exists() and not spec.endswith(".toml"):
-        one_of("spec", spec, ["FILE.toml", *ALL])
-        return built_in(spec)
-    return load(Path(spec))
+    if spec.endswith(".toml") or Path(spec).is_file():
+        return load(Path(spec))
+    one_of("spec", spec, ["FILE.toml", *ALL])
+    return built_in(spec)

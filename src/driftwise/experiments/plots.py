@@ -42,7 +42,7 @@ class _Look(NamedTuple):
     short: bool
 
 
-_WIDE = _Look(7.0, 4.6, 11.0, 9.0, False)
+_WIDE = _Look(9.0, 5.0, 11.0, 9.0, False)
 # 8.6 points are 10.7 px when 3.9 inches are shown 350 px wide.
 _NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
 # Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
@@ -121,7 +121,7 @@ class _Panel:
     def margins(self) -> tuple[float, float, float, float]:
         """Left, right, top and bottom: what the ticks, the labels, the title and the axis below need."""
         look, renderer, dpi = self.look, self.picture.canvas.get_renderer(), self.picture.dpi
-        right = _PAD + _TEXT + max(inches(name, look.text) for name in self.names)
+        right = _PAD + _TEXT + 1.01 * max(inches(name, look.text) for name in self.names)  # a renderer rounds up
         heads = 1.3 * (look.title * len(self.title) + look.text * len(self.caption)) / 72
         top = heads + 0.2
         self._span(0.6, right, top, 0.6)
@@ -206,6 +206,13 @@ def _curve(axes: Any, x: Floats, regret: Floats, style: Style, marks: list[int])
         axes.plot(x, mean, markevery=marks, clip_on=False, **_mark(style))
 
 
+def _dashed(axes: Any, line: Line, style: Style) -> None:
+    """What the line is held against."""
+    if line.curve is not None:
+        tone = _fillable(style.colour)
+        axes.plot(line.curve.rounds, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
+
+
 def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
     """Regret over rounds from the origin, and the published curves dashed."""
     rounds = np.array(figure.at, dtype=np.float64)
@@ -220,8 +227,7 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         _curve(axes, x, regret, style[line.label], marks)
         if line.curve is not None and not any(line.curve is one for one in seen):
             seen.append(line.curve)
-            tone = _fillable(style[line.label].colour)
-            axes.plot(line.curve.rounds, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
+            _dashed(axes, line, style[line.label])
     axes.set_xlim(0, rounds[-1])
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="x", nbins=4 if look.short else 7)
@@ -252,6 +258,8 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         _logarithmic(axes, min(float(line.regret.mean(axis=0).min()) for line in figure.drawn))
     else:
         axes.set_ylim(bottom=0)
+    for line in figure.drawn:  # after the limits, which are the regret's
+        _dashed(axes, line, style[line.label])
     if scale == "linear":
         axes.locator_params(axis="x", nbins=4 if look.short else 7)
     else:

@@ -21,7 +21,7 @@ from driftwise.kernels.point import Floats
 
 @dataclass(frozen=True)
 class Line:
-    """One policy of one figure: regret (trials, rounds or swept values), seconds per trial, the published curve."""
+    """One policy of one figure: regret (trials, rounds or swept values), seconds per trial, a curve to hold it to."""
 
     label: str
     regret: Floats
@@ -55,13 +55,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Figure:
-    """Lines on one pair of axes: regret over rounds, or with a sweep the regret at the horizon over its values."""
+    """Lines on one pair of axes: regret over rounds, or with a sweep the regret at the horizon over its values.
+
+    `dashed` says what the curves are that lines are held against.
+    """
 
     key: str
     title: str
     at: tuple[Any, ...]
     lines: tuple[Line, ...]
     sweep: Sweep | None = None
+    dashed: str = "published"
 
     def line(self, label: str) -> Line:
         return next(line for line in self.lines if line.label == label)
