@@ -10,10 +10,10 @@ run: $(READY)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
 
 test: lint  ## set up and run all checks: lint, types, layers, tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: lint  ## the same with the larger statistical suites
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)
 	$(BIN)/ruff check .

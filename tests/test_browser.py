@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# All of it in one process: making the report takes longer than looking at it.
-pytestmark = pytest.mark.xdist_group("report")
-
 SCREENSHOTS = Path(__file__).resolve().parent.parent / "build" / "screenshots"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

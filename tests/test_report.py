@@ -101,7 +101,6 @@ def test_the_bounds_grow_as_table_1_says(family):
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.xdist_group("report")
 def test_the_page_holds_every_panel_claim_and_table(report):
     html, text = ((report / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     pictures = re.findall(r"!\[[^\]]*\]\((figures/[^)]+\.png)\)", text)
@@ -123,7 +122,6 @@ def test_the_page_holds_every_panel_claim_and_table(report):
         assert forbidden not in re.sub(r"base64,[^\"]*", "", html), forbidden
 
 
-@pytest.mark.xdist_group("report")
 def test_what_the_folder_holds_can_be_read_back(report):
     summary = json.loads((report / "summary.json").read_text(encoding="utf-8"))
     assert [panel["panel"] for panel in summary["panels"]] == [paper.built_in(name).key for name in paper.ALL]
