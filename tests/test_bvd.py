@@ -30,7 +30,7 @@ def made(rng, dim, S):
 
 def project(m, S, V, V2, beta, tie=NEAREST):
     out = np.zeros(m.dim)
-    return out, *bvd.project_(*m.args(), S, V, V2, beta, tie, out)
+    return out, *bvd.project_(*m.args(), S, 0.0, V, V2, beta, tie, out)
 
 
 def norm(m, theta, V2):

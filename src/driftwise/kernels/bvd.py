@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, part
 from driftwise.kernels.point import Floats
 from driftwise.kernels.secular import (
     ELLIPSOID,
@@ -41,10 +41,10 @@ NEAREST, ORIGIN = 0, 1
 
 
 @kernel
-def invert_(z: Desk, M: Floats, to: Floats) -> None:
-    """to = M⁻¹, both triangles."""
+def invert_(z: Desk, M: Floats, ridge: float, to: Floats) -> None:
+    """to = (M + ridge·I)⁻¹, both triangles, from the lower one of M."""
     spare, low = z.vec[SPARE], z.mat[LOW]
-    factor_(M, 0.0, low)
+    factor_(M, ridge, low)
     for j in range(spare.size):
         for i in range(spare.size):
             spare[i] = 1.0 if i == j else 0.0
@@ -54,12 +54,12 @@ def invert_(z: Desk, M: Floats, to: Floats) -> None:
             to[i, j] = spare[i]
 
 
-@kernel
-def joint_(z: Desk, V: Floats, V2: Floats, beta: float) -> None:
-    """What ELLIPSOID measures with: V⁻², β̄R and β̄²R'V⁻²R with RR' = V2."""
+@part
+def joint_(z: Desk, lam: float, G: Floats, twin: Floats, beta: float) -> None:
+    """What ELLIPSOID measures with: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
-    d = V.shape[0]
-    invert_(z, V, inner)
+    d = G.shape[0]
+    invert_(z, G, lam, inner)
     for i in range(d):
         for j in range(d):
             t = 0.0
@@ -67,7 +67,7 @@ def joint_(z: Desk, V: Floats, V2: Floats, beta: float) -> None:
                 t += inner[k, i] * inner[k, j]
             metric[i, j] = t
             root[i, j] = 0.0
-    factor_(V2, 0.0, root)
+    factor_(twin, lam, root)
     for i in range(d):
         for j in range(i + 1):
             root[i, j] *= beta
@@ -80,7 +80,7 @@ def joint_(z: Desk, V: Floats, V2: Floats, beta: float) -> None:
             inner[i, j] = t
 
 
-@kernel
+@part
 def project_(
     link: int,
     A: Floats,
@@ -91,17 +91,19 @@ def project_(
     reg: float,
     theta: Floats,
     S: float,
-    V: Floats,
-    V2: Floats,
+    lam: float,
+    G: Floats,
+    twin: Floats,
     beta: float,
     tie: int,
     out: Floats,
 ) -> tuple[int, float, float, float]:
     """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last step.
 
-    theta (lanes, d) is θ̂; V, V2 (d, d) are V and Ṽ, ridges included. "Any point of the intersection" of the ball with
-    E(θ̂) is, in stages (i) and (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or
-    not, else θ̂ or q. In (iii) the intersection is a point. A last step above 1e-7 (1+‖θ‖) is a failure.
+    theta (lanes, d) is θ̂; V = G + lam·I and Ṽ = twin + lam·I, of which lower triangles are read. "Any point of the
+    intersection" of the ball with E(θ̂) is, in stages (i) and (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs
+    to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the intersection is a point. A last step above 1e-7 (1+‖θ‖) is
+    a failure.
     """
     d = A.shape[0]
     p = Atoms(link, A, w, s, lane, used, reg, S)
@@ -111,7 +113,7 @@ def project_(
     copy_(hat, out)
     stage = 1 if dot(hat, hat) <= S * S else 2
     if stage == 2 or tie == ORIGIN:
-        invert_(z, V2, z.mat[METRIC])
+        invert_(z, twin, lam, z.mat[METRIC])
     if tie == ORIGIN:
         copy_(z.vec[ZERO], here)
         norm = math.sqrt(2.0 * max(0.0, evaluate_(int(FIXED), p, z, int(HERE))))
@@ -126,7 +128,7 @@ def project_(
     norm, least = math.sqrt(2.0 * max(0.0, value)), 0.0
     if norm > beta:
         stage = 3
-        joint_(z, V, V2, beta)
+        joint_(z, lam, G, twin, beta)
         value, _, step = descend_(int(ELLIPSOID), p, z, 0.0, STEP)
         least = math.sqrt(2.0 * max(0.0, value))
     copy_(here, out)

@@ -11,7 +11,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Places in the vector of flags.
-MEMORY, RULE, RADIUS, LINK, ESTIMATE, ADAPT = 0, 1, 2, 3, 4, 5
+MEMORY, RULE, RADIUS, LINK, ESTIMATE, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6
 FLAGS = 8
 
 # Memories.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, part
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
 
@@ -349,7 +349,7 @@ def bend_(p: Atoms, z: Desk, grad: Floats, hess: Floats) -> None:
 # ------------------------------------------------------------------------------------------ objectives
 
 
-@kernel
+@part
 def toward_(z: Desk) -> float:
     """½‖N+Rη‖²_B at its least over ‖η‖ ≤ 1; vec[PULL] = B(N+Rη), mat[BEND] = its derivative in N, vec[ETA] = η.
 
@@ -417,7 +417,7 @@ def sandwich_(p: Atoms, z: Desk, M: Floats, grad: Floats, hess: Floats) -> None:
                 hess[i, j] += cross[i, k] * info[k, j]
 
 
-@kernel
+@part
 def augment_(p: Atoms, z: Desk, theta: Floats, grad: Floats, hess: Floats) -> float:
     """The augmented Lagrangian: -tilt'θ + (λ²-ν²)/(2π), λ = max(0, ν + π(‖N‖_{H⁻¹} - ρ)); ν multiplier, π penalty."""
     tilt = z.vec[TILT]

@@ -1,4 +1,4 @@
-"""What policies that solve a program every round share: compiled history, then an estimate of their own in Python."""
+"""What policies that solve a program for every choice share: compiled history, the estimate stepped from Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from driftwise.policies.model import CODES
 
 @dataclass(frozen=True, kw_only=True)
 class Solved(GeneralizedUCB):
-    """A generalized linear policy whose estimate or index is a program of its own; it runs a call at a time.
+    """A generalized linear policy whose index is a program of its own; it runs a call at a time.
 
     Compiled learning keeps sums and atoms; as for a link of the user's own it leaves the estimate to Python, which here
     calls compiled solvers.
@@ -46,7 +46,8 @@ class Solved(GeneralizedUCB):
 
     def mu(self, z: Floats) -> Floats:
         """μ on an array."""
-        return np.array([link_mean(self.code, float(one)) for one in z.ravel()]).reshape(z.shape)
+        code = self.code
+        return np.array([link_mean(code, one) for one in z.ravel().tolist()]).reshape(z.shape)
 
     def ridge_now(self, state: State) -> float:
         """The ridge of the estimating equation after the observations so far."""
@@ -58,12 +59,7 @@ class Solved(GeneralizedUCB):
         reg = self.ridge_now(state)
         status = newton.solve_(*self.history(state), used, 0, reg, state.theta, *scratch, state.H[0])
         state.shown[0] = state.theta[0]
-        if status == newton.CONVERGED:
-            status = self._show(state, used, reg, scratch)
+        if status == newton.CONVERGED:  # θ̃, the projection in the norm of H(θ)⁻¹
+            status, _ = project.project_h_(*self.history(state), used, 0, reg, float(self.S), state.shown, *scratch)
         if status != newton.CONVERGED:
             state.counters[0, FAILED] += 1.0
-
-    def _show(self, state: State, used: int, reg: float, scratch: tuple[Floats, Floats, Floats]) -> int:
-        """shown <- θ̃, the projection in the norm of H(θ)⁻¹; the status of its solver."""
-        status, _ = project.project_h_(*self.history(state), used, 0, reg, float(self.S), state.shown, *scratch)
-        return int(status)
