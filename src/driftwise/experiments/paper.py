@@ -20,9 +20,10 @@ GROWTH = ("growth_lb", "growth_clicks", "growth_pw")
 SLIPS = ("russac_slow", "russac_abrupt")
 SENSITIVITY = (
     "sensitivity_lb", "sensitivity_glb_s1", "sensitivity_glb_s5", "sensitivity_scb_s1", "sensitivity_scb_s5",
+    "sensitivity_arms",
 )  # fmt: skip
 PANELS = tuple(name for names in EXPERIMENTS.values() for name in names)
-ALL = (*PANELS, *GROWTH, *SLIPS, *SENSITIVITY)
+ALL = (*PANELS, "speed", *GROWTH, *SLIPS, *SENSITIVITY)
 
 
 def built_in(name: str) -> Spec:

@@ -10,16 +10,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from driftwise.experiments import claims, plots
+from driftwise.experiments import claims, growth, plots
 from driftwise.experiments.claims import Claim, Measured
 from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
 from driftwise.experiments.page import Figure as Picture
 from driftwise.experiments.results import Figure, Outcome, versions
-from driftwise.experiments.tables import table
+from driftwise.experiments.tables import speed, table
 
+# "Near" the published value: within this factor.
+_NEAR = 1.15
 _PANELS = ("LB", "GLB_S1", "SCB_S1", "GLB_S5", "SCB_S5", "PW_S1", "PW_S5", "unknown_drift")
-_GROWTH = ("growth_LB", "growth_clicks", "growth_PW")
-_SENSITIVITY = ("LB", "GLB_S1", "GLB_S5", "SCB_S1", "SCB_S5")
+_SENSITIVITY = ("LB", "GLB_S1", "GLB_S5", "SCB_S1", "SCB_S5", "arms")
 
 
 @cache
@@ -48,8 +49,8 @@ def _figures(found: Measured) -> Iterator[Figure]:
     """All that are drawn."""
     for key in (*_PANELS, "russac_slow", "russac_abrupt"):
         yield from found.outcome(key).figures
-    for key in _GROWTH:
-        yield from claims.guided(found, key)
+    for key in growth.SPECS:
+        yield from growth.guided(found, key)
     yield _slip(found)
 
 
@@ -63,11 +64,11 @@ def _slip(found: Measured) -> Figure:
 
 def _page(found: Measured) -> Page:
     spec = found.outcome("LB").spec
-    said, slopes, bounds = claims.text_claims(found), claims.slopes(found), claims.bounds(found)
+    said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
     blocks: list[Block] = [
-        *_summary(said, [one.verdict for one in slopes], [one.verdict for one in bounds]),
+        *_summary(found, said, [one.verdict for one in slopes], [one.verdict for one in bounds]),
         *_said(said),
-        *(block for key in _PANELS for block in _panel(found.outcome(key))),
+        *(block for key in _PANELS for block in _panel(found, key)),
         *_table_1(found, slopes),
         *_theorems(bounds),
         *_slips(found),
@@ -77,7 +78,9 @@ def _page(found: Measured) -> Page:
     return Page(_say("title"), _say("lead", trials=spec.trials, seed=spec.seed), blocks)
 
 
-def _summary(said: Sequence[Claim], slopes: Sequence[str], bounds: Sequence[str]) -> Iterator[Block]:
+def _summary(
+    found: Measured, said: Sequence[Claim], slopes: Sequence[str], bounds: Sequence[str]
+) -> Iterator[Block]:
     yield Heading("In short")
     rows = []
     for about, words in (
@@ -87,25 +90,44 @@ def _summary(said: Sequence[Claim], slopes: Sequence[str], bounds: Sequence[str]
     ):
         rows.append([about, *(str(count) for count in claims.verdicts(words).values())])
     yield Table(("of the", claims.YES, claims.NO, claims.OPEN), rows, range(1, 4))
-    yield Text(_say("verdicts"))
+    yield Text(_say("verdicts", margin=claims.MARGIN - 1.0))
+    yield Text(_fit(found))
     failed = [f"{one.text}: {one.numbers}." for one in said if one.verdict == claims.NO]
     if failed:
-        yield Text("What was not reproduced:")
+        yield Text(_say("failed"))
         yield Bullets(failed)
+    yield Text("Names that are not the paper's:")
+    yield Bullets([" ".join(one.split()) for one in _words()["names"]])
+
+
+def _fit(found: Measured) -> str:
+    """How near the published curves end to ours."""
+    near, far = [], []
+    for key in _PANELS:
+        for line in found.figure(key).drawn:
+            if line.curve is not None:
+                ratio = line.mean / line.curve.final
+                (near if 1 / _NEAR < ratio < _NEAR else far).append(f"{line.label} ({key}, {ratio:.2f})")
+    return _say("fit", near=len(near), all=len(near) + len(far), within=_NEAR - 1.0, far=", ".join(far))
 
 
 def _said(said: Sequence[Claim]) -> Iterator[Block]:
     yield Heading("What the text says")
-    rows = [[one.text, one.verdict, one.numbers, one.command] for one in said]
-    yield Table(("statement", "verdict", "numbers", "command"), rows)
+    yield Text(_say("said"))
+    rows = [[one.text, one.verdict, one.numbers, one.otherwise, one.command] for one in said]
+    yield Table(("statement", "verdict", "numbers", "other norms", "command"), rows)
 
 
-def _panel(outcome: Outcome) -> Iterator[Block]:
+def _panel(found: Measured, key: str) -> Iterator[Block]:
+    outcome = found.outcome(key)
     spec = outcome.spec
     yield Heading(spec.title)
     for number, figure in enumerate(outcome.figures):
         yield _picture(figure, _world(outcome, number))
         yield table(figure)
+    if key == "LB":
+        yield Text(_say("speed"))
+        yield speed(found.figure("speed"), "LB-WeightUCB")
     fewer = {entry.label: spec.trials_of(entry) for entry in spec.entries if spec.trials_of(entry) < spec.trials}
     notes = [note[:1].upper() + note[1:] + "." for note in spec.notes]
     if fewer:
@@ -134,10 +156,10 @@ def _world(outcome: Outcome, number: int = 0) -> str:
     return f"{type(world).__name__}: " + ", ".join([*kept, reward]) + "."
 
 
-def _table_1(found: Measured, slopes: Sequence[claims.Slope]) -> Iterator[Block]:
+def _table_1(found: Measured, slopes: Sequence[growth.Slope]) -> Iterator[Block]:
     yield Heading("Table 1: how regret grows")
-    yield Text(_say("growth", slack=claims.SLACK))
-    for key in _GROWTH:
+    yield Text(_say("growth", slack=growth.SLACK))
+    for key in growth.SPECS:
         outcome = found.outcome(key)
         for number, figure in enumerate(outcome.figures):
             yield _picture(figure, _world(outcome, number))
@@ -155,20 +177,21 @@ def _slope(pair: tuple[float, float]) -> str:
     return f"{mean:.3f} ± {width:.3f}" if width < float("inf") else f"{mean:.3f}"
 
 
-def _theorems(bounds: Sequence[claims.Bound]) -> Iterator[Block]:
+def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
     yield Heading("The theorems' bounds")
     yield Text(_say("theorems"))
     rows = [
-        [one.theorem, one.world, f"{one.largest:,.0f}", f"{one.bound:,.0f}", f"{one.trivial:,.0f}",
+        [one.theorem, one.world, f"{one.largest:,.0f}", _large(one.bound), f"{one.random:,.0f}", f"{one.most:,.0f}",
          _large(one.informative), one.verdict, one.command]
         for one in bounds
     ]  # fmt: skip
-    columns = ("theorem", "world", "largest regret", "bound", "worst player", "from T =", "verdict", "command")
-    yield Table(columns, rows, range(2, 6))
+    columns = ("theorem", "world", "largest regret", "bound", "random play", "at most", "from T ≈", "verdict", "command")
+    yield Table(columns, rows, range(2, 7))
 
 
-def _large(T: float) -> str:
-    return f"{T:,.0f}" if T < 1e8 else f"{T:.1e}"
+def _large(value: float) -> str:
+    """Three digits: a bound is no sharper."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value < 1e8 else f"{value:.1e}"
 
 
 def _slips(found: Measured) -> Iterator[Block]:
@@ -194,6 +217,7 @@ def _open(found: Measured) -> Iterator[Block]:
         for figure in found.outcome(f"sensitivity_{key}").figures:
             yield Heading(figure.title, 3)
             yield table(figure)
+    yield Text(_say("arms"))
 
 
 def _made(found: Measured) -> Iterator[Block]:

@@ -21,11 +21,15 @@ from driftwise.kernels.point import Floats
 
 @dataclass(frozen=True)
 class Line:
-    """One policy of one figure: regret (trials, rounds or swept values), seconds per trial, a curve to hold it to."""
+    """One policy of one figure: regret (trials, rounds or swept values), and a curve to hold it to.
+
+    `times` are seconds of the fastest run, the one that the machine's other work disturbed least: one number, or one
+    for each value of a sweep; NaN where nothing was timed.
+    """
 
     label: str
     regret: Floats
-    seconds: Floats
+    times: Floats
     curve: published.Curve | None = None
     drawn: bool = True
 
@@ -45,12 +49,6 @@ class Line:
     @property
     def high(self) -> float:
         return float(self.final.max())
-
-    @property
-    def time(self) -> float:
-        """Seconds of the fastest run, the one that the machine's other work disturbed least; NaN if none was timed."""
-        known = self.seconds[np.isfinite(self.seconds)]
-        return float(known.min()) if len(known) else math.nan
 
 
 @dataclass(frozen=True)
@@ -93,15 +91,14 @@ def interval(values: Floats) -> tuple[float, float]:
     return float(values.mean()), float(width)
 
 
-def figures(spec: Spec, regret: dict[tuple[int, str], Floats], seconds: dict[tuple[int, str], Floats]) -> Outcome:
-    """An outcome from regret and seconds by (number of the figure, label)."""
+def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple[int, str], Floats]) -> Outcome:
+    """An outcome from regret and times by (number of the figure, label)."""
     curves = published.curves()
 
     def line(number: int, entry: Entry) -> Line:
         curve = curves.get((spec.key, entry.published)) if entry.published and not spec.sweeps else None
-        rows = regret[number, entry.label]
-        taken = seconds.get((number, entry.label), np.full(len(rows), np.nan))
-        return Line(entry.label, rows, taken, curve, entry.drawn)
+        where = number, entry.label
+        return Line(entry.label, regret[where], times[where], curve, entry.drawn)
 
     def lines(number: int) -> tuple[Line, ...]:
         return tuple(line(number, entry) for entry in spec.entries)
@@ -145,10 +142,11 @@ def write(outcomes: Sequence[Outcome], folder: Path, command: str) -> None:
     _json(folder / "summary.json", {
         "command": command, "versions": versions(), "panels": [_panel(outcome) for outcome in outcomes],
     })  # fmt: skip
-    _json(folder / "seconds.json", {
-        figure.key: {line.label: line.time for line in figure.lines if math.isfinite(line.time)}
-        for one in outcomes for figure in one.figures
-    })  # fmt: skip
+    taken: dict[str, dict[str, list[float | None]]] = {}
+    for figure, line in _all_lines(outcomes):
+        plain_times = [float(time) if math.isfinite(time) else None for time in line.times]
+        taken.setdefault(figure.key, {})[line.label] = plain_times
+    _json(folder / "seconds.json", taken)
 
 
 def _all_lines(outcomes: Sequence[Outcome]) -> Iterator[tuple[Figure, Line]]:
@@ -177,12 +175,12 @@ def read(folder: Path) -> list[Outcome]:
                 spec = parse((folder / "specs" / name).read_text(encoding="utf-8"), name)
                 spec = spec.repeated(panel["trials"], panel["seed"])
                 keys = [f"{spec.key}-{sweep.over}" for sweep in spec.sweeps] or [spec.key]
-                regret, taken = {}, {}
-                for number, key in enumerate(keys):
-                    for entry in spec.entries:
-                        rows = regret[number, entry.label] = arrays[f"{key}/{entry.label}"]
-                        taken[number, entry.label] = np.full(len(rows), seconds[key].get(entry.label, np.nan))
-                outcomes.append(figures(spec, regret, taken))
+                places = [(number, key, entry.label) for number, key in enumerate(keys) for entry in spec.entries]
+                regret = {(number, label): arrays[f"{key}/{label}"] for number, key, label in places}
+                times = {
+                    (number, label): np.array(seconds[key][label], dtype=np.float64) for number, key, label in places
+                }
+                outcomes.append(figures(spec, regret, times))
     except (OSError, KeyError, ValueError) as error:
         if isinstance(error, BadInput):
             raise

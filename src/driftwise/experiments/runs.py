@@ -209,14 +209,14 @@ def _gather(spec: Spec, store: Store) -> Outcome:
             raise BadInput("out", str(store.folder), "the trials just written", "it was changed meanwhile: run again")
         kept = regret, log.get((one.name, one.trial), np.nan)
         rows.setdefault((one.figure, one.label), {})[one.trial, one.place] = kept
-    regrets, seconds = {}, {}
+    regrets, times = {}, {}
     for where, found in rows.items():
         trials, places = (max(each) + 1 for each in zip(*found, strict=True))
         grid = [[found[trial, place] for place in range(places)] for trial in range(trials)]
         # A sweep keeps the last round of each point; otherwise the one point's rounds.
         regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
-        seconds[where] = np.array([np.mean([taken for _, taken in row]) for row in grid])
-    return figures(spec, regrets, seconds)
+        times[where] = np.fmin.reduce([[taken for _, taken in row] for row in grid], axis=0)
+    return figures(spec, regrets, times)
 
 
 @contextmanager

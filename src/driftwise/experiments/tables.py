@@ -19,10 +19,6 @@ def plus_minus(mean: float, width: float) -> str:
     return f"{mean:.0f} ± {width:.0f}" if math.isfinite(width) else f"{mean:.0f}"
 
 
-def seconds(time: float) -> str:
-    return f"{time:.4f}" if math.isfinite(time) else "–"
-
-
 def _final(figure: Figure) -> Table:
     columns = ["algorithm", "trials", "regret ± 95%", "min–max", "published", "ratio", "seconds a run", "published s"]
     rows = [_row(figure, line) for line in figure.lines]
@@ -38,7 +34,8 @@ def _row(figure: Figure, line: Line) -> list[str]:
     found = [line.label, str(len(line.regret)), plus_minus(*interval(line.final)), f"{line.low:.0f}–{line.high:.0f}"]
     found += [f"{line.curve.final:.0f}", f"{line.mean / line.curve.final:.2f}"] if line.curve else ["–", "–"]
     published = SECONDS.get(line.label) if figure.key == "LB" else None
-    return [*found, seconds(line.time), f"{published:.2f}" if published else "–"]
+    taken = f"{line.times[0]:.4f}" if math.isfinite(line.times[0]) else "–"
+    return [*found, taken, f"{published:.2f}" if published else "–"]
 
 
 def _swept(figure: Figure) -> Table:
@@ -51,3 +48,14 @@ def _swept(figure: Figure) -> Table:
         for place, value in enumerate(figure.at)
     ]
     return Table(columns, rows, range(1, len(columns)))
+
+
+def speed(figure: Figure, unit: str) -> Table:
+    """Times of a sweep in times of one policy, beside those of the paper's bar chart."""
+    at, one = [f"d = {value}" for value in figure.at], figure.line(unit)
+    rows = [
+        [line.label, *(f"{ratio:.2f}" for ratio in line.times / one.times),
+         f"{SECONDS[line.label] / SECONDS[unit]:.2f}" if line.label in SECONDS else "–"]
+        for line in figure.lines
+    ]  # fmt: skip
+    return Table([f"seconds of a run, {unit} = 1", *at, "published, d = 2"], rows, range(1, len(at) + 2))

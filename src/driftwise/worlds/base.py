@@ -40,7 +40,10 @@ class Tape(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all worlds share. A subclass gives `path`, the stretches of θ."""
+    """What all worlds share. A subclass gives `path`, the stretches of θ.
+
+    Every trial draws its own arms, or all take those of the trial numbered `arms_of`.
+    """
 
     dim: int = 2
     arms: int = 50
@@ -53,6 +56,7 @@ class World:
     link: Literal["identity", "logistic", "probit", "poisson"] | None = None
     draw: Literal["normal", "cube"] = "normal"
     path_seed: int = 0
+    arms_of: int | None = None
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
@@ -64,6 +68,8 @@ class World:
         one_of("norm", self.norm, list(NORMS))
         one_of("draw", self.draw, list(DRAWS))
         checked_seed(self.path_seed, "path_seed")
+        if self.arms_of is not None:
+            checked_seed(self.arms_of, "arms_of")
         self._check_link()
 
     def _check_link(self) -> None:
@@ -141,7 +147,8 @@ class World:
 
     def tapes(self, seed: int = 0, trial: int = 0) -> Iterator[Tape]:
         """The rounds of a trial, a stretch at a time; the same for every policy."""
-        chance_of_arms, tape = stream(seed, "arms", trial), stream(seed, "tape", trial)
+        drawn = trial if self.arms_of is None else self.arms_of
+        chance_of_arms, tape = stream(seed, "arms", drawn), stream(seed, "tape", trial)
         fixed = None if self.fresh else self._arms(chance_of_arms, 0, 1)
         start = 0
         for theta in self.path():

@@ -1,0 +1,148 @@
+"""Table 1 as measured slopes, and the theorems' bounds against what was lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from driftwise.experiments.claims import NO, OPEN, YES, Measured
+from driftwise.experiments.published import Curve
+from driftwise.experiments.results import Figure, Line, interval
+from driftwise.experiments.theorems import THEOREMS, Problem, Theorem
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.point import Floats
+from driftwise.worlds import World
+
+# A measured slope may exceed the exponent by so little.
+SLACK = 0.02
+SPECS = ("growth_LB", "growth_clicks", "growth_PW")
+_QUANTITIES = {"horizon": "T", "dim": "d", "turns": "drift", "jumps": "drift"}
+_GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "PW": "growth_PW"}
+# An exponent is a statement about large values: the slope that counts is that of the last points.
+_LAST = 3
+# Rounds enough to know what random play loses in one.
+_SAMPLE = 3000
+
+
+class Slope(NamedTuple):
+    """How regret grows with one quantity, beside the exponent of Table 1."""
+
+    family: str
+    quantity: str
+    theory: float
+    measured: tuple[float, float]
+    overall: tuple[float, float]
+    bound: float
+    verdict: str
+    command: str
+
+
+def slopes(found: Measured) -> list[Slope]:
+    """Table 1 as measured."""
+    return [
+        _slope(found, family, theorem, number)
+        for family, theorem in THEOREMS.items()
+        for number in range(len(found.outcome(_GROWTH[family]).figures))
+    ]
+
+
+def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope:
+    outcome = found.outcome(_GROWTH[family])
+    figure, points = outcome.figures[number], outcome.spec.points[number]
+    quantity = _quantity(figure)
+    problems = [_problem(family, point.world) for point in points]
+    at = np.log([{"T": p.horizon, "d": p.dim, "drift": p.drift}[quantity] for p in problems])
+    regret = np.maximum(figure.line(theorem.policy).regret, 1e-9)
+    bound = np.array([theorem.at(p) for p in problems])
+    broken = bool((regret > bound).any())
+    if quantity == "d":  # in more dimensions arms differ less along θ, and whoever plays loses less
+        regret = regret / [random_loss(point.world, outcome.spec.seed) for point in points]
+    measured = interval(_fit(at[-_LAST:], np.log(regret[:, -_LAST:])))
+    theory = theorem.exponents[quantity]
+    verdict = YES if sum(measured) <= theory + SLACK else NO if broken else OPEN
+    return Slope(
+        family, {"drift": "Γ_T" if family == "PW" else "P_T"}.get(quantity, quantity), theory, measured,
+        interval(_fit(at, np.log(regret))), float(_fit(at[-_LAST:], np.log(bound[None, -_LAST:]))[0]), verdict,
+        found.command(_GROWTH[family]),
+    )  # fmt: skip
+
+
+def _quantity(figure: Figure) -> str:
+    assert figure.sweep is not None
+    return _QUANTITIES[figure.sweep.over.split(".")[1]]
+
+
+def _fit(at: Floats, rows: Floats) -> Floats:
+    """Least-squares slope of every row."""
+    centred = at - at.mean()
+    return np.asarray(rows @ centred / (centred @ centred))
+
+
+def _problem(family: str, world: World) -> Problem:
+    drift = float(world.changes) if family == "PW" else world.path_length
+    return Problem(world.dim, float(world.horizon), drift, world.S, world.L)
+
+
+def random_loss(world: World, seed: int, trials: int = 5) -> float:
+    """About what a player who draws arms blindly loses in a world, from a shorter one of the same kind."""
+    shorter = dataclasses.replace(world, horizon=min(world.horizon, _SAMPLE))
+    mean = np.vectorize(lambda z: link_mean(world.link_code, z))
+    lost = 0.0
+    for trial in range(trials):
+        for tape in shorter.tapes(seed, trial):  # θ moves little from one round to the next: every tenth will do
+            means = mean(tape.theta[::10] @ tape.arms[0])
+            lost += float((tape.best[::10, None] - means).mean()) * len(tape.theta)
+    return lost / trials * world.horizon / shorter.horizon
+
+
+def guided(found: Measured, key: str) -> tuple[Figure, ...]:
+    """Figures of growth with the exponent of Table 1 as a dashed line through the last point of each curve."""
+
+    def line(one: Line, at: Floats, quantity: str) -> Line:
+        theorem = next(theorem for theorem in THEOREMS.values() if theorem.policy == one.label)
+        guide = one.mean * (at / at[-1]) ** theorem.exponents[quantity]
+        return dataclasses.replace(one, curve=Curve(at, guide, guide, guide))
+
+    def figure(one: Figure) -> Figure:
+        at = np.array(one.at, dtype=np.float64)
+        lines = tuple(line(each, at, _quantity(one)) for each in one.lines)
+        return dataclasses.replace(one, lines=lines, dashed="the slope of Table 1")
+
+    return tuple(map(figure, found.outcome(key).figures))
+
+
+class Bound(NamedTuple):
+    """A theorem's bound beside the largest regret of any trial, what random play loses, and the most one can lose."""
+
+    theorem: str
+    world: str
+    largest: float
+    bound: float
+    random: float
+    most: float
+    informative: float
+    verdict: str
+    command: str
+
+
+def bounds(found: Measured) -> list[Bound]:
+    """Every theorem in every panel it speaks of, and Theorem 1 at a T where it says something."""
+    panels = {"LB": ("LB",), "GLB": ("GLB_S1", "GLB_S5"), "SCB": ("SCB_S1", "SCB_S5"), "PW": ("PW_S1", "PW_S5")}
+    rows = [_bound(found, family, key) for family, keys in panels.items() for key in keys]
+    return [rows[0], _bound(found, "LB", "growth_LB", last=True), *rows[1:]]
+
+
+def _bound(found: Measured, family: str, key: str, last: bool = False) -> Bound:
+    theorem, outcome = THEOREMS[family], found.outcome(key)
+    world = outcome.spec.points[0][-1 if last else 0].world
+    problem = _problem(family, world)
+    largest, bound = outcome.figures[0].line(theorem.policy).high, theorem.at(problem)
+    random, most = random_loss(world, outcome.spec.seed), theorem.gap(problem) * problem.horizon
+    # A bound above what blind play loses holds whatever is played.
+    verdict = NO if largest > bound else YES if bound < random else OPEN
+    return Bound(
+        f"{theorem.name}, {theorem.policy}", f"{world.reward} rewards, S = {world.S:g}, T = {world.horizon:,}", largest,
+        bound, random, most, theorem.informative(problem), verdict, found.command(key),
+    )  # fmt: skip
