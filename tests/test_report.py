@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from driftwise.experiments import claims, paper
-from driftwise.experiments.claims import NO, OPEN, YES, Measured, below, decide
+import driftwise as dw
+from driftwise.experiments import growth, paper
+from driftwise.experiments.claims import NO, OPEN, YES, Measured, below, decide, difference
 from driftwise.experiments.results import figures
 from driftwise.experiments.theorems import THEOREMS, Problem
 
@@ -17,7 +18,7 @@ from driftwise.experiments.theorems import THEOREMS, Problem
 def outcome(name, value, trials=8):
     """An outcome of a built-in spec whose regret is value(figure, label, place, trial) at the end."""
     spec = paper.built_in(name).repeated(trials, None)
-    regret, seconds = {}, {}
+    regret, times = {}, {}
     for number, points in enumerate(spec.points):
         for entry in spec.entries:
             count = spec.trials_of(entry)
@@ -25,8 +26,8 @@ def outcome(name, value, trials=8):
             ends = [[value(number, entry.label, place, trial) for place in places] for trial in range(count)]
             width = 1 if spec.sweeps else len(spec.rounds_of(points[0].world))
             regret[number, entry.label] = np.repeat(np.array(ends, dtype=float), width, axis=1)
-            seconds[number, entry.label] = np.full(count, 0.001)
-    return figures(spec, regret, seconds)
+            times[number, entry.label] = np.full(len(points), 0.001)
+    return figures(spec, regret, times)
 
 
 def test_a_verdict_needs_the_whole_interval():
@@ -36,13 +37,43 @@ def test_a_verdict_needs_the_whole_interval():
     assert decide(clear + 10.0, limit=10.0) == YES
 
 
-def test_differences_are_paired_and_use_the_trials_that_both_have():
-    # Trials differ by hundreds and the two by one: only pairing can tell.
+def test_differences_are_paired_and_made_again_with_other_norms():
+    # Trials differ by hundreds and the two by one, which only pairing can tell; with clipped arms they are equal but
+    # for noise, with the longest arm as unit the other way round.
+    def panel(_, label, place, trial):
+        return 100.0 * trial + (label == "RestartUCB")
+
+    def swept(_, label, place, trial):
+        return 100.0 * trial + (label == "RestartUCB") * (1.0, (-1.0) ** trial, -1.0)[place % 3]
+
+    found = Measured([outcome("lb", panel), outcome("sensitivity_lb", swept)])
+    claim = below(found, "", ("LB", "LB-WeightUCB"), ("LB", "RestartUCB"))
+    assert claim.verdict == YES and "difference \N{MINUS SIGN}1 ± 0" in claim.numbers
+    assert claim.otherwise == f"clip: {OPEN}; max: {NO}"
+    assert claim.command == "`driftwise run lb --trials 8`"
+
+
+def test_policies_with_fewer_trials_are_compared_over_those_both_have():
     found = Measured([outcome("pw_s1", lambda _, label, place, trial: 100.0 * trial + (label == "LogUCB1"))])
     assert len(found.line("PW_S1", "SCB-PW-WeightUCB").final) < len(found.line("PW_S1", "LogUCB1").final)
-    claim = below(found, "", ("PW_S1", "SCB-PW-WeightUCB"), ("PW_S1", "LogUCB1"))
-    assert claim.verdict == YES and "difference \N{MINUS SIGN}1 ± 0" in claim.numbers
-    assert claim.command == "`driftwise run pw_s1 --trials 8`"
+    gap = difference(found, ("PW_S1", "SCB-PW-WeightUCB"), ("PW_S1", "LogUCB1"))
+    assert (gap == -1.0).all()
+
+
+def test_random_play_loses_what_a_blind_policy_does():
+    class Blind:
+        def start(self, seed=0):
+            return np.random.default_rng(seed)
+
+        def choose(self, state, arms):
+            return int(state.integers(len(arms)))
+
+        def learn(self, state, arms, arm, reward):
+            pass
+
+    for world in (dw.worlds.Turn(horizon=2000, dim=3), dw.worlds.Jumps(horizon=2000, jumps=3, reward="bernoulli")):
+        lost = dw.simulate({"blind": Blind()}, world, trials=5, record="last").final("blind").mean()
+        assert growth.random_loss(world, 0) == pytest.approx(lost, rel=0.05)
 
 
 def growing(power, wobble=0.001):
@@ -53,7 +84,7 @@ def growing(power, wobble=0.001):
         def at(number, label, place, trial):
             world = points[number][place].world
             family = "PW" if name == "growth_pw" else "LB"
-            problem = claims._problem(family, world)
+            problem = growth._problem(family, world)
             quantity = (problem.horizon, problem.drift, problem.dim)[number]
             return quantity**power * (1.0 + wobble * (-1) ** trial * place)
         return at
@@ -62,27 +93,35 @@ def growing(power, wobble=0.001):
 
 
 @pytest.mark.parametrize(("power", "verdicts"), [(0.2, {YES}), (0.76, {YES, OPEN}), (0.95, {OPEN})])
-def test_slopes_are_those_of_the_data(power, verdicts):
-    rows = claims.slopes(growing(power))
+def test_slopes_are_those_of_the_data(power, verdicts, monkeypatch):
+    monkeypatch.setattr(growth, "random_loss", lambda world, seed: 1.0)
+    rows = growth.slopes(growing(power))
     assert len(rows) == 12 and {row.verdict for row in rows} == verdicts
     assert [row.quantity for row in rows] == ["T", "P_T", "d"] * 3 + ["T", "Γ_T", "d"]
     for row in rows:
         assert row.measured[0] == pytest.approx(power, abs=0.02)
         if power == 0.76:
-            assert row.verdict == (YES if row.theory + claims.SLACK >= power + row.measured[1] else OPEN)
+            assert row.verdict == (YES if row.theory + growth.SLACK >= power + row.measured[1] else OPEN)
+
+
+def test_growth_in_d_is_against_random_play(monkeypatch):
+    monkeypatch.setattr(growth, "random_loss", lambda world, seed: world.dim**-0.5)
+    in_d = [row for row in growth.slopes(growing(0.2)) if row.quantity == "d"]
+    assert all(row.measured[0] == pytest.approx(0.7, abs=0.02) for row in in_d)
 
 
 def test_regret_above_a_bound_is_not_reproduced():
-    rows = claims.slopes(growing(4.0))
+    rows = growth.slopes(growing(4.0))
     assert any(row.verdict == NO for row in rows)
 
 
-def test_a_bound_is_reproduced_only_where_it_says_something():
+def test_a_bound_is_reproduced_only_where_random_play_would_break_it():
     names = ("lb", "growth_lb", "glb_s1", "glb_s5", "scb_s1", "scb_s5", "pw_s1", "pw_s5")
-    small = claims.bounds(Measured([outcome(name, lambda *_: 1000.0) for name in names]))
+    small = growth.bounds(Measured([outcome(name, lambda *_: 1000.0) for name in names]))
     assert [row.verdict for row in small] == [OPEN, YES] + [OPEN] * 6
-    assert small[0].informative == 383015 and small[0].trivial == 12000.0
-    large = claims.bounds(Measured([outcome(name, lambda *_: 1e12) for name in names]))
+    assert small[0].informative == 383015 and small[0].most == 12000.0
+    assert small[1].random > small[1].bound > small[1].random / 2
+    large = growth.bounds(Measured([outcome(name, lambda *_: 1e12) for name in names]))
     assert {row.verdict for row in large} == {NO}
 
 
@@ -115,8 +154,8 @@ def test_the_page_holds_every_panel_claim_and_table(report):
     ):  # fmt: skip
         assert word in text, word
     rows = [line for line in text.splitlines() if re.search(r"\| (reproduced|not reproduced|cannot be told) \|", line)]
-    assert len(rows) == 1 + 28 + 12 + 8
-    assert sum("`driftwise run " in row for row in rows) == 28 + 12 + 8
+    assert len(rows) == 1 + 37 + 12 + 8
+    assert sum("`driftwise run " in row for row in rows) == 37 + 12 + 8
     assert "--trials 2" in rows[-1]
     for forbidden in ("<script", "<link", "@import", "url(http", "nan", "None"):
         assert forbidden not in re.sub(r"base64,[^\"]*", "", html), forbidden

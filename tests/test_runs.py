@@ -3,9 +3,11 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.errors import BadInput
 from driftwise.experiments import results, runs
+from driftwise.experiments.folder import alone, writable
 from driftwise.experiments.spec import parse
 
 # Two kinds of policy, one of them a call at a time, a slow one with fewer trials, and rounds enough to be killed in.
@@ -96,7 +99,7 @@ def test_a_trial_by_its_number_is_that_trial_of_many():
 def test_more_trials_keep_the_finished_ones_and_end_the_same(written, tmp_path):
     spec, out = written
     subprocess.run(command(spec, tmp_path, "--trials", "2"), check=True, capture_output=True)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npy")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npz")}
     assert len(before) == 2 * 3
     subprocess.run(command(spec, tmp_path), check=True, capture_output=True)
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
@@ -106,36 +109,39 @@ def test_more_trials_keep_the_finished_ones_and_end_the_same(written, tmp_path):
 def test_a_spoiled_or_cut_file_is_played_again(written, tmp_path):
     spec = parse(TEXT, "short.toml")
     runs.run([spec], tmp_path)
-    files = sorted(tmp_path.glob("trials/*/*.npy"))
+    files = sorted(tmp_path.glob("trials/*/*.npz"))
     good = [path.read_bytes() for path in files]
     files[0].write_bytes(b"")
     files[1].write_bytes(good[1][:90])
     files[2].write_bytes(b"not an array")
-    np.save(files[3], np.zeros(3))
-    (files[4].parent / "00000.123.tmp").write_bytes(b"half")
+    np.savez(files[3], regret=np.zeros(3))
+    np.savez(files[4], regret=np.full(15, np.nan))
+    files[5].write_bytes(good[5][:-200] + bytes([good[5][-200] ^ 1]) + good[5][-199:])
+    (files[6].parent / "00000.123.tmp").write_bytes(b"half")
     with (tmp_path / "timings.jsonl").open("a") as log:
         log.write('{"run": "half a li')
-    runs.run([spec], tmp_path)
+    outcome = runs.run([spec], tmp_path)[0]
     assert [path.read_bytes() for path in files] == good
     assert not list(tmp_path.glob("trials/*/*.tmp"))
+    assert all(np.isfinite(line.times).all() for line in outcome.figures[0].lines)
 
 
 def test_a_changed_spec_plays_only_what_changed(tmp_path):
     runs.run([parse(TEXT, "short.toml")], tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npy")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npz")}
     changed = parse(TEXT.replace('name = "GLM-UCB"', 'name = "GLM-UCB"\nlam = 5.0'), "short.toml")
     outcome = runs.run([changed], tmp_path)[0]
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
-    assert len(list(tmp_path.glob("trials/*/*.npy"))) == len(before) + 6
-    fresh = runs.run([changed], results.writable(tmp_path / "fresh"))[0]
+    assert len(list(tmp_path.glob("trials/*/*.npz"))) == len(before) + 6
+    fresh = runs.run([changed], writable(tmp_path / "fresh"))[0]
     for one, other in zip(outcome.figures[0].lines, fresh.figures[0].lines, strict=True):
         assert (one.regret == other.regret).all()
 
 
 def test_one_thread_or_two_give_the_same_sweep(tmp_path):
     spec = parse(SWEPT, "swept.toml")
-    one = runs.run([spec], results.writable(tmp_path / "a"), jobs=1)
-    two = runs.run([spec], results.writable(tmp_path / "b"), jobs=2)
+    one = runs.run([spec], writable(tmp_path / "a"), jobs=1)
+    two = runs.run([spec], writable(tmp_path / "b"), jobs=2)
     for outcome, name in ((one, "a"), (two, "b")):
         results.write(outcome, tmp_path / name, "test")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
@@ -144,8 +150,8 @@ def test_one_thread_or_two_give_the_same_sweep(tmp_path):
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
-    with runs._alone(tmp_path), pytest.raises(BadInput, match="no other run"):
-        runs.run([parse(TEXT, "short.toml")], tmp_path)
+    with alone(tmp_path), pytest.raises(BadInput, match="no other run"), alone(tmp_path):
+        pass
 
 
 def test_plot_draws_the_same_from_what_is_stored(written, tmp_path, capsys):
@@ -157,10 +163,83 @@ def test_plot_draws_the_same_from_what_is_stored(written, tmp_path, capsys):
         main(["plot", str(out)])
     assert caught.value.code == 0 and "figure.png" in capsys.readouterr().err
     assert contents(out) == before
-    (tmp_path / "empty").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("", b""), ("curves.npz", b""), ("curves.npz", b"PK"), ("summary.json", b"[]"), ("summary.json", b"{"),
+     ("seconds.json", b"null"), ("seconds.json", b"{}"), ("specs/short.toml", b"title = 3")],
+)  # fmt: skip
+def test_plot_of_a_spoiled_folder_is_one_sentence(written, tmp_path, capsys, name, data):
+    folder = tmp_path / "copy"
+    if name:
+        shutil.copytree(written[1], folder)
+        (folder / name).write_bytes(data)
+    else:
+        folder.mkdir()
     with pytest.raises(SystemExit) as caught:
-        main(["plot", str(tmp_path / "empty")])
+        main(["plot", str(folder)])
     assert caught.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def test_results_of_another_run_are_not_taken_for_these(written, tmp_path, capsys):
+    folder = tmp_path / "copy"
+    shutil.copytree(written[1], folder)
+    with np.load(folder / "curves.npz") as arrays:
+        np.savez_compressed(folder / "curves.npz", **{key: 2 * arrays[key] for key in arrays.files})
+    with pytest.raises(SystemExit, match="2"):
+        main(["plot", str(folder)])
+    assert "curves.npz is not the one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["curves.npz", "figure.png", "specs", ".lock", "timings.jsonl"])
+def test_what_cannot_be_written_is_one_sentence(written, tmp_path, capsys, name):
+    """A folder stands where a file should, or a file where a folder should."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_bytes(b"") if name == "specs" else (out / name).mkdir()
+    with pytest.raises(SystemExit) as caught:
+        main(["run", str(written[0]), "--trials", "1", "--out", str(out)])
+    said = capsys.readouterr().err
+    assert caught.value.code == 2 and said.startswith("driftwise: out: ") and said.count("\n") == 1
+
+
+def test_strange_words_are_shown_as_they_are(tmp_path, capsys):
+    spec = tmp_path / "my strange spec.toml"
+    text = TEXT.replace('"Short"', '"[/] [red]"').replace("horizon = 1500", "horizon = 300")
+    text = text.replace('name = "GLM-UCB"', 'name = "GLM-UCB"\nlabel = "[/b] :smile: ±"')
+    spec.write_text("\ufeff" + text.replace("\n", "\r\n"), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="0"):
+            main(["run", str(spec), "--trials", "2", "--out", str(tmp_path / "out")])
+    shown = capsys.readouterr().out
+    assert "[/] [red]" in shown and "[/b] :smile: ±" in shown
+    assert (tmp_path / "out" / "specs" / "my_strange_spec.toml").exists()
+
+
+def test_fields_without_end_are_written(tmp_path):
+    spec = parse(TEXT + '\n[[policies]]\nname = "MASTER+LogUCB1"\ntest_scale = inf\n', "short.toml").repeated(1, None)
+    outcomes = runs.run([spec], tmp_path)
+    results.write(outcomes, tmp_path, "test")
+    policy = json.loads((tmp_path / "summary.json").read_text())["panels"][0]["policies"][3]["policy"]
+    assert policy["test_scale"] == "inf"
+    assert results.read(tmp_path)[0][0].figures[0].lines[3].mean == outcomes[0].figures[0].lines[3].mean
+
+
+def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
+    spec = tmp_path / "short.toml"
+    spec.write_text(TEXT.replace("trials = 6", "trials = 60"), encoding="utf-8")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command(spec, tmp_path / "out"), **pipes)
+    while not list((tmp_path / "out").glob("trials/*/*.npz")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130
+    assert said.splitlines() == [
+        "driftwise: stopping after the trials under way; again to stop at once",
+        "driftwise: interrupted; the same command goes on where it was",
+    ]
 
 
 def killed(spec, out, times, total):
@@ -173,7 +252,7 @@ def killed(spec, out, times, total):
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-        unfinished += len(list(out.glob("trials/*/*.npy"))) < total
+        unfinished += len(list(out.glob("trials/*/*.npz"))) < total
     return unfinished
 
 

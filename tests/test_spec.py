@@ -101,8 +101,21 @@ WRONG = [
     ("test_scale = inf", 'test_scale = inf\n[[sweep]]\nover = "world.trns"\nvalues = [1]', 30, "turns"),
     ("test_scale = inf", 'test_scale = inf\n[[sweep]]\nover = "world.turns"\nvalues = []', 31, "values"),
     ("test_scale = inf", 'test_scale = inf\n[[sweep]]\nover = "world.turns"', 29, "values"),
-    ("test_scale = inf", 'test_scale = inf\n[[sweep]]\nover = "policies.lam"\nvalues = [-1.0]', 29, "lam"),
-    ("test_scale = inf", '[[sweep]]\nover = "world.norm"\nvalues = ["unit"]\ntimes = true', 29, "over"),
+    ("test_scale = inf", 'test_scale = inf\n[[sweep]]\nover = "policies.lam"\nvalues = [-1.0]', 31, "lam"),
+    ("test_scale = inf", '[[sweep]]\nover = "policies.name"\nvalues = ["OFUL"]', 29, "over"),
+    ("test_scale = inf", '[[sweep]]\nover = "world.turns"\nvalues = ["a"]\ntimes = true', 30, "numbers"),
+    ("test_scale = inf", '[[sweep]]\nover = "world.fresh"\nvalues = [2]\ntimes = true', 29, "over"),
+    ("test_scale = inf", "sweep = [3]", 28, "sweep"),
+    ("test_scale = inf", 'label = "a\\nb"', 28, "label"),
+    ("test_scale = inf", 'label = "rounds"', 28, "label"),
+    ("test_scale = inf", f'label = "{"x" * 101}"', 28, "label"),
+    ("test_scale = inf", "dim = 3", 25, "dim"),
+    ("test_scale = inf", "L = 0.5", 25, "L"),
+    ("test_scale = inf", "test_scale = 1979-05-27", 28, "test_scale"),
+    ("seed = 7", "seed = 99999999999999999999", 4, "64 bits"),
+    ("trials = 3", "trials = 1000000000", 3, "trials"),
+    ("turns = 0.5", "turns = 0.5\n\u2028 = 1", 14, "TOML"),
+    ("test_scale = inf", '[[sweep]]\nover = "world.norm"\nvalues = [1.0]\ntimes = true', 29, "over"),
 ]
 
 

@@ -24,9 +24,15 @@ def _number(value: object) -> float:
     return math.nan
 
 
+# No array is as long, and no loop ends.
+_MOST = 10**15
+
+
 def whole(name: str, value: object, least: int = 1, way_out: str = "pass a larger one") -> int:
     """A whole number from `least` up."""
     number = _number(value)
+    if number > _MOST:
+        raise BadInput(name, value, f"a whole number of at most {_MOST}", "pass a smaller one")
     if not math.isfinite(number) or number != int(number) or number < least:
         raise BadInput(name, value, f"a whole number of at least {least}", way_out)
     return int(number)
@@ -67,7 +73,7 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
     """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
     try:
-        if np.iscomplexobj(value):  # type: ignore[arg-type]
+        if np.iscomplexobj(value) or np.asarray(value).dtype.kind in "US":  # type: ignore[arg-type]
             raise TypeError
         result = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError):

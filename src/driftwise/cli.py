@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], nu
     for row in rows:
         table.add_row(*row)
     # When the output is no terminal there is no width to respect, and a folded row is hard to read by machine.
-    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console = Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)
     console.print(table)
 
 
@@ -106,10 +107,11 @@ def run(
 def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` filled.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
     from driftwise.experiments import results
+    from driftwise.experiments.folder import alone
 
-    outcomes = results.read(folder)
-    results.writable(folder)
-    _draw(outcomes, folder, page=(folder / "report.html").exists())
+    outcomes, page = results.read(folder)
+    with alone(folder):
+        _draw(outcomes, folder, page)
 
 
 def _run(
@@ -118,17 +120,18 @@ def _run(
 ) -> None:  # fmt: skip
     """Play, keep, draw and tabulate."""
     from driftwise.experiments import plots, results, runs
+    from driftwise.experiments.folder import alone
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
     plots.pyplot()  # find out before the work that figures can be drawn
-    folder = results.writable(out)
-    outcomes = runs.run(repeated, folder, jobs)
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
-    results.write(outcomes, folder, words)
+    with alone(out) as folder:
+        outcomes = runs.run(repeated, folder, jobs)
+        results.write(outcomes, folder, words, page)
+        _draw(outcomes, folder, page)
     if not page:
         for outcome in outcomes:
             _report(outcome)
-    _draw(outcomes, folder, page)
 
 
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool) -> None:
@@ -172,31 +175,35 @@ def _report(outcome: Outcome) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; anything raised on purpose ends in one sentence and exit 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without γ shows the numbers all the same
+    status: Any = 0
     try:
-        status: Any = app(args=words or ["--help"], standalone_mode=False)
+        status = app(args=words or ["--help"], standalone_mode=False)
     except DriftwiseError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _interrupted()
+        status = 130
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MemoryError:
+        _fail("memory: wanted sizes that fit in it, got no more; pass a smaller dim, arms, window or horizon")
     except Exception as error:
         # Typer brings a click of its own or uses the installed one, so its errors are known by their shape.
         if type(error).__name__ == "Abort":
-            _interrupted()
-        if not hasattr(error, "format_message"):
+            status = 130
+        elif not hasattr(error, "format_message"):
             raise
-        _fail(error.format_message())
-    else:
-        sys.exit(status if isinstance(status, int) else 0)
+        else:
+            _fail(error.format_message())
+    if status == 130:  # what Typer makes of Ctrl-C
+        print("driftwise: interrupted; the same command goes on where it was", file=sys.stderr)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(sentence: str) -> None:
     print(f"driftwise: {' '.join(sentence.split())}", file=sys.stderr)
     sys.exit(2)
-
-
-def _interrupted() -> None:
-    print("driftwise: interrupted; the same command goes on where it was", file=sys.stderr)
-    sys.exit(130)
 
 
 if __name__ == "__main__":

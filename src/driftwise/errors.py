@@ -20,6 +20,9 @@ class NumericalError(DriftwiseError, ArithmeticError):
 
 
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) and " " in value else repr(value)
+    try:
+        text = value if isinstance(value, str) and " " in value else repr(value)
+    except ValueError:  # a number of thousands of digits
+        text = f"a {type(value).__name__} too long to show"
     text = " ".join(text.split())
     return text if len(text) <= 120 else text[:117] + "..."

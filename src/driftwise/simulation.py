@@ -70,7 +70,7 @@ def simulate(
     terminal.
     """
     named = dict(policies) if isinstance(policies, Mapping) else {type(policies).__name__: policies}
-    _check(named, world)
+    check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
@@ -122,7 +122,8 @@ def recorded_rounds(record: Record, horizon: int) -> Ints:
     return kept if len(kept) and kept[-1] == horizon else np.append(kept, horizon)
 
 
-def _check(named: Mapping[str, Policy], world: World) -> None:
+def check_fit(named: Mapping[str, Policy], world: World) -> None:
+    """Refuse what cannot be played: no policy, no world, or two that do not fit each other."""
     if not isinstance(world, World):
         raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "wrap arrays in dw.worlds.Given")
     if not named:

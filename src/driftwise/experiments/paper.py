@@ -40,7 +40,7 @@ def experiment(name: str) -> list[Spec]:
 
 def find(spec: str) -> Spec:
     """A spec by its file, or one of the package's by its name."""
-    if spec.endswith(".toml") or Path(spec).is_file():
+    if spec.endswith(".toml") or Path(spec).name != spec:
         return load(Path(spec))
     one_of("spec", spec, ["FILE.toml", *ALL])
     return built_in(spec)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise.errors import BadInput
+from driftwise.experiments.folder import keep
 from driftwise.experiments.lettering import caption, fitted, inches, is_number, line_names, shown, wrapped
 from driftwise.experiments.results import Figure, Line
 from driftwise.experiments.styles import GRID, INK, Style, styles
@@ -60,7 +61,9 @@ _RC = {
 def draw(figures: Sequence[Figure], stem: Path) -> None:
     """The figures side by side, two across, as {stem}.png and {stem}.svg."""
     with _picture(figures, _WIDE) as picture:
-        picture.savefig(stem.parent / f"{stem.name}.png", dpi=150, metadata={"Software": None})
+        data = io.BytesIO()
+        picture.savefig(data, dpi=150, metadata={"Software": None})
+        keep(stem.parent / f"{stem.name}.png", data.getvalue())
         _save_svg(picture, stem.parent / f"{stem.name}.svg")
 
 
@@ -316,7 +319,7 @@ def _save_svg(picture: Any, target: Path) -> None:
     text = re.sub(r"\s*\n\s*", "\n", text)
     prefix = re.sub(r"[^\w-]", "-", target.stem)
     text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
-    target.write_text(text, encoding="utf-8", newline="\n")
+    keep(target, text)
 
 
 def _rounded(found: re.Match[str]) -> str:

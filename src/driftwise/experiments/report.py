@@ -12,6 +12,7 @@ from typing import Any
 
 from driftwise.experiments import claims, growth, plots
 from driftwise.experiments.claims import Claim, Measured
+from driftwise.experiments.folder import keep
 from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
 from driftwise.experiments.page import Figure as Picture
 from driftwise.experiments.results import Figure, Outcome, versions
@@ -36,12 +37,11 @@ def _say(key: str, **facts: Any) -> str:
 def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
     """report.html, report.md and the figures of both; the count of verdicts comes back."""
     found = Measured(outcomes)
-    (folder / "figures").mkdir(exist_ok=True)
     for figure in _figures(found):
         plots.draw_each(figure, folder / "figures")
     page = _page(found)
-    (folder / "report.html").write_text(html(page, folder), encoding="utf-8")
-    (folder / "report.md").write_text(markdown(page), encoding="utf-8")
+    keep(folder / "report.html", html(page, folder))
+    keep(folder / "report.md", markdown(page))
     return next(block for block in page.blocks if isinstance(block, Table))
 
 
@@ -102,7 +102,8 @@ def _summary(
 
 def _fit(found: Measured) -> str:
     """How near the published curves end to ours."""
-    near, far = [], []
+    near: list[str] = []
+    far: list[str] = []
     for key in _PANELS:
         for line in found.figure(key).drawn:
             if line.curve is not None:
@@ -185,7 +186,8 @@ def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
          _large(one.informative), one.verdict, one.command]
         for one in bounds
     ]  # fmt: skip
-    columns = ("theorem", "world", "largest regret", "bound", "random play", "at most", "from T ≈", "verdict", "command")
+    columns = ("theorem", "world", "largest regret", "bound", "random play", "at most", "from T ≈", "verdict",
+               "command")  # fmt: skip
     yield Table(columns, rows, range(2, 7))
 
 

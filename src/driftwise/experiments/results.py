@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -15,7 +16,8 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.experiments import published
-from driftwise.experiments.spec import Entry, Spec, Sweep
+from driftwise.experiments.folder import keep
+from driftwise.experiments.spec import Entry, Spec, Sweep, parse
 from driftwise.kernels.point import Floats
 
 
@@ -114,33 +116,22 @@ def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple
     )
 
 
-def writable(folder: Path) -> Path:
-    """The folder, made if need be; found out before hours of work, not after."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".driftwise-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInput("out", str(folder), "a folder that can be written", f"{reason}: pass another --out") from None
-    return folder
-
-
-def write(outcomes: Sequence[Outcome], folder: Path, command: str) -> None:
+def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
     """specs/*.toml, curves.npz and summary.json: all that `read` needs, and the same bytes for the same trials.
 
-    What differs from run to run, the seconds, goes to seconds.json.
+    What differs from run to run, the seconds, goes to seconds.json. `page` says whether there is a report to redraw.
     """
-    (folder / "specs").mkdir(exist_ok=True)
     for outcome in outcomes:
-        (folder / "specs" / f"{outcome.spec.key}.toml").write_text(outcome.spec.text, encoding="utf-8")
+        keep(folder / "specs" / f"{outcome.spec.key}.toml", outcome.spec.text)
     arrays = {f"{figure.key}/{line.label}": line.regret for figure, line in _all_lines(outcomes)}
     arrays |= {f"{figure.key}/rounds": np.array(figure.at) for one in outcomes for figure in one.figures
                if figure.sweep is None}  # fmt: skip
-    np.savez_compressed(folder / "curves.npz", **arrays)  # type: ignore[arg-type]
+    data = io.BytesIO()
+    np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
+    keep(folder / "curves.npz", data.getvalue())
     _json(folder / "summary.json", {
-        "command": command, "versions": versions(), "panels": [_panel(outcome) for outcome in outcomes],
+        "command": command, "page": page, "curves": _digest(data.getvalue()), "versions": versions(),
+        "panels": [_panel(outcome) for outcome in outcomes],
     })  # fmt: skip
     taken: dict[str, dict[str, list[float | None]]] = {}
     for figure, line in _all_lines(outcomes):
@@ -156,37 +147,48 @@ def _all_lines(outcomes: Sequence[Outcome]) -> Iterator[tuple[Figure, Line]]:
                 yield figure, line
 
 
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
 def _json(target: Path, data: Any) -> None:
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    target.write_text(text + "\n", encoding="utf-8")
+    keep(target, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read(folder: Path) -> list[Outcome]:
-    """What `write` left, to be drawn again."""
-    from driftwise.experiments.spec import parse
-
+def read(folder: Path) -> tuple[list[Outcome], bool]:
+    """What `write` left, to be drawn again, and whether there is a report."""
     try:
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        seconds = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
-        outcomes = []
-        with np.load(folder / "curves.npz") as arrays:
-            for panel in summary["panels"]:
-                name = f"{panel['panel']}.toml"
-                spec = parse((folder / "specs" / name).read_text(encoding="utf-8"), name)
-                spec = spec.repeated(panel["trials"], panel["seed"])
-                keys = [f"{spec.key}-{sweep.over}" for sweep in spec.sweeps] or [spec.key]
-                places = [(number, key, entry.label) for number, key in enumerate(keys) for entry in spec.entries]
-                regret = {(number, label): arrays[f"{key}/{label}"] for number, key, label in places}
-                times = {
-                    (number, label): np.array(seconds[key][label], dtype=np.float64) for number, key, label in places
-                }
-                outcomes.append(figures(spec, regret, times))
-    except (OSError, KeyError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
+        summary, seconds = (
+            json.loads((folder / name).read_text(encoding="utf-8")) for name in ("summary.json", "seconds.json")
+        )
+        data = (folder / "curves.npz").read_bytes()
+        if _digest(data) != summary["curves"]:
+            raise ValueError("curves.npz is not the one summary.json speaks of")
+        with np.load(io.BytesIO(data)) as arrays:
+            return [_read(folder, panel, arrays, seconds) for panel in summary["panels"]], bool(summary["page"])
+    except BadInput:
+        raise
+    except Exception as error:  # whatever has happened to the files, it is the folder that is no good
         wanted = "a folder that `driftwise run` or `driftwise reproduce` has filled"
-        raise BadInput("folder", str(folder), wanted, f"{type(error).__name__}: {error}") from None
-    return outcomes
+        way_out = f"run it again ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
+        raise BadInput("folder", str(folder), wanted, way_out) from None
+
+
+def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
+    name = f"{panel['panel']}.toml"
+    spec = parse((folder / "specs" / name).read_text(encoding="utf-8"), name)
+    spec = spec.repeated(panel["trials"], panel["seed"])
+    keys = [f"{spec.key}-{sweep.over}" for sweep in spec.sweeps] or [spec.key]
+    regret, times = {}, {}
+    for number, key in enumerate(keys):
+        for entry in spec.entries:
+            rows = regret[number, entry.label] = arrays[f"{key}/{entry.label}"]
+            points = spec.points[number]
+            wide = len(points) if spec.sweeps else len(spec.rounds_of(points[0].world))
+            if rows.shape != (spec.trials_of(entry), wide) or not np.isfinite(rows).all():
+                raise ValueError(f"the curves of {entry.label} are not those of the spec")
+            times[number, entry.label] = np.array(seconds[key][entry.label], dtype=np.float64)
+    return figures(spec, regret, times)
 
 
 def versions() -> dict[str, str]:
@@ -214,7 +216,7 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     if spec.sweeps:
         return found | {
             "sweeps": [
-                {"over": figure.sweep.over, "at": list(figure.at), "times": figure.sweep.times,
+                {"over": figure.sweep.over, "at": [plain(value) for value in figure.at], "times": figure.sweep.times,
                  "regret": {line.label: line.regret.mean(axis=0).tolist() for line in figure.lines}}
                 for figure in outcome.figures if figure.sweep
             ]
@@ -239,6 +241,7 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
 def plain(thing: Any) -> Any:
     """A dataclass as a dictionary that says what it was."""
     if not is_dataclass(thing) or isinstance(thing, type):
-        return thing if isinstance(thing, (str, int, float, bool, type(None))) else str(thing)
+        kept = isinstance(thing, (str, int, type(None))) or (isinstance(thing, float) and math.isfinite(thing))
+        return thing if kept else str(thing)  # JSON has no infinity
     values = {one.name.rstrip("_"): plain(getattr(thing, one.name)) for one in fields(thing)}
     return {"type": type(thing).__name__} | values

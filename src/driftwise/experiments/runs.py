@@ -10,10 +10,11 @@ import hashlib
 import io
 import json
 import os
+import platform
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,8 @@ import numpy as np
 
 import driftwise
 from driftwise.border import whole
-from driftwise.errors import BadInput
+from driftwise.errors import BadInput, NumericalError
+from driftwise.experiments.folder import keep, sweep_out
 from driftwise.experiments.results import Outcome, figures, plain, versions
 from driftwise.experiments.spec import Spec
 from driftwise.kernels.point import Floats
@@ -38,13 +40,13 @@ _STEPPED, _GENERALIZED = 400.0, 10.0
 
 
 def run(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
-    """Play what the store in `folder` does not hold yet, and gather all."""
+    """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder."""
     workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
-    with _alone(folder):
-        store = Store(folder)
-        missing = _missing(specs, store)
-        with bar("trials", sum(one.cost for one in missing), progress) as tick:
-            _play(missing, store, workers, tick)
+    sweep_out(folder)
+    store = Store(folder)
+    missing = _missing(specs, store)
+    with bar("trials", sum(one.cost for one in missing), progress) as tick:
+        _play(missing, store, workers, tick)
     return [_gather(spec, store) for spec in specs]
 
 
@@ -71,37 +73,33 @@ def _cost(policy: Compiled) -> float:
 
 
 class Store:
-    """Finished trials: trials/<identity>/<number>.npy, and how long each took in timings.jsonl."""
+    """Finished trials: trials/<identity>/<number>.npz, and how long each took in timings.jsonl."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._log = folder / "trials", folder / "timings.jsonl"
         self._lock = threading.Lock()
-        for left in self.folder.glob("*/*.tmp"):  # by a process that was killed while it wrote
-            left.unlink()
 
     def _file(self, identity: str, trial: int) -> Path:
-        return self.folder / identity / f"{trial:05d}.npy"
+        return self.folder / identity / f"{trial:05d}.npz"
 
     def get(self, identity: str, trial: int, rounds: int) -> Floats | None:
-        """The regret of a finished trial; nothing if it is not there or cannot be read."""
+        """The regret of a finished trial; nothing if it is not there, or spoiled, which a checksum tells."""
         try:
-            row = np.load(self._file(identity, trial), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            with np.load(io.BytesIO(self._file(identity, trial).read_bytes()), allow_pickle=False) as found:
+                row: Floats = found["regret"]
+        except Exception:  # whatever has happened to the file, the trial can be played again
             return None
-        return row if row.shape == (rounds,) and row.dtype == np.float64 else None
+        return row if row.shape == (rounds,) and row.dtype == np.float64 and np.isfinite(row).all() else None
 
     def put(self, identity: str, trial: int, regret: Floats, seconds: float) -> None:
-        """Keep a trial: written beside its place, then moved there."""
+        """Keep a trial."""
         data = io.BytesIO()
-        np.save(data, regret, allow_pickle=False)
-        target = self._file(identity, trial)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_suffix(f".{threading.get_ident()}.tmp")
-        aside.write_bytes(data.getvalue())
-        line = json.dumps({"run": identity, "trial": trial, "seconds": seconds}) + "\n"
+        np.savez(data, regret=regret)
+        # A line of its own even after one that a killed process left unfinished.
+        line = "\n" + json.dumps({"run": identity, "trial": trial, "seconds": seconds})
         with self._lock, self._log.open("a", encoding="utf-8") as log:
             log.write(line)
-        aside.replace(target)
+        keep(self._file(identity, trial), data.getvalue())
 
     def seconds(self) -> dict[tuple[str, int], float]:
         """How long finished trials took."""
@@ -111,7 +109,7 @@ class Store:
                 try:
                     one = json.loads(line)
                     found[one["run"], one["trial"]] = float(one["seconds"])
-                except (ValueError, KeyError, TypeError):  # the process was killed in the middle of this line
+                except (ValueError, KeyError, TypeError, RecursionError):  # a process was killed in this line
                     continue
         return found
 
@@ -125,10 +123,10 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 @cache
 def _sources() -> str:
-    """Hash of every source that decides a number."""
-    root, digest = Path(driftwise.__file__).parent, hashlib.sha256()
-    for part in ("theory", "kernels", "policies", "worlds", "simulation.py", "rng.py"):
-        for source in sorted((root / part).glob("*.py")) if (root / part).is_dir() else [root / part]:
+    """Hash of every source that decides a number, and of the kind of machine."""
+    root, digest = Path(driftwise.__file__).parent, hashlib.sha256(platform.machine().encode())
+    for source in sorted(root.rglob("*.py")):
+        if source.relative_to(root).parts[0] not in ("experiments", "agent", "cli.py", "progress.py", "checks.py"):
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
@@ -181,11 +179,10 @@ def _play(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[fl
             job.policies, job.world, trials=[job.trial], seed=job.seed, record=job.record, jobs=1, progress=False
         )
         for name in job.policies:
-            try:
-                store.put(name, job.trial, result.regret[name][0], float(result.seconds[name][0]))
-            except OSError as error:
-                reason = error.strerror or str(error)
-                raise BadInput("out", str(store.folder), "a folder with room to write", f"{reason}") from None
+            regret = result.regret[name][0]
+            if not np.isfinite(regret).all():
+                raise NumericalError(f"{name}: its regret in trial {job.trial} is no number; change its fields")
+            store.put(name, job.trial, regret, float(result.seconds[name][0]))
         tick(job.cost)
 
     pool = ThreadPoolExecutor(workers)
@@ -195,8 +192,14 @@ def _play(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[fl
         for future in futures:
             if future.done():
                 future.result()
+    except KeyboardInterrupt:
+        print("driftwise: stopping after the trials under way; again to stop at once", file=sys.stderr)
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        try:
+            pool.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:  # the files are whole whenever the process ends
+            os._exit(130)
 
 
 def _gather(spec: Spec, store: Store) -> Outcome:
@@ -217,21 +220,3 @@ def _gather(spec: Spec, store: Store) -> Outcome:
         regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
         times[where] = np.fmin.reduce([[taken for _, taken in row] for row in grid], axis=0)
     return figures(spec, regrets, times)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time in a folder; the lock goes with the process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows; two runs there do the same work twice and agree
-        yield
-        return
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BadInput(
-                "out", str(folder), "a folder that no other run is writing to", "wait for it, or pass another --out"
-            ) from None
-        yield

@@ -17,12 +17,15 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.names import make
 from driftwise.rng import checked_seed
-from driftwise.simulation import Record, recorded_rounds
+from driftwise.simulation import Record, check_fit, recorded_rounds
 from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
 
 _WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
 _MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
 _SCALES = ("even", "log", "linear")
+_MOST_TRIALS = 1_000_000
+# Letters of a name that stands in a figure, and in the name of a file.
+_LONG = 100
 
 # A place in the file: table, number in a list of tables, key.
 Place = tuple[str | int, ...]
@@ -90,16 +93,24 @@ class Spec:
         """The same with other trials or another seed."""
         return dataclasses.replace(
             self,
-            trials=self.trials if trials is None else whole("trials", trials),
+            trials=self.trials if trials is None else _trials(trials),
             seed=self.seed if seed is None else checked_seed(seed),
         )
+
+
+def _trials(value: object) -> int:
+    """A number of trials of which each can have its file."""
+    trials = whole("trials", value)
+    if trials > _MOST_TRIALS:
+        raise BadInput("trials", value, f"at most {_MOST_TRIALS}", "pass fewer; they can be raised later")
+    return trials
 
 
 def load(path: Path) -> Spec:
     """A spec from a file."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise BadInput("spec", str(path), "a TOML file that can be read", f"{reason}: pass another") from None
     return parse(text, path.name)
@@ -108,11 +119,12 @@ def load(path: Path) -> Spec:
 def parse(text: str, file: str) -> Spec:
     """A spec from its text; every mistake is one sentence with its line."""
     source = _Source(text, file)
+    _plain_values(source, (), source.data)
     top = _checked(source, (), source.data, _TOP, ("title", "world", "policies"))
     for name, kind in (("title", str), ("key", str), ("notes", list)):
         source.kind((), top, name, kind)
     with source.at(()):
-        trials, seed = whole("trials", top.get("trials", 20)), checked_seed(top.get("seed", 0))
+        trials, seed = _trials(top.get("trials", 20)), checked_seed(top.get("seed", 0))
     entries = tuple(_entries(source, top["policies"]))
     sweeps = tuple(_sweeps(source, top.get("sweep", [])))
     world = _world(source, top["world"], {})
@@ -123,9 +135,11 @@ def parse(text: str, file: str) -> Spec:
     with source.at(()):
         record: Record = "last" if sweeps else top.get("record", 50)
         recorded_rounds(record, world.horizon)
-    key = top.get("key", Path(file).stem)
-    if not re.fullmatch(r"[\w.+-]+", key):
-        source.fail(("key",), "key", key, "letters, digits, and . _ + - only", "it names files")
+    key = top.get("key", re.sub(r"[^\w.+-]", "_", Path(file).stem)[:_LONG])
+    if not re.fullmatch(r"[\w.+-]+", key) or len(key) > _LONG or key.startswith("."):
+        source.fail(("key",), "key", key, f"up to {_LONG} letters, digits, and . _ + - only", "it names files")
+    if not any(entry.drawn for entry in entries):
+        source.fail(("policies",), "drawn", False, "at least one policy that is drawn", "leave drawn out")
     notes = tuple(map(str, top.get("notes", ())))
     return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, points)
 
@@ -138,13 +152,13 @@ class _Source:
     """The text, what it says, and where it says so."""
 
     def __init__(self, text: str, file: str) -> None:
-        self.lines, self.file = text.splitlines(), file
+        self.lines, self.file = re.split(r"\r?\n", text), file
         try:
             self.data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so are endless numbers and nesting
             found = re.search(r"\(at line (\d+), column \d+\)", str(error))
             line = int(found.group(1)) if found else len(self.lines)
-            reason = str(error).split(" (at ")[0]
+            reason = " ".join(str(error).split(" (at ")[0].split())
             raise BadInput(f"{file}, line {line}", reason, "TOML", "see the specs in driftwise/experiments") from None
 
     def line(self, place: Place) -> int:
@@ -188,6 +202,15 @@ class _Source:
             self.fail((*place, key), key, table[key], word, "write it so")
 
 
+def _plain_values(source: _Source, place: Place, data: Any) -> None:
+    """Text, truth, lists, tables, and numbers that a machine has; TOML's dates mean nothing here."""
+    if isinstance(data, (dict, list)):
+        for key, one in data.items() if isinstance(data, dict) else enumerate(data):
+            _plain_values(source, (*place, key), one)
+    elif not isinstance(data, (str, int, float)) or (isinstance(data, int) and abs(data) >= 2**63):
+        source.fail(place, str(place[-1]), data, "text, true or false, or a number of 64 bits", "write it so")
+
+
 def _has(data: Any, place: Place) -> bool:
     for step in place:
         if isinstance(step, int) and isinstance(data, list) and step < len(data):
@@ -204,7 +227,8 @@ def _checked(
 ) -> dict[str, Any]:
     """A table with all it needs and nothing unknown."""
     if not isinstance(table, dict):
-        source.fail(place, str(place[-1]), table, "a table", f"write [{place[0]}] and its fields below")
+        head = f"[[{place[0]}]]" if len(place) > 1 else f"[{place[0]}]"
+        source.fail(place, str(place[0]), table, "a table", f"write {head} and its fields below")
     for key in table:
         with source.at(place):
             one_of("field", key, allowed)
@@ -225,11 +249,14 @@ def _entries(source: _Source, tables: Any) -> Iterator[Entry]:
         for key, kind in (("label", str), ("published", str), ("drawn", bool)):
             source.kind(place, table, key, kind)
         label = table.get("label", table["name"])
+        if not label.isprintable() or not 0 < len(label) <= _LONG or label == "rounds" or label.endswith(".npy"):
+            wanted = f'up to {_LONG} printable characters, other than "rounds" and names of arrays'
+            source.fail((*place, "label"), "label", label, wanted, "it names an array in curves.npz")
         if label in seen:
             source.fail((*place, "label"), "label", label, "a label of its own for each policy", "add label =")
         seen.add(label)
         with source.at(place):
-            trials = whole("trials", table["trials"]) if "trials" in table else None
+            trials = _trials(table["trials"]) if "trials" in table else None
         fields = _values(source, place, table, _OWN)
         yield Entry(table["name"], label, fields, table.get("published"), table.get("drawn", True), trials)
 
@@ -246,7 +273,7 @@ def _values(source: _Source, place: Place, table: Mapping[str, Any], skipped: Se
 
 def _value(key: str, value: Any) -> Any:
     """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple."""
-    if key == "memory" and isinstance(value, dict):
+    if isinstance(value, dict) and (key in ("memory", "grid") or "kind" in value):
         kind, rest = value.get("kind"), {name: one for name, one in value.items() if name != "kind"}
         one_of("memory", kind, list(_MEMORIES))
         memory = _MEMORIES[str(kind)]
@@ -255,12 +282,13 @@ def _value(key: str, value: Any) -> Any:
         except TypeError:  # a field too many or too few
             wanted = f"{kind} with " + (", ".join(one.name for one in dataclasses.fields(memory)) or "no fields")
             raise BadInput("memory", value, wanted, "see driftwise.policies.memory") from None
-    return tuple(_value("", one) for one in value) if isinstance(value, list) else value
+    return tuple(_value(key, one) for one in value) if isinstance(value, list) else value
 
 
 def _sweeps(source: _Source, tables: Any) -> Iterator[Sweep]:
     if not isinstance(tables, list):
         source.fail(("sweep",), "sweep", tables, "[[sweep]] tables", "write [[sweep]] with double brackets")
+    seen: set[str] = set()
     for number, table in enumerate(tables):
         place = ("sweep", number)
         allowed = [one.name for one in dataclasses.fields(Sweep)]
@@ -270,11 +298,22 @@ def _sweeps(source: _Source, tables: Any) -> Iterator[Sweep]:
         if not re.fullmatch(r"(world|policies)\.\w+", table["over"]):
             wanted = '"world.FIELD" or "policies.FIELD"'
             source.fail((*place, "over"), "over", table["over"], wanted, 'write over = "world.turns"')
-        if not table["values"]:
-            source.fail((*place, "values"), "values", [], "at least one value", "add some")
+        if table["over"] in [f"policies.{name}" for name in _OWN] or table["over"] in seen:
+            wanted = "a field of the world or of policies, another in each sweep"
+            source.fail((*place, "over"), "over", table["over"], wanted, 'write over = "world.turns"')
+        seen.add(table["over"])
+        if not table["values"] or (table.get("times") and not all(map(_is_number, table["values"]))):
+            wanted = "at least one value" + (", all numbers" if table.get("times") else "")
+            source.fail((*place, "values"), "values", table["values"], wanted, "add some")
         with source.at(place):
             one_of("scale", table.get("scale", "even"), _SCALES)
-        yield Sweep(**{**table, "values": tuple(table["values"])})
+        with source.at((*place, "values")):
+            values = tuple(_value(table["over"].split(".")[1], value) for value in table["values"])
+        yield Sweep(**{**table, "values": values})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _world(source: _Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
@@ -286,8 +325,6 @@ def _world(source: _Source, table: Any, changed: Mapping[str, Any], at: Place = 
         for key in fields:
             one_of(f"field of {table['kind']}", key, _fields(table["kind"]))
     with source.at(at if changed else ("world",)):
-        for key in changed:
-            one_of("over", key, _fields(table["kind"]))
         return _WORLDS[table["kind"]](**{**fields, **changed})
     raise AssertionError("unreachable")
 
@@ -303,6 +340,7 @@ def _point(
     for number, entry in enumerate(entries):
         with source.at(at or ("policies", number)):
             policies[entry.label] = make(entry.name, **{**world.facts, **entry.fields, **told})
+            check_fit({entry.label: policies[entry.label]}, world)
     return Point(world, policies)
 
 
@@ -310,12 +348,15 @@ def _swept(
     source: _Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
 ) -> Iterator[tuple[Point, ...]]:
     for number, sweep in enumerate(sweeps):
-        place, (side, field) = ("sweep", number), sweep.over.split(".")
+        place, (side, field) = ("sweep", number, "values"), sweep.over.split(".")
         plain = _world(source, table, {})
+        if side == "world":
+            with source.at(("sweep", number)):
+                one_of("over", field, _fields(table["kind"]))
         truth = plain.facts.get(field) if side == "policies" else getattr(plain, field, None)
-        if sweep.times and not isinstance(truth, (int, float)):
+        if sweep.times and not _is_number(truth):
             wanted = "a field that is a number in this world"
-            source.fail((*place, "over"), "over", sweep.over, wanted, "leave times out")
+            source.fail(("sweep", number, "over"), "over", sweep.over, wanted, "leave times out")
         points = []
         for value in sweep.values:
             used = value * truth if sweep.times else value

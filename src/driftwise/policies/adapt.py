@@ -6,6 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.base import Arms, Compiled, Entries, State, empty_state
 from driftwise.policies.glm import GLMUCB, GeneralizedUCB, glm_scratch
 from driftwise.policies.linear import LinearUCB
-from driftwise.policies.memory import Fade, Keep, Memory, Window
+from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
 from driftwise.policies.model import Link
 from driftwise.policies.model import noise as model_noise
 from driftwise.policies.self_concordant import SelfConcordantUCB
@@ -188,8 +189,8 @@ class BanditOverBandit(Adaptive):
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         if self.block is not None:
             keep_whole(self, "block", 1, "leave it out for ⌈d√T⌉")
-        kinds = {type(memory) for memory in self.grid}
-        if len(kinds) != 1:
+        kinds = {type(memory) for memory in self.grid} if isinstance(self.grid, (tuple, list)) else set()
+        if len(kinds) != 1 or not kinds <= {Keep, Fade, Window, Restart}:
             raise BadInput("grid", self.grid, "memories of one kind", "pass a tuple such as (Fade(0.1), Fade(0.01))")
         if getattr(self.base, "link", "identity") == "poisson":
             wanted = "rewards in [0, 1] or Gaussian-like ones, for which BOB has a payoff"
@@ -318,10 +319,13 @@ class FadeBank(Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rising = all(a < b for a, b in zip(self.memories, self.memories[1:], strict=False))
-        if not self.memories or not rising or not all(rounds > 1.0 for rounds in self.memories):
+        rounds = self.memories if isinstance(self.memories, (tuple, list)) else ()
+        numbers = all(isinstance(one, (int, float)) and one > 1.0 for one in rounds)
+        if not rounds or not numbers or not all(a < b for a, b in pairwise(rounds)):
             wanted = "rising numbers of rounds above 1, the last one perhaps infinite"
             raise BadInput("memories", self.memories, wanted, "pass (8, 64, 512, math.inf), say")
+        if self.tilt is not None:
+            real("tilt", self.tilt, -math.inf, way_out="leave it out")
         real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
         for name in ("margin", "gap", "back", "kappa"):
             real(name, getattr(self, name), 0.0, way_out="pass a number of nats")

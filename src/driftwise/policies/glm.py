@@ -110,7 +110,7 @@ class GeneralizedUCB(Compiled):
             return max(1, math.ceil(self.memory.period))
         if isinstance(self.memory, Fade) and self.memory.forget > 0.0 and bounded(self.link):
             forget = self.memory.forget
-            mass = self.L * self.m / (forget * self.reg * CUT)
+            mass = min(self.L * self.m / max(forget * self.reg * CUT, 1e-300), 1e300)
             cut = max(1, math.ceil(math.log(max(mass, 1.0)) / -math.log1p(-forget)))
             return cut if self.horizon is None else min(cut, self.horizon)
         if self.horizon is None:

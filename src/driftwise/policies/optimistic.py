@@ -103,6 +103,8 @@ class PiecewiseUCB(SetRule):
     def _check_model(self) -> None:
         super()._check_model()
         one_of("set", self.set, ["exact", "convex"])
+        one_of("tight", self.tight, [True, False])
+        one_of("uniform", self.uniform, [True, False])
         if not isinstance(self.memory, Fade) or self.memory.forget == 0.0:
             raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use OFULog for γ = 1")
         if self.horizon is None or self.horizon < 2:
@@ -147,6 +149,7 @@ class OFULog(SetRule):
 
     def _check_model(self) -> None:
         super()._check_model()
+        one_of("relaxed", self.relaxed, [True, False])
         if self.link != "logistic" or not isinstance(self.memory, Keep):
             raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.glm import GeneralizedUCB
@@ -27,6 +28,7 @@ class SelfConcordantUCB(GeneralizedUCB):
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
+        one_of("uniform", self.uniform, [True, False])
         if self.uniform and (self.horizon is None or self.delta is None):
             wanted = "the number of rounds and a delta, which uniform=True is uniform over"
             raise BadInput("horizon", self.horizon, wanted, "pass horizon= and delta=")

@@ -67,6 +67,7 @@ class World:
         one_of("reward", self.reward, list(REWARDS))
         one_of("norm", self.norm, list(NORMS))
         one_of("draw", self.draw, list(DRAWS))
+        one_of("fresh", self.fresh, [True, False])
         checked_seed(self.path_seed, "path_seed")
         if self.arms_of is not None:
             checked_seed(self.arms_of, "arms_of")

@@ -142,7 +142,7 @@ class Jumps(World):
         keep_whole(self, "jumps", 0, "pass the number of jumps")
         if self.jumps >= self.horizon:
             raise BadInput("jumps", self.jumps, f"fewer than horizon = {self.horizon}", "pass fewer")
-        if self.at is not None and (self.jumps or len(self.at)):
+        if self.at is not None and (self.jumps or np.size(self.at)):
             at = array("at", self.at, (self.jumps,), "leave it out for equal spacing")
             if (np.diff(at, prepend=0.0) <= 0.0).any() or at[-1] >= self.horizon or (at != np.floor(at)).any():
                 wanted = f"{self.jumps} rising whole rounds from 1 to {self.horizon - 1}"

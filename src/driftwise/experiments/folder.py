@@ -1,0 +1,66 @@
+"""A folder of results: writable, one process at a time, every file there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from driftwise.errors import BadInput
+
+
+def writable(folder: Path) -> Path:
+    """The folder, made if need be; found out before hours of work, not after."""
+    with _refusals(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".driftwise-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    return folder
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[Path]:
+    """Work in a folder while no other process does; the lock goes with the process, however it ends."""
+    writable(folder)
+    with _refusals(folder), (folder / ".lock").open("w") as lock:
+        try:
+            import fcntl
+        except ImportError:  # not on Windows; two runs there do the same work twice and agree
+            yield folder
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wanted = "a folder that no other run is writing to"
+            raise BadInput("out", str(folder), wanted, "wait for it, or pass another --out") from None
+        yield folder
+
+
+def keep(target: Path, data: bytes | str) -> None:
+    """Write a file beside its place and move it there."""
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f"{target.name}.{threading.get_ident()}.tmp")
+    aside.write_bytes(raw)
+    aside.replace(target)
+
+
+def sweep_out(folder: Path) -> None:
+    """Remove what killed processes left half written. Only for who is alone in the folder."""
+    for left in [*folder.glob("*.tmp"), *folder.glob("*/*.tmp"), *folder.glob("trials/*/*.tmp")]:
+        left.unlink()
+
+
+@contextmanager
+def _refusals(folder: Path) -> Iterator[None]:
+    """A full disk, a missing right, a folder where a file should be: one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        where = f" ({Path(error.filename).name})" if isinstance(error.filename, str) else ""
+        wanted = "a folder that can be written"
+        raise BadInput("out", str(folder), wanted, f"{reason}{where}: pass another --out") from None
