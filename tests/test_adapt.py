@@ -338,6 +338,11 @@ def test_MASTERs_tests_do_not_fire_at_the_papers_size():
     ("name", "fields", "parameter"),
     [
         ("Bank+LB-WeightUCB", {"memories": ()}, "memories"),
+        ("Bank+LB-WeightUCB", {"memories": 5}, "memories"),
+        ("Bank+LB-WeightUCB", {"memories": ("a", "b")}, "memories"),
+        ("Bank+LB-WeightUCB", {"tilt": "x"}, "tilt"),
+        ("BOB+LB-WeightUCB", {"grid": 5}, "grid"),
+        ("BOB+LB-WeightUCB", {"grid": (1, 2)}, "grid"),
         ("Bank+LB-WeightUCB", {"memories": (64.0, 8.0)}, "memories"),
         ("Bank+LB-WeightUCB", {"share": 1.0}, "share"),
         ("Bank+LB-WeightUCB", {"margin": -1.0}, "margin"),

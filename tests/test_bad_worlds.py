@@ -26,7 +26,11 @@ BAD_WORLDS = [
     (dw.worlds.Turn, "turns", [NAN, INF, "1", None]),
     (dw.worlds.Walk, "step", [-0.1, NAN, INF, None]),
     (dw.worlds.Walk, "path_seed", [-1, 1.5, None]),
+    (dw.worlds.Turn, "arms_of", [-1, 1.5, "0"]),
+    (dw.worlds.Turn, "fresh", ["no", None, {}]),
+    (dw.worlds.Turn, "horizon", [0, 1e30, INF]),
     (dw.worlds.StopAndGo, "go", [(0.5, 0.5), (0.7, 0.2), (-0.1, 0.5), (0.5, 1.1), (0.5,), (NAN, 1.0), 0.5, None]),
+    (dw.worlds.StopAndGo, "go", [("0.1", "0.9"), "ab"]),
     (dw.worlds.Jumps, "jumps", [-1, 1.5, 6000, NAN, None]),
     (dw.worlds.Jumps, "at", [(1, 2), (0, 1, 2), (3, 2, 1), (1, 2, 6000), (1, 1, 2), (1.5, 2, 3), 5]),
     (dw.worlds.Jumps, "directions", [((1.0, 0.0),), ((0.0, 0.0),) * 4, ((1.0,),) * 4, ((NAN, 1.0),) * 4, 3]),
@@ -38,6 +42,18 @@ def test_a_bad_value_for_each_field_of_a_world(world, field, values):
     for value in values:
         with refused(field):
             world(**{field: value})
+
+
+def test_rounds_of_jumps_are_a_list_even_without_jumps():
+    with refused("at"):
+        dw.worlds.Jumps(jumps=0, at=5)
+    assert dw.worlds.Jumps(jumps=0, at=()).changes == 0
+
+
+def test_all_trials_may_share_one_set_of_arms():
+    own, shared = (next(dw.worlds.Turn(horizon=10, arms_of=of).tapes(0, 3)) for of in (None, 5))
+    assert (shared.arms == next(dw.worlds.Turn(horizon=10).tapes(0, 5)).arms).all()
+    assert (shared.arms != own.arms).any() and (shared.draws == own.draws).all()
 
 
 def test_a_link_that_does_not_fit_its_rewards_is_refused():

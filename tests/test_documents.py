@@ -69,6 +69,13 @@ def test_reproduce_writes_figure_curves_and_summary(tmp_path):
     assert (out / "figure.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_output_that_cannot_be_written_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "driftwise.cli", "tune", "--dim", "2", "--horizon", "60", "--path-length", "1"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("driftwise: output: ") and done.stderr.count("\n") == 1
+
+
 def test_list_and_tune_print_tables():
     listed = command("list").stdout
     assert all(row["name"] in listed for row in dw.catalogue())

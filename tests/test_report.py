@@ -51,6 +51,10 @@ def test_differences_are_paired_and_made_again_with_other_norms():
     assert claim.verdict == YES and "difference \N{MINUS SIGN}1 ± 0" in claim.numbers
     assert claim.otherwise == f"clip: {OPEN}; max: {NO}"
     assert claim.command == "`driftwise run lb --trials 8`"
+    backwards = below(found, "", ("LB", "RestartUCB"), ("LB", "LB-WeightUCB"))
+    assert backwards.verdict == NO and backwards.otherwise == f"clip: {OPEN}; max: {YES}"
+    nobody = below(found, "", ("LB", "OFUL"), ("LB", "RestartUCB"))
+    assert nobody.otherwise == claim.otherwise
 
 
 def test_policies_with_fewer_trials_are_compared_over_those_both_have():

@@ -186,6 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 130
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # our output, as a rule: the folders of results say what is wrong themselves
+        _fail(f"output: wanted somewhere to write, got {error.strerror or error}; send it elsewhere")
     except MemoryError:
         _fail("memory: wanted sizes that fit in it, got no more; pass a smaller dim, arms, window or horizon")
     except Exception as error:

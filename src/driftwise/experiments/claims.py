@@ -91,9 +91,15 @@ def below(found: Measured, text: str, low: Who, high: Who) -> Claim:
     one, other = found.line(*low), found.line(*high)
     gap = difference(found, low, high)
     numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {_plus_minus(*interval(gap))}"
-    again = [f"{norm}: {decide(difference(found, low, high, norm))}" for norm in OTHER_NORMS]
-    command = found.command(low[0], high[0])
-    return Claim(text, decide(gap), numbers + _published(one, other), command, "; ".join(again))
+    verdict = decide(gap)
+    again = _otherwise(verdict, [decide(difference(found, low, high, norm)) for norm in OTHER_NORMS])
+    return Claim(text, verdict, numbers + _published(one, other), found.command(low[0], high[0]), again)
+
+
+def _otherwise(verdict: str, others: Sequence[str]) -> str:
+    """Where the verdict changes with the reading of the norms."""
+    changed = [f"{norm}: {word}" for norm, word in zip(OTHER_NORMS, others, strict=True) if word != verdict]
+    return "; ".join(changed) or "the same"
 
 
 def _plus_minus(mean: float, width: float) -> str:
@@ -124,7 +130,7 @@ def _as_well(found: Measured) -> Iterator[Claim]:
             numbers += f"; {world} {mean:.3f} times" + (f" ± {width:.3f}" if math.isfinite(width) else "")
         verdicts = [decide(found.final("LB", "LB-WeightUCB", norm) / found.final("LB", label, norm), MARGIN)
                     for norm in ("unit", *OTHER_NORMS)]  # fmt: skip
-        again = "; ".join(f"{norm}: {word}" for norm, word in zip(OTHER_NORMS, verdicts[1:], strict=True))
+        again = _otherwise(verdicts[0], verdicts[1:])
         text = f"LB-WeightUCB performs as well as {about} (at most {MARGIN - 1:.0%} more regret)"
         yield Claim(text, verdicts[0], numbers, found.command("LB", "russac_slow", "russac_abrupt"), again)
 
