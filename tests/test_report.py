@@ -59,8 +59,8 @@ def test_differences_are_paired_and_made_again_with_other_norms():
 
 def test_policies_with_fewer_trials_are_compared_over_those_both_have():
     found = Measured([outcome("pw_s1", lambda _, label, place, trial: 100.0 * trial + (label == "LogUCB1"))])
-    assert len(found.line("PW_S1", "SCB-PW-WeightUCB").final) < len(found.line("PW_S1", "LogUCB1").final)
-    gap = difference(found, ("PW_S1", "SCB-PW-WeightUCB"), ("PW_S1", "LogUCB1"))
+    assert len(found.line("PW_S1", "Logistic-UCB-2").final) < len(found.line("PW_S1", "LogUCB1").final)
+    gap = difference(found, ("PW_S1", "Logistic-UCB-2"), ("PW_S1", "LogUCB1"))
     assert (gap == -1.0).all()
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from driftwise.border import one_of, whole
 from driftwise.errors import BadInput
+from driftwise.experiments.source import Place, Source
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.names import make
@@ -26,9 +25,6 @@ _SCALES = ("even", "log", "linear")
 _MOST_TRIALS = 1_000_000
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
-
-# A place in the file: table, number in a list of tables, key.
-Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -118,11 +114,12 @@ def load(path: Path) -> Spec:
 
 def parse(text: str, file: str) -> Spec:
     """A spec from its text; every mistake is one sentence with its line."""
-    source = _Source(text, file)
-    _plain_values(source, (), source.data)
+    source = Source(text, file)
     top = _checked(source, (), source.data, _TOP, ("title", "world", "policies"))
     for name, kind in (("title", str), ("key", str), ("notes", list)):
         source.kind((), top, name, kind)
+    if not top["title"].isprintable() or len(top["title"]) > 2 * _LONG:
+        source.fail(("title",), "title", top["title"], f"up to {2 * _LONG} printable characters", "write it shorter")
     with source.at(()):
         trials, seed = _trials(top.get("trials", 20)), checked_seed(top.get("seed", 0))
     entries = tuple(_entries(source, top["policies"]))
@@ -148,82 +145,8 @@ _TOP = ("title", "key", "trials", "seed", "record", "notes", "world", "policies"
 _OWN = ("name", "label", "published", "drawn", "trials")
 
 
-class _Source:
-    """The text, what it says, and where it says so."""
-
-    def __init__(self, text: str, file: str) -> None:
-        self.lines, self.file = re.split(r"\r?\n", text), file
-        try:
-            self.data = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so are endless numbers and nesting
-            found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-            line = int(found.group(1)) if found else len(self.lines)
-            reason = " ".join(str(error).split(" (at ")[0].split())
-            raise BadInput(f"{file}, line {line}", reason, "TOML", "see the specs in driftwise/experiments") from None
-
-    def line(self, place: Place) -> int:
-        """The line where a place of the file begins: the first after the last whole beginning without it."""
-        before = 0
-        for count in range(1, len(self.lines) + 1):
-            try:
-                there = _has(tomllib.loads("\n".join(self.lines[:count])), place)
-            except tomllib.TOMLDecodeError:  # in the middle of a value
-                continue
-            if there:
-                return before + 1
-            before = count
-        return len(self.lines)
-
-    def fail(self, place: Place, parameter: str, got: object, wanted: str, way_out: str) -> None:
-        """Refuse what stands at a place; at the table's head if the thing itself is not there."""
-        while place and not _has(self.data, place):
-            place = place[:-1]
-        line = self.line(place) if place else 1
-        raise BadInput(f"{self.file}, line {line}: {parameter}", got, wanted, way_out) from None
-
-    @contextmanager
-    def at(self, place: Place) -> Iterator[None]:
-        """What is refused inside was said at this place of the file, or at its key of that name."""
-        try:
-            yield
-        except BadInput as error:
-            if error.parameter.startswith(f"{self.file}, line "):
-                raise
-            named: Place = (*place, error.parameter)
-            # An unknown field is named by what was got, a known one by the parameter.
-            if not _has(self.data, named) and _has(self.data, (*place, str(error.got))):
-                named = (*place, str(error.got))
-            self.fail(named, error.parameter, error.got, error.wanted, error.way_out)
-
-    def kind(self, place: Place, table: Mapping[str, Any], key: str, kind: type) -> None:
-        """If a key is there it has this type."""
-        if key in table and not isinstance(table[key], kind):
-            word = {str: "text in quotes", bool: "true or false", list: "a list in [ ]"}[kind]
-            self.fail((*place, key), key, table[key], word, "write it so")
-
-
-def _plain_values(source: _Source, place: Place, data: Any) -> None:
-    """Text, truth, lists, tables, and numbers that a machine has; TOML's dates mean nothing here."""
-    if isinstance(data, (dict, list)):
-        for key, one in data.items() if isinstance(data, dict) else enumerate(data):
-            _plain_values(source, (*place, key), one)
-    elif not isinstance(data, (str, int, float)) or (isinstance(data, int) and abs(data) >= 2**63):
-        source.fail(place, str(place[-1]), data, "text, true or false, or a number of 64 bits", "write it so")
-
-
-def _has(data: Any, place: Place) -> bool:
-    for step in place:
-        if isinstance(step, int) and isinstance(data, list) and step < len(data):
-            data = data[step]
-        elif isinstance(step, str) and isinstance(data, dict) and step in data:
-            data = data[step]
-        else:
-            return False
-    return True
-
-
 def _checked(
-    source: _Source, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
+    source: Source, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Any]:
     """A table with all it needs and nothing unknown."""
     if not isinstance(table, dict):
@@ -238,7 +161,7 @@ def _checked(
     return dict(table)
 
 
-def _entries(source: _Source, tables: Any) -> Iterator[Entry]:
+def _entries(source: Source, tables: Any) -> Iterator[Entry]:
     if not isinstance(tables, list) or not tables:
         source.fail(("policies",), "policies", tables, "at least one [[policies]] table", 'add name = "LB-WeightUCB"')
     seen: set[str] = set()
@@ -248,7 +171,7 @@ def _entries(source: _Source, tables: Any) -> Iterator[Entry]:
             source.fail((*place, "name"), "name", table, "the name of an algorithm", "see `driftwise list`")
         for key, kind in (("label", str), ("published", str), ("drawn", bool)):
             source.kind(place, table, key, kind)
-        label = table.get("label", table["name"])
+        label = str(table.get("label", table["name"]))
         if not label.isprintable() or not 0 < len(label) <= _LONG or label == "rounds" or label.endswith(".npy"):
             wanted = f'up to {_LONG} printable characters, other than "rounds" and names of arrays'
             source.fail((*place, "label"), "label", label, wanted, "it names an array in curves.npz")
@@ -261,7 +184,7 @@ def _entries(source: _Source, tables: Any) -> Iterator[Entry]:
         yield Entry(table["name"], label, fields, table.get("published"), table.get("drawn", True), trials)
 
 
-def _values(source: _Source, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
+def _values(source: Source, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
     """The fields of a table, but for those that are the spec's own."""
     found = {}
     for key, value in table.items():
@@ -285,7 +208,7 @@ def _value(key: str, value: Any) -> Any:
     return tuple(_value(key, one) for one in value) if isinstance(value, list) else value
 
 
-def _sweeps(source: _Source, tables: Any) -> Iterator[Sweep]:
+def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
     if not isinstance(tables, list):
         source.fail(("sweep",), "sweep", tables, "[[sweep]] tables", "write [[sweep]] with double brackets")
     seen: set[str] = set()
@@ -316,7 +239,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _world(source: _Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
+def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
     kinds = list(_WORLDS)
     _checked(source, ("world",), table, [*{name: 1 for kind in kinds for name in _fields(kind)}, "kind"], ("kind",))
     with source.at(("world",)):
@@ -326,7 +249,6 @@ def _world(source: _Source, table: Any, changed: Mapping[str, Any], at: Place = 
             one_of(f"field of {table['kind']}", key, _fields(table["kind"]))
     with source.at(at if changed else ("world",)):
         return _WORLDS[table["kind"]](**{**fields, **changed})
-    raise AssertionError("unreachable")
 
 
 def _fields(kind: str) -> list[str]:
@@ -334,7 +256,7 @@ def _fields(kind: str) -> list[str]:
 
 
 def _point(
-    source: _Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
+    source: Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
 ) -> Point:
     policies = {}
     for number, entry in enumerate(entries):
@@ -345,7 +267,7 @@ def _point(
 
 
 def _swept(
-    source: _Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
+    source: Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
 ) -> Iterator[tuple[Point, ...]]:
     for number, sweep in enumerate(sweeps):
         place, (side, field) = ("sweep", number, "values"), sweep.over.split(".")
