@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from driftwise.experiments.claims import NO, OPEN, YES, Measured
 from driftwise.experiments.published import Curve
-from driftwise.experiments.results import Figure, Line, interval
+from driftwise.experiments.results import Figure, Line
 from driftwise.experiments.theorems import THEOREMS, Problem, Theorem
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
@@ -59,13 +60,12 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
     broken = bool((regret > bound).any())
     if quantity == "d":  # in more dimensions arms differ less along θ, and whoever plays loses less
         regret = regret / [random_loss(point.world, outcome.spec.seed) for point in points]
-    measured = interval(_fit(at[-_LAST:], np.log(regret[:, -_LAST:])))
+    measured = slope(at[-_LAST:], regret[:, -_LAST:])
     theory = theorem.exponents[quantity]
     verdict = YES if sum(measured) <= theory + SLACK else NO if broken else OPEN
     return Slope(
         family, {"drift": "Γ_T" if family == "PW" else "P_T"}.get(quantity, quantity), theory, measured,
-        interval(_fit(at, np.log(regret))), float(_fit(at[-_LAST:], np.log(bound[None, -_LAST:]))[0]), verdict,
-        found.command(_GROWTH[family]),
+        slope(at, regret), slope(at[-_LAST:], bound[None, -_LAST:])[0], verdict, found.command(_GROWTH[family]),
     )  # fmt: skip
 
 
@@ -74,10 +74,24 @@ def _quantity(figure: Figure) -> str:
     return _QUANTITIES[figure.sweep.over.split(".")[1]]
 
 
-def _fit(at: Floats, rows: Floats) -> Floats:
-    """Least-squares slope of every row."""
+def slope(at: Floats, rows: Floats) -> tuple[float, float]:
+    """Slope of the logarithm of the mean over trials, and the half-width of its 95% interval by the jackknife.
+
+    Single trials have no slope worth the name: one may lose next to nothing at one value by luck of its arms.
+    """
     centred = at - at.mean()
-    return np.asarray(rows @ centred / (centred @ centred))
+
+    def fitted(some: Floats) -> float:
+        return float(np.log(some.mean(axis=0)) @ centred / (centred @ centred))
+
+    n = len(rows)
+    if n < 2:
+        return fitted(rows), math.inf
+    from scipy.stats import t as student
+
+    without = np.array([fitted(np.delete(rows, trial, axis=0)) for trial in range(n)])
+    error = math.sqrt((n - 1) * float(without.var()))
+    return fitted(rows), float(student.ppf(0.975, n - 1)) * error
 
 
 def _problem(family: str, world: World) -> Problem:
