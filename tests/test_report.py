@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.experiments import growth, paper
+from driftwise.experiments import claims, growth, paper
 from driftwise.experiments.claims import NO, OPEN, YES, Measured, below, decide, difference
 from driftwise.experiments.results import figures
 from driftwise.experiments.theorems import THEOREMS, Problem
@@ -55,6 +55,16 @@ def test_differences_are_paired_and_made_again_with_other_norms():
     assert backwards.verdict == NO and backwards.otherwise == f"clip: {OPEN}; max: {YES}"
     nobody = below(found, "", ("LB", "OFUL"), ("LB", "RestartUCB"))
     assert nobody.otherwise == claim.otherwise
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.7, YES), (1.3, NO), (1.45, OPEN), (1.55, OPEN)])
+def test_times_near_their_limit_cannot_be_told(ratio, verdict):
+    speed = outcome("speed", lambda *_: 1.0)
+    slow = dataclasses.replace(speed.figures[0].line("D-LinUCB"), times=0.001 * np.array([ratio, 9.0, 9.0]))
+    lines = tuple(slow if line.label == "D-LinUCB" else line for line in speed.figures[0].lines)
+    changed = dataclasses.replace(speed, figures=(dataclasses.replace(speed.figures[0], lines=lines),))
+    claim = next(one for one in claims._speed(Measured([changed])) if "1.5 times" in one.text)
+    assert claim.verdict == verdict and f"{ratio:.2f} at d = 2, 9.00 at d = 10" in claim.numbers
 
 
 def test_policies_with_fewer_trials_are_compared_over_those_both_have():

@@ -90,7 +90,7 @@ def _summary(
     ):
         rows.append([about, *(str(count) for count in claims.verdicts(words).values())])
     yield Table(("of the", claims.YES, claims.NO, claims.OPEN), rows, range(1, 4))
-    yield Text(_say("verdicts", margin=claims.MARGIN - 1.0))
+    yield Text(_say("verdicts", margin=claims.MARGIN - 1.0, timer=claims.TIMER - 1.0))
     yield Text(_fit(found))
     failed = [f"{one.text}: {one.numbers}." for one in said if one.verdict == claims.NO]
     if failed:
