@@ -128,23 +128,24 @@ def _run(
     with alone(out) as folder:
         outcomes = runs.run(repeated, folder, jobs)
         results.write(outcomes, folder, words, page)
-        _draw(outcomes, folder, page)
+        _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
     if not page:
         for outcome in outcomes:
             _report(outcome)
 
 
-def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool) -> None:
+def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[str] = ()) -> None:
+    """Figures or the page, and a word on what was written."""
     from driftwise.experiments import plots, report
 
     if page:
         counts = report.write(outcomes, folder)
         _table("The paper's claims", counts.columns, counts.rows, counts.numeric)
-        written = ["report.html", "report.md", "figures/"]
+        written = ["report.html", "report.md", "figures"]
     else:
         plots.draw([figure for outcome in outcomes for figure in outcome.figures], folder / "figure")
-        written = ["figure.png", "figure.svg", "curves.npz", "summary.json"]
-    print("wrote " + ", ".join(str(folder / name) for name in written), file=sys.stderr)
+        written = ["figure.png", "figure.svg"]
+    print("wrote " + ", ".join(str(folder / name) for name in [*written, *also]), file=sys.stderr)
 
 
 @app.command()
