@@ -232,6 +232,7 @@ def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command(spec, tmp_path / "out"), **pipes)
     while not list((tmp_path / "out").glob("trials/*/*.npz")):
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     said = process.communicate()[1]

@@ -73,9 +73,10 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
     """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
     try:
-        if np.iscomplexobj(value) or np.asarray(value).dtype.kind in "US":  # type: ignore[arg-type]
+        raw = np.asarray(value)
+        if raw.dtype.kind in "cUS":
             raise TypeError
-        result = np.ascontiguousarray(value, dtype=np.float64)
+        result = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
         raise BadInput(name, value, f"an array of numbers of shape {wanted}", way_out) from None
     fits = result.ndim == len(shape) and all(

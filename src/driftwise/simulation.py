@@ -49,13 +49,20 @@ class Result:
 
     def interval(self, name: str, against: str | None = None) -> tuple[float, float]:
         """Mean final regret and the half-width of its 95% interval; of the paired difference if `against` is given."""
-        values = self.final(name) - (self.final(against) if against else 0.0)
-        if len(values) < 2:
-            return float(values.mean()), math.inf
-        from scipy.stats import t as student
+        return interval(self.final(name) - (self.final(against) if against else 0.0))
 
-        width = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-        return float(values.mean()), float(width)
+
+def interval(values: Floats) -> tuple[float, float]:
+    """The mean of one number per trial and the half-width of its 95% interval, infinite for a single trial."""
+    n = len(values)
+    return float(values.mean()), half_width(float(values.std(ddof=1)) / math.sqrt(n), n) if n > 1 else math.inf
+
+
+def half_width(error: float, trials: int) -> float:
+    """Of a 95% interval, from the standard error of a mean over trials (Student's t)."""
+    from scipy.stats import t as student
+
+    return float(student.ppf(0.975, trials - 1)) * error
 
 
 def simulate(

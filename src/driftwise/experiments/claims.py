@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from driftwise.experiments.paper import ALL, built_in
 from driftwise.experiments.published import SECONDS
-from driftwise.experiments.results import Figure, Line, Outcome, interval
+from driftwise.experiments.results import Figure, Line, Outcome
 from driftwise.experiments.spec import Spec
+from driftwise.experiments.tables import plus_minus
 from driftwise.kernels.point import Floats
+from driftwise.simulation import interval
 
 YES, NO, OPEN = "reproduced", "not reproduced", "cannot be told"
 # "As good as" and "as fast as" allow this factor; a smaller difference in time is none.
@@ -44,6 +45,10 @@ class Measured:
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self._by_key = {outcome.spec.key: outcome for outcome in outcomes}
         self._files = {spec.key: _BuiltIn(name, spec) for name in ALL for spec in [built_in(name)]}
+
+    def keys(self, names: Sequence[str]) -> list[str]:
+        """The keys of specs that come with the package, by their names."""
+        return [next(key for key, file in self._files.items() if file.stem == name) for name in names]
 
     def outcome(self, key: str) -> Outcome:
         return self._by_key[key]
@@ -92,7 +97,7 @@ def below(found: Measured, text: str, low: Who, high: Who) -> Claim:
     """A claim that one policy loses less than another."""
     one, other = found.line(*low), found.line(*high)
     gap = difference(found, low, high)
-    numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {_plus_minus(*interval(gap))}"
+    numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {plus_minus(*interval(gap), sign='+')}"
     verdict = decide(gap)
     again = _otherwise(verdict, [decide(difference(found, low, high, norm)) for norm in OTHER_NORMS])
     return Claim(text, verdict, numbers + _published(one, other), found.command(low[0], high[0]), again)
@@ -102,11 +107,6 @@ def _otherwise(verdict: str, others: Sequence[str]) -> str:
     """Where the verdict changes with the reading of the norms."""
     changed = [f"{norm}: {word}" for norm, word in zip(OTHER_NORMS, others, strict=True) if word != verdict]
     return "; ".join(changed) or "the same"
-
-
-def _plus_minus(mean: float, width: float) -> str:
-    text = f"{mean:+.0f} ± {width:.0f}" if math.isfinite(width) else f"{mean:+.0f}"
-    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _published(one: Line, other: Line) -> str:
@@ -128,8 +128,8 @@ def _as_well(found: Measured) -> Iterator[Claim]:
         numbers = f"{ours.mean:.0f} against {other.mean:.0f}{_published(ours, other)}"
         worlds = (("LB", "here"), ("russac_slow", "on Russac's slow drift"), ("russac_abrupt", "on its jumps"))
         for key, world in worlds:
-            mean, width = interval(found.final(key, "LB-WeightUCB") / found.final(key, label))
-            numbers += f"; {world} {mean:.3f} times" + (f" ± {width:.3f}" if math.isfinite(width) else "")
+            ratio = interval(found.final(key, "LB-WeightUCB") / found.final(key, label))
+            numbers += f"; {world} {plus_minus(*ratio, digits=3)} times"
         verdicts = [decide(found.final("LB", "LB-WeightUCB", norm) / found.final("LB", label, norm), MARGIN)
                     for norm in ("unit", *OTHER_NORMS)]  # fmt: skip
         again = _otherwise(verdicts[0], verdicts[1:])
@@ -198,8 +198,3 @@ def _clicks(found: Measured) -> Iterator[Claim]:
             key = f"{family}_S{S}"
             for rival in (f"MASTER+{_STATIC[family]}", f"{family}-RestartUCB"):
                 yield below(found, f"S = {S}: {ours} outperforms {rival}", (key, ours), (key, rival))
-
-
-def verdicts(rows: Sequence[str]) -> Mapping[str, int]:
-    """How many of each."""
-    return {word: sum(row == word for row in rows) for word in (YES, NO, OPEN)}

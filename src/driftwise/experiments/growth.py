@@ -14,11 +14,11 @@ from driftwise.experiments.results import Figure, Line
 from driftwise.experiments.theorems import THEOREMS, Problem, Theorem
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
+from driftwise.simulation import half_width
 from driftwise.worlds import World
 
 # A measured slope may exceed the exponent by so little.
 SLACK = 0.02
-SPECS = ("growth_LB", "growth_clicks", "growth_PW")
 _QUANTITIES = {"horizon": "T", "dim": "d", "turns": "drift", "jumps": "drift"}
 _GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "PW": "growth_PW"}
 # An exponent is a statement about large values: the slope that counts is that of the last points.
@@ -87,11 +87,8 @@ def slope(at: Floats, rows: Floats) -> tuple[float, float]:
     n = len(rows)
     if n < 2:
         return fitted(rows), math.inf
-    from scipy.stats import t as student
-
     without = np.array([fitted(np.delete(rows, trial, axis=0)) for trial in range(n)])
-    error = math.sqrt((n - 1) * float(without.var()))
-    return fitted(rows), float(student.ppf(0.975, n - 1)) * error
+    return fitted(rows), half_width(math.sqrt((n - 1) * float(without.var())), n)
 
 
 def _problem(family: str, world: World) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,13 +15,12 @@ from driftwise.experiments.claims import Claim, Measured
 from driftwise.experiments.folder import keep
 from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
 from driftwise.experiments.page import Figure as Picture
+from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.results import Figure, Outcome, versions
-from driftwise.experiments.tables import speed, table
+from driftwise.experiments.tables import plus_minus, speed, table
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
-_PANELS = ("LB", "GLB_S1", "SCB_S1", "GLB_S5", "SCB_S5", "PW_S1", "PW_S5", "unknown_drift")
-_SENSITIVITY = ("LB", "GLB_S1", "GLB_S5", "SCB_S1", "SCB_S5", "arms")
 
 
 @cache
@@ -31,7 +30,7 @@ def _words() -> dict[str, Any]:
 
 
 def _say(key: str, **facts: Any) -> str:
-    return " ".join(_words()[key].format(**facts).split())
+    return str(_words()[key]).format(**facts)
 
 
 def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
@@ -39,17 +38,30 @@ def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
     found = Measured(outcomes)
     for figure in _figures(found):
         plots.draw_each(figure, folder / "figures")
-    page = _page(found)
+    said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
+    counts = _counts({"statements of the text": said, "exponents of Table 1": slopes, "theorems' bounds": bounds})
+    blocks: list[Block] = [
+        *_summary(found, counts, said),
+        *_said(said),
+        *(block for key in found.keys(PANELS) for block in _panel(found, key)),
+        *_table_1(found, slopes),
+        *_theorems(bounds),
+        *_slips(found),
+        *_open(found),
+        *_made(found),
+    ]
+    spec = found.outcome("LB").spec
+    page = Page(_say("title"), _say("lead", trials=spec.trials, seed=spec.seed), blocks)
     keep(folder / "report.html", html(page, folder))
     keep(folder / "report.md", markdown(page))
-    return next(block for block in page.blocks if isinstance(block, Table))
+    return counts
 
 
 def _figures(found: Measured) -> Iterator[Figure]:
     """All that are drawn."""
-    for key in (*_PANELS, "russac_slow", "russac_abrupt"):
+    for key in found.keys((*PANELS, *SLIPS)):
         yield from found.outcome(key).figures
-    for key in growth.SPECS:
+    for key in found.keys(GROWTH):
         yield from growth.guided(found, key)
     yield _slip(found)
 
@@ -62,34 +74,18 @@ def _slip(found: Measured) -> Figure:
     return dataclasses.replace(figure, key="slip", title="D-LinUCB, correct and as published", lines=lines)
 
 
-def _page(found: Measured) -> Page:
-    spec = found.outcome("LB").spec
-    said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
-    blocks: list[Block] = [
-        *_summary(found, said, [one.verdict for one in slopes], [one.verdict for one in bounds]),
-        *_said(said),
-        *(block for key in _PANELS for block in _panel(found, key)),
-        *_table_1(found, slopes),
-        *_theorems(bounds),
-        *_slips(found),
-        *_open(found),
-        *_made(found),
+def _counts(judged: Mapping[str, Sequence[Claim | growth.Slope | growth.Bound]]) -> Table:
+    """How many of each kind were reproduced, not, or cannot be told."""
+    words = (claims.YES, claims.NO, claims.OPEN)
+    rows = [
+        [about, *(str(sum(one.verdict == word for one in ones)) for word in words)] for about, ones in judged.items()
     ]
-    return Page(_say("title"), _say("lead", trials=spec.trials, seed=spec.seed), blocks)
+    return Table(("of the", *words), rows, range(1, 4))
 
 
-def _summary(
-    found: Measured, said: Sequence[Claim], slopes: Sequence[str], bounds: Sequence[str]
-) -> Iterator[Block]:
+def _summary(found: Measured, counts: Table, said: Sequence[Claim]) -> Iterator[Block]:
     yield Heading("In short")
-    rows = []
-    for about, words in (
-        ("statements of the text", [one.verdict for one in said]),
-        ("exponents of Table 1", slopes),
-        ("theorems' bounds", bounds),
-    ):
-        rows.append([about, *(str(count) for count in claims.verdicts(words).values())])
-    yield Table(("of the", claims.YES, claims.NO, claims.OPEN), rows, range(1, 4))
+    yield counts
     yield Text(_say("verdicts", margin=claims.MARGIN - 1.0, timer=claims.TIMER - 1.0))
     yield Text(_fit(found))
     failed = [f"{one.text}: {one.numbers}." for one in said if one.verdict == claims.NO]
@@ -97,14 +93,14 @@ def _summary(
         yield Text(_say("failed"))
         yield Bullets(failed)
     yield Text("Names that are not the paper's:")
-    yield Bullets([" ".join(one.split()) for one in _words()["names"]])
+    yield Bullets(_words()["names"])
 
 
 def _fit(found: Measured) -> str:
     """How near the published curves end to ours."""
     near: list[str] = []
     far: list[str] = []
-    for key in _PANELS:
+    for key in found.keys(PANELS):
         for line in found.figure(key).drawn:
             if line.curve is not None:
                 ratio = line.mean / line.curve.final
@@ -160,22 +156,17 @@ def _world(outcome: Outcome, number: int = 0) -> str:
 def _table_1(found: Measured, slopes: Sequence[growth.Slope]) -> Iterator[Block]:
     yield Heading("Table 1: how regret grows")
     yield Text(_say("growth", slack=growth.SLACK))
-    for key in growth.SPECS:
+    for key in found.keys(GROWTH):
         outcome = found.outcome(key)
         for number, figure in enumerate(outcome.figures):
             yield _picture(figure, _world(outcome, number))
     rows = [
-        [one.family, one.quantity, f"{one.theory:.3f}", _slope(one.measured), _slope(one.overall), f"{one.bound:.3f}",
-         one.verdict, one.command]
+        [one.family, one.quantity, f"{one.theory:.3f}", plus_minus(*one.measured, 3), plus_minus(*one.overall, 3),
+         f"{one.bound:.3f}", one.verdict, one.command]
         for one in slopes
     ]  # fmt: skip
     columns = ("family", "in", "Table 1", "last three points", "all points", "the bound itself", "verdict", "command")
     yield Table(columns, rows, range(2, 6))
-
-
-def _slope(pair: tuple[float, float]) -> str:
-    mean, width = pair
-    return f"{mean:.3f} ± {width:.3f}" if width < float("inf") else f"{mean:.3f}"
 
 
 def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
@@ -203,7 +194,7 @@ def _slips(found: Measured) -> Iterator[Block]:
     yield _picture(_slip(found), "D-LinUCB, correct and with the slip, in the paper's linear world.")
     yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
     yield _picture(abrupt, "The same on the jumps of Russac et al. 2019.")
-    yield Bullets([" ".join(one.split()) for one in _words()["slips"]])
+    yield Bullets(_words()["slips"])
 
 
 def _both(figure: Figure) -> str:
@@ -215,8 +206,8 @@ def _open(found: Measured) -> Iterator[Block]:
     yield Heading("What the text leaves open")
     yield Table(("question", "choice here", "why"), _words()["choices"])
     yield Text(_say("sensitivity"))
-    for key in _SENSITIVITY:
-        for figure in found.outcome(f"sensitivity_{key}").figures:
+    for key in found.keys(SENSITIVITY):
+        for figure in found.outcome(key).figures:
             yield Heading(figure.title, 3)
             yield table(figure)
     yield Text(_say("arms"))

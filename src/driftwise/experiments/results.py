@@ -83,16 +83,6 @@ class Outcome:
     figures: tuple[Figure, ...]
 
 
-def interval(values: Floats) -> tuple[float, float]:
-    """Mean and the half-width of its 95% interval; of a difference or a ratio when that is what is handed in."""
-    if len(values) < 2:
-        return float(values.mean()), math.inf
-    from scipy.stats import t as student
-
-    width = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-    return float(values.mean()), float(width)
-
-
 def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple[int, str], Floats]) -> Outcome:
     """An outcome from regret and times by (number of the figure, label)."""
     curves = published.curves()

@@ -136,25 +136,27 @@ class Wanted(NamedTuple):
 
     figure: int
     place: int
-    world: World
     label: str
+    world: World
     policy: Compiled
     name: str
-    trial: int
+    rounds: int
+    trial: int = 0
 
 
 def _wanted(spec: Spec) -> Iterator[Wanted]:
     """Every trial of a spec, the first trial of all policies first."""
-    everyone = [
-        Wanted(figure, place, point.world, entry.label, policy, name, spec.trials_of(entry))
-        for figure, points in enumerate(spec.points)
-        for place, point in enumerate(points)
-        for entry in spec.entries
-        for policy in [point.policies[entry.label]]
-        for name in [identity(point.world, policy, spec.seed, spec.rounds_of(point.world))]
-    ]
+    everyone: list[tuple[Wanted, int]] = []
+    for figure, points in enumerate(spec.points):
+        for place, point in enumerate(points):
+            rounds = spec.rounds_of(point.world)
+            for entry in spec.entries:
+                policy = point.policies[entry.label]
+                name = identity(point.world, policy, spec.seed, rounds)
+                one = Wanted(figure, place, entry.label, point.world, policy, name, len(rounds))
+                everyone.append((one, spec.trials_of(entry)))
     for trial in range(spec.trials):
-        yield from (one._replace(trial=trial) for one in everyone if trial < one.trial)
+        yield from (one._replace(trial=trial) for one, trials in everyone if trial < trials)
 
 
 def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
@@ -163,8 +165,7 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
     seen: set[tuple[str, int]] = set()
     for spec in specs:
         for one in _wanted(spec):
-            rounds = len(spec.rounds_of(one.world))
-            if (one.name, one.trial) in seen or store.get(one.name, one.trial, rounds) is not None:
+            if (one.name, one.trial) in seen or store.get(one.name, one.trial, one.rounds) is not None:
                 continue
             seen.add((one.name, one.trial))
             place = (repr(one.world), spec.seed, str(spec.record), one.trial)
@@ -207,7 +208,7 @@ def _gather(spec: Spec, store: Store) -> Outcome:
     log = store.seconds()
     rows: dict[tuple[int, str], dict[tuple[int, int], tuple[Floats, float]]] = {}
     for one in _wanted(spec):
-        regret = store.get(one.name, one.trial, len(spec.rounds_of(one.world)))
+        regret = store.get(one.name, one.trial, one.rounds)
         if regret is None:
             raise BadInput("out", str(store.folder), "the trials just written", "it was changed meanwhile: run again")
         kept = regret, log.get((one.name, one.trial), np.nan)

@@ -6,7 +6,9 @@ import math
 
 from driftwise.experiments.page import Table
 from driftwise.experiments.published import SECONDS
-from driftwise.experiments.results import Figure, Line, interval
+from driftwise.experiments.results import Figure, Line
+from driftwise.kernels.point import Floats
+from driftwise.simulation import interval
 
 
 def table(figure: Figure) -> Table:
@@ -14,9 +16,10 @@ def table(figure: Figure) -> Table:
     return _swept(figure) if figure.sweep else _final(figure)
 
 
-def plus_minus(mean: float, width: float) -> str:
+def plus_minus(mean: float, width: float, digits: int = 0, sign: str = "") -> str:
     """A mean and its interval; no interval from one trial."""
-    return f"{mean:.0f} ± {width:.0f}" if math.isfinite(width) else f"{mean:.0f}"
+    text = f"{mean:{sign}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{text} ± {width:.{digits}f}" if math.isfinite(width) else text
 
 
 def _final(figure: Figure) -> Table:
@@ -34,8 +37,7 @@ def _row(figure: Figure, line: Line) -> list[str]:
     found = [line.label, str(len(line.regret)), plus_minus(*interval(line.final)), f"{line.low:.0f}–{line.high:.0f}"]
     found += [f"{line.curve.final:.0f}", f"{line.mean / line.curve.final:.2f}"] if line.curve else ["–", "–"]
     published = SECONDS.get(line.label) if figure.key == "LB" else None
-    taken = f"{line.times[0]:.4f}" if math.isfinite(line.times[0]) else "–"
-    return [*found, taken, f"{published:.2f}" if published else "–"]
+    return [*found, _span(line.times), f"{published:.2f}" if published else "–"]
 
 
 def _swept(figure: Figure) -> Table:
@@ -47,7 +49,16 @@ def _swept(figure: Figure) -> Table:
         + [plus_minus(*interval(line.regret[:, place])) for line in figure.lines]
         for place, value in enumerate(figure.at)
     ]
+    rows.append(["seconds a run", *(_span(line.times) for line in figure.lines)])
     return Table(columns, rows, range(1, len(columns)))
+
+
+def _span(times: Floats) -> str:
+    """Seconds at all values of a sweep: one number where they hardly differ."""
+    low, high = float(times.min()), float(times.max())
+    if not math.isfinite(low + high):
+        return "–"
+    return f"{low:.4f}" if high < 1.5 * low else f"{low:.4f}–{high:.4f}"
 
 
 def speed(figure: Figure, unit: str) -> Table:

@@ -44,6 +44,7 @@ from driftwise.kernels.adapt import (
     to_clear_,
 )
 from driftwise.kernels.chance import (
+    mean_of,
     reward_of,
 )
 from driftwise.kernels.cholesky import (
@@ -333,10 +334,7 @@ def play_glm_(
             proposed,
         )  # fmt: skip
         arm = first_best(mean, bonus)
-        value = 0.0
-        for i in range(d):
-            value += arms[at, i, arm] * path[t, i]
-        value = link_mean(link, value)
+        value = mean_of(link, arms, at, arm, path, t)
         total += best[t] - value
         chosen[t] = arm
         regret[t] = total

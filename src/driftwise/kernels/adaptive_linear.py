@@ -33,11 +33,10 @@ from driftwise.kernels.adapt import (
     master_turn_,
     to_clear_,
 )
-from driftwise.kernels.chance import reward_of
+from driftwise.kernels.chance import mean_of, reward_of
 from driftwise.kernels.cholesky import factor_, forward_
 from driftwise.kernels.gram import clear_, fresh_lane_, learn_
 from driftwise.kernels.index import first_best
-from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.play import linear_scores_
 from driftwise.kernels.point import (
     ADAPT,
@@ -184,10 +183,7 @@ def play_adaptive_linear_(
             flags, table, row, lane, arms, at, G, twin, b, count, low, other, pivot, z, Y, mean, bonus
         )
         arm = first_best(mean, bonus)
-        value = 0.0
-        for i in range(d):
-            value += arms[at, i, arm] * theta[t, i]
-        value = link_mean(link, value)
+        value = mean_of(link, arms, at, arm, theta, t)
         total += best[t] - value
         chosen[t] = arm
         regret[t] = total

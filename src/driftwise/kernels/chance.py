@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import kernel, piece
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.point import Floats
 
 GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 
@@ -24,6 +26,15 @@ def poisson_quantile(u: float, mean: float) -> float:
         p *= mean / count
         total += p
     return count
+
+
+@piece
+def mean_of(link: int, arms: Floats, at: int, arm: int, theta: Floats, t: int) -> float:
+    """μ(x'θ_t) of the arm played, x = arms[at, :, arm]."""
+    value = 0.0
+    for i in range(arms.shape[1]):
+        value += arms[at, i, arm] * theta[t, i]
+    return link_mean(link, value)
 
 
 @piece

@@ -10,11 +10,10 @@ import numpy as np
 from driftwise.kernels import kernel
 from driftwise.kernels.atoms import fade_atoms_, place_atom_
 from driftwise.kernels.bvd import project_
-from driftwise.kernels.chance import reward_of
+from driftwise.kernels.chance import mean_of, reward_of
 from driftwise.kernels.glm import glm_scores_, norm_of
 from driftwise.kernels.gram import blend_, decay, scale_, weight_of
 from driftwise.kernels.index import first_best
-from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.newton import CONVERGED, solve_
 from driftwise.kernels.point import (
     CLOCK,
@@ -97,10 +96,7 @@ def play_bvd_(
         at = t if fresh else 0
         glm_scores_(flags, table, lane, lane, arms, at, G, count, theta, shown, low, pivot, z, Y, mean, bonus)
         arm = first_best(mean, bonus)
-        value = 0.0
-        for i in range(d):
-            value += arms[at, i, arm] * path[t, i]
-        value = link_mean(link, value)
+        value = mean_of(link, arms, at, arm, path, t)
         total += best[t] - value
         chosen[t] = arm
         regret[t] = total

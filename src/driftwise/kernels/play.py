@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from driftwise.kernels import kernel, piece
-from driftwise.kernels.chance import reward_of
+from driftwise.kernels.chance import mean_of, reward_of
 from driftwise.kernels.cholesky import divide_, factor_, forward_
 from driftwise.kernels.gram import learn_
 from driftwise.kernels.index import first_best, roots_, shape_, squares_, whiten_
@@ -104,10 +104,7 @@ def play_linear_(
             flags, table, lane, lane, arms, at, G, twin, b, count, low, other, pivot, z, Y, mean, bonus
         )
         arm = first_best(mean, bonus)
-        value = 0.0
-        for i in range(d):
-            value += arms[at, i, arm] * theta[t, i]
-        value = link_mean(link, value)
+        value = mean_of(link, arms, at, arm, theta, t)
         total += best[t] - value
         chosen[t] = arm
         regret[t] = total
