@@ -1,0 +1,215 @@
+"""The guard: what every row of the catalogue does, as arms, regret and final sums, kept and compared.
+
+    python tests/golden/guard.py            # compare with what is kept
+    python tests/golden/guard.py --write    # keep what is seen now; say why in the CHANGELOG
+
+A policy is *played* by compiled rounds against a tape, and *lived with* a call at a time: rewards come late, in heaps
+or not at all, and time passes without any. Hashes of bits bind one platform (the processor picks the variant of exp
+that the C library runs), which is kept beside them; elsewhere the arms have to be equal and the sums within 1e-12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).resolve().parent
+KEPT = FOLDER / "catalogue.json"
+SUMS = FOLDER / "catalogue.npz"
+DIMS = (1, 2, 5)
+ROUNDS = 200
+KNOWN = {"path_length": 1.5, "changes": 2}
+# Only sums: an estimate is solved to a tolerance, and elsewhere may stop a step earlier.
+GROUPS = ("G", "twin", "b")
+
+
+def here() -> str:
+    """What bits depend on besides our own code."""
+    import llvmlite
+    import numba
+
+    try:
+        features = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
+    except (OSError, IndexError):
+        features = []
+    vectors = [one for one in ("fma", "avx2", "avx512f") if one in features]
+    versions = [f"numpy {np.__version__}", f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}"]
+    return ", ".join([sys.platform, platform.machine(), *platform.libc_ver(), *vectors, *versions])
+
+
+def policies(dim: int, rounds: int) -> dict[str, object]:
+    """Every row of the catalogue, and the points beside them."""
+    import driftwise as dw
+
+    known = {"dim": dim, "horizon": rounds, **KNOWN}
+    made = {row["name"]: dw.make(row["name"], **known) for row in dw.catalogue()}
+    made["D-LinUCB as published"] = dw.make("D-LinUCB", **known, two_matrix="as-published")
+    made["D-LinUCB with a window"] = dw.make("D-LinUCB", **known, memory=dw.Window(20))
+    made["D-LinUCB with restarts"] = dw.make("D-LinUCB", **known, memory=dw.Restart(30))
+    made["LinearUCB with a window"] = dw.make("LB-WeightUCB", **known, memory=dw.Window(20.5, capacity=15))
+    made["MASTER that tests often"] = dw.make("MASTER+LogUCB1", **known, n0=2, test_scale=1e-4)
+    made["MASTER that tests often, linear"] = dw.make("MASTER+OFUL", **known, n0=2, test_scale=1e-3)
+    made["a bank of two, exact"] = dw.make("Bank+SCB-WeightUCB", **known, memories=(8.0, 64.0), estimate="exact")
+    made["a bank of two matrices"] = dw.FadeBank(
+        base=dw.LinearUCB(dim=dim, memory=dw.Keep(), lam=1.0, delta=0.01, two_matrix="correct"), memories=(8.0, 64.0)
+    )
+    made["SCB in one pass"] = dw.make("SCB-WeightUCB", **known, estimate="one-pass")
+    made["GLB in one pass, small ball"] = dw.make("GLB-WeightUCB", **known, estimate="one-pass", S=0.2)
+    made["GLB, small ball"] = dw.make("GLB-WeightUCB", **known, S=0.2, lam=0.3)
+    made["SCB, small ball, restarts"] = dw.make("SCB-RestartUCB", **known, S=0.2, lam=0.3)
+    made["GLB with a probit link"] = dw.make("GLB-WeightUCB", **known, link="probit")
+    made["GLB with counts"] = dw.make("GLB-WeightUCB", **known, link="poisson", R=1.0)
+    made["GLB, identity"] = dw.make("GLB-WeightUCB", **known, link="identity", S=0.3)
+    made["BVD, ties to the origin"] = dw.make("BVD-GLM-UCB", **known, tie="origin")
+    made["SCB-PW, convex"] = dw.make("SCB-PW-WeightUCB", **known, set="convex")
+    return made
+
+
+def world(policy: object, dim: int, rounds: int) -> object:
+    """A drifting world with the rewards the policy is for."""
+    import driftwise as dw
+
+    link = getattr(getattr(policy, "base", policy), "link", "identity")
+    reward = {"identity": "gaussian", "poisson": "poisson"}.get(link, "bernoulli")
+    return dw.worlds.Jumps(
+        dim=dim, arms=10, horizon=rounds, jumps=3, reward=reward, link=link, norm="clip", noise=0.5, fresh=dim == 5
+    )
+
+
+def summed(state: object) -> np.ndarray:
+    """The final sums as one row of numbers; of matrices the lower triangle, which is all that is kept up."""
+    parts = []
+    for name in GROUPS:
+        value = getattr(state, name, None)
+        if value is not None and value.size:
+            parts.append((value[..., *np.tril_indices(value.shape[-1])] if value.ndim == 3 else value).ravel())
+    numbers = [state.clock, state.observations, state.squares, state.dropped, state.lost]
+    return np.concatenate([*parts, np.array(numbers, dtype=np.float64)])
+
+
+def estimates(state: object) -> bytes:
+    """What else bits must not change in: θ̂ and the point shown."""
+    values = (getattr(state, name, None) for name in ("theta", "shown"))
+    return b"".join(value.tobytes() for value in values if value is not None)
+
+
+def played(policy: object, place: object) -> tuple[list[int], bytes, object]:
+    """Compiled rounds: arms, regret, the last state. A policy that only steps is stepped."""
+    import driftwise as dw
+
+    state = policy.start(seed=7)
+    if policy.stepped:
+        result = dw.simulate({"it": policy}, place, trials=1, jobs=1)
+        return result.arms["it"][0].tolist(), result.regret["it"].tobytes(), state
+    arms, regret, total = [], [], 0.0
+    for tape in place.tapes(3, 0):
+        chosen, lost = np.empty(len(tape.theta), dtype=np.int64), np.empty(len(tape.theta))
+        policy.play(state, *tape, place.link_code, place.reward_code, float(place.noise), total, chosen, lost)
+        total = float(lost[-1])
+        arms += chosen.tolist()
+        regret.append(lost)
+    return arms, np.concatenate(regret).tobytes(), state
+
+
+def lived(policy: object, place: object, rounds: int) -> tuple[list[int], bytes, object]:
+    """Choices a call at a time, with rewards that are late, come in heaps, or never come."""
+    rng = np.random.default_rng(11)
+    state, arms, scores, waiting = policy.start(seed=7), [], [], []
+    done = 0
+    for tape in place.tapes(3, 0):
+        for t in range(min(len(tape.theta), rounds - done)):
+            columns = tape.arms[t if len(tape.arms) > 1 else 0]
+            rows = np.ascontiguousarray(columns.T)
+            choice = policy.choose(state, rows)
+            arms.append(int(choice.arm))
+            scores.append(choice.score)
+            mean = float(rows[choice.arm] @ tape.theta[t])
+            reward = float(rng.random() < 0.5 + 0.4 * np.tanh(mean))
+            fate = rng.random()
+            if fate < 0.6:
+                policy.learn(state, rows, choice.arm, reward)
+            elif fate < 0.85:
+                waiting.append((done + t, rows, choice.arm, reward))
+                policy.advance(state)
+            else:
+                policy.advance(state, 1.5)
+            if len(waiting) == 4:
+                for born, old, arm, late in waiting:
+                    policy.learn(state, old, arm, late, ticks=0.0, age=float(min(done + t - born, 9)))
+                waiting = []
+        done += len(tape.theta)
+    return arms, np.array(scores).tobytes(), state
+
+
+def records(dims: tuple[int, ...], rounds: int) -> tuple[dict[str, dict[str, str]], dict[str, np.ndarray]]:
+    """For every policy, dimension and way of running: arms, hashes of regret and of sums; and the sums themselves."""
+    seen: dict[str, dict[str, str]] = {}
+    sums: dict[str, np.ndarray] = {}
+    for dim in dims:
+        for name, policy in policies(dim, rounds).items():
+            place = world(policy, dim, rounds)
+            for way in ("played", "lived"):
+                run = played(policy, place) if way == "played" else lived(policy, place, rounds)
+                arms, numbers, state = run
+                row = summed(state)
+                key = f"{name}, d = {dim}, {way}"
+                sums[key] = row
+                seen[key] = {
+                    "arms": "".join(map(str, arms)),
+                    "numbers": hashlib.sha256(numbers).hexdigest()[:16],
+                    "sums": hashlib.sha256(row.tobytes() + estimates(state)).hexdigest()[:16],
+                }
+    return seen, sums
+
+
+def interpreted(dims: tuple[int, ...], rounds: int) -> dict[str, dict[str, str]]:
+    """The same records from the same sources, not compiled."""
+    ask = f"import json; from golden import guard; print(json.dumps(guard.records({dims!r}, {rounds})[0]))"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(FOLDER.parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(json.loads(done.stdout))
+
+
+def differences(
+    seen: dict[str, dict[str, str]], sums: dict[str, np.ndarray], kept: dict[str, dict[str, str]], there: str
+) -> list[str]:
+    """What is not as it was kept; only arms and sums count where the platform is another."""
+    found = []
+    with np.load(SUMS) as stored:
+        for key, row in seen.items():
+            if key not in kept:
+                found.append(f"{key}: new")
+            elif there == here():
+                found += [f"{key}: {part}" for part, value in row.items() if kept[key][part] != value]
+            elif row["arms"] != kept[key]["arms"]:
+                found.append(f"{key}: arms")
+            elif not np.allclose(sums[key], stored[key], rtol=1e-12, atol=1e-12):
+                found.append(f"{key}: sums")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    seen, sums = records(DIMS, ROUNDS)
+    if options.write:
+        KEPT.write_text(json.dumps({"platform": here(), "rows": seen}, indent=0, ensure_ascii=False) + "\n")
+        np.savez_compressed(SUMS, **sums)
+        return
+    kept = json.loads(KEPT.read_text())
+    found = differences(seen, sums, kept["rows"], kept["platform"])
+    print("\n".join(found) or f"{len(seen)} records as kept")
+
+
+if __name__ == "__main__":
+    main()
