@@ -3,8 +3,8 @@
 from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
-from driftwise.policies.base import ArmSet, Choice, Scores, State
-from driftwise.policies.drift_glm import BVDGLMUCB
+from driftwise.policies.arms import ArmSet, Choice, Scores
+from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
@@ -12,6 +12,7 @@ from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
+from driftwise.policies.state import State
 from driftwise.simulation import Result, simulate
 
 __version__ = "0.1.0"

@@ -29,8 +29,8 @@ def source_hash() -> str:
     """Hash of everything that ends up in compiled code."""
     digest = hashlib.sha256()
     for folder in ("theory", "kernels"):
-        for source in sorted((_PACKAGE / folder).glob("*.py")):
-            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+        for source in sorted((_PACKAGE / folder).rglob("*.py")):
+            digest.update(str(source.relative_to(_PACKAGE)).encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -1,17 +1,53 @@
-"""The projection of BVD-GLM-UCB (Faury, Russac, Abeille, Calauzènes 2021), in the three stages of MATH.md section 2.
+"""BVD-GLM-UCB (Faury, Russac, Abeille, Calauzènes 2021): its projection, in the three stages of MATH.md 2, and entries.
 
 E(θ) = {θ': ‖g(θ')-g(θ)‖_{Ṽ⁻¹} ≤ β̄}. (i) θ̂ in the ball. (ii) E(θ̂) meets the ball: its point nearest to θ̂ in that
 very norm. (iii) Else the joint program: least ‖g(θ')+β̄Ṽ^{1/2}η-b‖_{V⁻²} over ‖θ'‖ ≤ S, ‖η‖ ≤ 1; for a given θ' the η
 is a secular equation, and what is left is smooth in θ'. Any root R of Ṽ will do for Ṽ^{1/2}: η turns with it.
+
+Its scores are those of GLM-UCB. The entries are apart from adapt/glm.py, which would otherwise compile the projection
+into every policy.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from driftwise.kernels import kernel, part
-from driftwise.kernels.point import Floats
-from driftwise.kernels.secular import (
+from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.glm import glm_scores_, length_of
+from driftwise.kernels.index import board, first_best
+from driftwise.kernels.memory import blend_, decay, fade_atoms_, place_atom_, scale_, weight_of
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    FAILED,
+    LAM,
+    LINK,
+    LOG_DELTA,
+    REG,
+    SLOPE_LEAST,
+    SQUARES,
+    TIE,
+    USED,
+    WEIGHT,
+    Estimate,
+    Floats,
+    History,
+    Ints,
+    L,
+    Lesson,
+    Point,
+    R,
+    S,
+    Sums,
+    estimate_of,
+    history_of,
+    sums_of,
+)
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.newton import CONVERGED, Slate, blank_slate, solve_
+from driftwise.kernels.solvers.secular import (
     ELLIPSOID,
     FIXED,
     HAT,
@@ -24,7 +60,6 @@ from driftwise.kernels.secular import (
     STEP,
     THETA,
     ZERO,
-    Atoms,
     Desk,
     backward_,
     clip_,
@@ -36,6 +71,7 @@ from driftwise.kernels.secular import (
     factor_,
     forward_,
 )
+from driftwise.theory.radius import glb_radius
 
 NEAREST, ORIGIN = 0, 1
 
@@ -54,12 +90,22 @@ def invert_(z: Desk, M: Floats, ridge: float, to: Floats) -> None:
             to[i, j] = spare[i]
 
 
+class Way(NamedTuple):
+    """What the projection measures with: V = G + lam·I and Ṽ = twin + lam·I (lower triangles), β̄, and who wins ties."""
+
+    G: Floats
+    twin: Floats
+    lam: float
+    beta: float
+    tie: int
+
+
 @part
-def joint_(z: Desk, lam: float, G: Floats, twin: Floats, beta: float) -> None:
+def joint_(z: Desk, way: Way) -> None:
     """What ELLIPSOID measures with: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
-    d = G.shape[0]
-    invert_(z, G, lam, inner)
+    d = way.G.shape[0]
+    invert_(z, way.G, way.lam, inner)
     for i in range(d):
         for j in range(d):
             t = 0.0
@@ -67,10 +113,10 @@ def joint_(z: Desk, lam: float, G: Floats, twin: Floats, beta: float) -> None:
                 t += inner[k, i] * inner[k, j]
             metric[i, j] = t
             root[i, j] = 0.0
-    factor_(twin, lam, root)
+    factor_(way.twin, way.lam, root)
     for i in range(d):
         for j in range(i + 1):
-            root[i, j] *= beta
+            root[i, j] *= way.beta
     for i in range(d):
         for j in range(d):
             t = 0.0
@@ -81,43 +127,25 @@ def joint_(z: Desk, lam: float, G: Floats, twin: Floats, beta: float) -> None:
 
 
 @part
-def project_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    lane: int,
-    used: int,
-    reg: float,
-    theta: Floats,
-    S: float,
-    lam: float,
-    G: Floats,
-    twin: Floats,
-    beta: float,
-    tie: int,
-    out: Floats,
-) -> tuple[int, float, float, float]:
+def confine_(p: Atoms, theta: Floats, way: Way, out: Floats) -> tuple[int, float, float, float]:
     """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last step.
 
-    theta (lanes, d) is θ̂; V = G + lam·I and Ṽ = twin + lam·I, of which lower triangles are read. "Any point of the
-    intersection" of the ball with E(θ̂) is, in stages (i) and (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs
-    to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the intersection is a point. A last step above 1e-7 (1+‖θ‖) is
-    a failure.
+    theta (lanes, d) is θ̂. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and (ii): for NEAREST
+    θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the intersection is a
+    point. A last step above 1e-7 (1+‖θ‖) is a failure.
     """
-    d = A.shape[0]
-    p = Atoms(link, A, w, s, lane, used, reg, S)
-    z = desk(d, used)
+    lam, S = way.lam, p.S
+    z = desk(p.A.shape[0], p.used)
     here, hat = z.vec[THETA], z.vec[HAT]
-    copy_(theta[lane], hat)
+    copy_(theta[p.lane], hat)
     copy_(hat, out)
     stage = 1 if dot(hat, hat) <= S * S else 2
-    if stage == 2 or tie == ORIGIN:
-        invert_(z, twin, lam, z.mat[METRIC])
-    if tie == ORIGIN:
+    if stage == 2 or way.tie == ORIGIN:
+        invert_(z, way.twin, lam, z.mat[METRIC])
+    if way.tie == ORIGIN:
         copy_(z.vec[ZERO], here)
         norm = math.sqrt(2.0 * max(0.0, evaluate_(int(FIXED), p, z, int(HERE))))
-        if norm <= beta:
+        if norm <= way.beta:
             copy_(here, out)
             return stage, norm, 0.0, 0.0
     if stage == 1:
@@ -126,10 +154,93 @@ def project_(
     clip_(here, S)
     value, _, step = descend_(int(FIXED), p, z, 0.0, STEP)
     norm, least = math.sqrt(2.0 * max(0.0, value)), 0.0
-    if norm > beta:
+    if norm > way.beta:
         stage = 3
-        joint_(z, lam, G, twin, beta)
+        joint_(z, way)
         value, _, step = descend_(int(ELLIPSOID), p, z, 0.0, STEP)
         least = math.sqrt(2.0 * max(0.0, value))
     copy_(here, out)
     return stage, norm, least, step
+
+
+@kernel
+def bvd_lane_(
+    point: Point, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, slate: Slate
+) -> None:
+    """A lesson that ends with θ̂ in theta and θ̃ in shown.
+
+    The phases of memory.py are written out for the one memory there is here: with windows and restarts in it, this
+    took half as long again to compile.
+    """
+    flags, table, count = point.flags, point.table, sums.count
+    theta, shown = estimate.theta, estimate.shown
+    factor = decay(table, lane, lesson.ticks)
+    count[lane, CLOCK] += lesson.ticks
+    count[lane, WEIGHT] *= factor
+    count[lane, SQUARES] *= factor * factor
+    fade_atoms_(lane, factor, count, history)
+    if lesson.arm >= 0:
+        weight = weight_of(point, lane, lesson.age)
+        count[lane, COUNT] += 1.0
+        count[lane, WEIGHT] += weight
+        count[lane, SQUARES] += weight * weight
+        blend_(lane, factor, weight, lesson, sums)
+        a = place_atom_(lesson, count, history)
+        history.weights[lane, a] += weight
+        history.targets[lane, a] += weight * lesson.reward
+    else:
+        scale_(lane, factor, sums)
+    lam, reach = table[lane, LAM], table[lane, S]
+    atoms = Atoms(
+        flags[LINK], history.atoms, history.weights, history.targets, lane, history.cursor[USED], table[lane, REG],
+        reach,
+    )  # fmt: skip
+    good = solve_(atoms, theta, slate, estimate.H[lane]) == CONVERGED
+    for i in range(theta.shape[1]):
+        shown[lane, i] = theta[lane, i]
+    if good:
+        beta = glb_radius(
+            count[lane, SQUARES], float(theta.shape[1]), lam, table[lane, LOG_DELTA], reach, table[lane, L],
+            table[lane, R], table[lane, SLOPE_LEAST],
+        )  # fmt: skip
+        way = Way(sums.G[lane], sums.twin[lane], lam, beta, flags[TIE])
+        _, _, _, last = confine_(atoms, theta, way, shown[lane])
+        good = last <= 1e-7 * (1.0 + length_of(shown, lane))
+    if not good:
+        count[lane, FAILED] += 1.0
+
+
+@kernel
+def bvd_learn_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
+    age: float,
+) -> None:
+    """A lesson; arm < 0 lets time pass without an observation."""
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
+    slate = blank_slate(X.shape[1], history.cursor[USED] + 1)
+    bvd_lane_(Point(flags, table), first, Lesson(X, first, arm, reward, ticks, age), sums, history, estimate, slate)
+
+
+@kernel
+def play_bvd_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
+    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints,
+) -> None:
+    """Play len(path) rounds; regret is cumulative and starts from total. Stops where the solver fails."""
+    d, n = arms.shape[1], arms.shape[2]
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, sums = Point(flags, table), sums_of(flags, floats)
+    history, estimate = history_of(flags, floats, ints), estimate_of(flags, floats)
+    seen, slate = board(d, n), blank_slate(d, history.atoms.shape[1])
+    lane = chosen.size - chosen.size
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        glm_scores_(point, lane, lane, arms, at, sums, estimate, seen)
+        arm = first_best(seen.mean, seen.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        used[t] = lane
+        bvd_lane_(point, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history, estimate, slate)
+        if sums.count[lane, FAILED] > 0.0:
+            return

@@ -7,10 +7,11 @@ integers carry out alike, so interpreted and compiled runs draw the same.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Floats, Ints
 
 GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 
@@ -28,13 +29,25 @@ def poisson_quantile(u: float, mean: float) -> float:
     return count
 
 
-@piece
-def mean_of(link: int, arms: Floats, at: int, arm: int, theta: Floats, t: int) -> float:
-    """μ(x'θ_t) of the arm played, x = arms[at, :, arm]."""
-    value = 0.0
-    for i in range(arms.shape[1]):
-        value += arms[at, i, arm] * theta[t, i]
-    return link_mean(link, value)
+class Rounds(NamedTuple):
+    """Rounds to play: arms, one set or one a round, θ's path (B, d), the tape's draws and the best means (B,), and what
+    a reward is: link, kind, noise."""
+
+    arms: Floats
+    path: Floats
+    draws: Floats
+    best: Floats
+    link: int
+    kind: int
+    noise: float
+
+
+class Record(NamedTuple):
+    """What came of them: arms chosen, cumulative regret, and the row of the table that acted."""
+
+    chosen: Ints
+    regret: Floats
+    used: Ints
 
 
 @piece
@@ -45,6 +58,25 @@ def reward_of(kind: int, mean: float, noise: float, draw: float) -> float:
     if kind == BERNOULLI:
         return 1.0 if draw < mean else 0.0
     return poisson_quantile(draw, mean)
+
+
+@piece
+def set_of(rounds: Rounds, t: int) -> int:
+    """Which set of arms a round has: the only one, or its own."""
+    return t if rounds.arms.shape[0] > 1 else 0
+
+
+@piece
+def reward_(rounds: Rounds, t: int, arm: int, total: float, record: Record) -> float:
+    """The reward of an arm played in round t, which is recorded; total is the regret before it."""
+    arms, at = rounds.arms, set_of(rounds, t)
+    value = 0.0
+    for i in range(arms.shape[1]):
+        value += arms[at, i, arm] * rounds.path[t, i]
+    value = link_mean(rounds.link, value)
+    record.chosen[t] = arm
+    record.regret[t] = total + (rounds.best[t] - value)
+    return reward_of(rounds.kind, value, rounds.noise, rounds.draws[t])
 
 
 WORD = 0xFFFFFFFF
@@ -63,8 +95,8 @@ def mix(x: int) -> int:
 @piece
 def word(salt: int, low: int, high: int, a: int, b: int, c: int) -> int:
     """32 bits from a key in two halves and three counters."""
-    h = mix((low ^ salt) & WORD)
-    h = mix((h + high) & WORD)
+    h = mix((int(low) ^ salt) & WORD)  # int: numpy warns where whole numbers wrap, as these are meant to
+    h = mix((h + int(high)) & WORD)
     h = mix((h + a) & WORD)
     h = mix((h + 0x9E3779B9 + b) & WORD)
     h = mix((h + 0x3C6EF372 + c) & WORD)

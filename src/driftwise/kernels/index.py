@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.point import Floats
 
 
+class Board(NamedTuple):
+    """Scratch for the indices of n arms: factors low and other (d, d), pivot, z (d,), Y (d, n), mean and bonus (n,)."""
+
+    low: Floats
+    other: Floats
+    pivot: Floats
+    z: Floats
+    Y: Floats
+    mean: Floats
+    bonus: Floats
+
+
+@kernel
+def board(d: int, n: int) -> Board:
+    """An empty board."""
+    return Board(
+        np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d), np.empty((d, n)), np.empty(n), np.empty(n)
+    )
+
+
 @piece
-def whiten_(
-    low: Floats, pivot: Floats, z: Floats, X: Floats, at: int, Y: Floats, mean: Floats, square: Floats
-) -> None:
-    """Y = low⁻¹ X[at], mean = Y'z, square = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
+def whiten_(board: Board, X: Floats, at: int) -> None:
+    """Y = low⁻¹ X[at], mean = Y'z, bonus = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
 
     Forward substitution four rows a pass, and the last one together with the sums, to spare loads and stores.
     """
+    low, pivot, z, Y, mean, square = board.low, board.pivot, board.z, board.Y, board.mean, board.bonus
     d, n = Y.shape
     w, zi = pivot[0], z[0]
     for a in range(n):

@@ -1,15 +1,19 @@
-"""Links μ, their derivatives and their integrals, by code; finite for every finite argument.
+"""The one table of links: μ, its derivatives and its integral by code, and all that others ask about a link.
 
-A link is an int so that kernels stay cacheable. CUSTOM has no compiled form: its owner evaluates it in Python
-and hands the values on (newton.weigh_), and here it answers NaN. An exponent above 700 is read as 700, so that
+A link is an int inside kernels, so that they stay cacheable, and a row of `LINKS` outside. To add one: a code, a branch
+in each function of this file, and a row. A code that a function does not know gets NaN, or the cautious answer, and
+solvers report what is not finite as a failure. CUSTOM has no compiled form: its owner evaluates it in Python and hands
+the values on (newton.weigh_). All are finite for every finite argument: an exponent above 700 is read as 700, so that
 the Poisson mean stops at e^700 instead of overflowing; its integral goes on linearly from there, so M' = μ holds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
-from driftwise.errors import BadInput
+from driftwise.border import one_of
 from driftwise.kernels import kernel
 
 IDENTITY, LOGISTIC, PROBIT, POISSON, CUSTOM = 0, 1, 2, 3, 4
@@ -118,14 +122,84 @@ def area(link: int, z: float) -> float:
     return math.nan
 
 
-def bounds(link: int, radius: float) -> tuple[float, float]:
-    """k = sup and c = inf of μ' over |z| ≤ radius (radius = SL)."""
+@kernel
+def bend(link: int, reach: float) -> float:
+    """The M with |μ''| ≤ M μ' as long as |z| ≤ reach, by which Newton's method knows how far it may step."""
+    if link == LOGISTIC or link == POISSON:
+        return 1.0
     if link == IDENTITY:
-        return 1.0, 1.0
-    if link == LOGISTIC:
-        return 0.25, slope(LOGISTIC, radius)
+        return 0.0
     if link == PROBIT:
-        return 1.0 / ROOT_TAU, density(radius)
-    if link == POISSON:
-        return slope(POISSON, radius), slope(POISSON, -radius)
-    raise BadInput("link", link, "identity, logistic, probit or Poisson", "pass k and c yourself")
+        return reach
+    return math.nan
+
+
+@kernel
+def bends_more_far_out(link: int) -> bool:
+    """Whether that M grows with the reach."""
+    return link == PROBIT
+
+
+@kernel
+def tame(link: int, reach: float) -> bool:
+    """Whether |μ'''| ≤ μ' as well, as long as |z| ≤ reach."""
+    return link == LOGISTIC or link == IDENTITY or (link == PROBIT and reach <= 1.4)
+
+
+@kernel
+def one_valley(link: int) -> bool:
+    """Whether the projection in V⁻¹ may stop at the first minimum it finds (project.py counts the exceptions)."""
+    return link == LOGISTIC or link == IDENTITY or link == PROBIT
+
+
+@kernel
+def widening(link: int) -> float:
+    """The a with E μ(z + sN) ≈ μ(z/√(1 + a s²)), N standard normal: what not knowing z does to a probability."""
+    if link == LOGISTIC:
+        return math.pi / 8.0
+    if link == PROBIT:
+        return 1.0
+    return math.nan
+
+
+class LinkRow(NamedTuple):
+    """What others ask about a link. `radius` is SL, the largest |x'θ|.
+
+    slopes(radius) is k = sup and c = inf of μ' there, concordance(radius) the smallest M with |μ''| ≤ M μ'; noise is
+    the R that rewards imply, None where they imply none; bounded says that they lie in [0, m]; chance that μ is a
+    probability, which a bank can score; rewards are the kinds a world may draw around such a mean, the usual one first.
+    """
+
+    code: int
+    slopes: Callable[[float], tuple[float, float]]
+    concordance: Callable[[float], float]
+    noise: float | None
+    bounded: bool
+    chance: bool
+    rewards: tuple[str, ...]
+
+
+LINKS: dict[str, LinkRow] = {
+    "identity": LinkRow(
+        IDENTITY, lambda radius: (1.0, 1.0), lambda radius: 0.0,
+        noise=1.0, bounded=False, chance=False, rewards=("gaussian",),
+    ),
+    "logistic": LinkRow(
+        LOGISTIC, lambda radius: (0.25, slope(LOGISTIC, radius)), lambda radius: math.tanh(radius / 2.0),
+        noise=0.5, bounded=True, chance=True, rewards=("bernoulli", "gaussian"),
+    ),
+    "probit": LinkRow(
+        PROBIT, lambda radius: (1.0 / ROOT_TAU, density(radius)), lambda radius: radius,
+        noise=0.5, bounded=True, chance=True, rewards=("bernoulli", "gaussian"),
+    ),
+    "poisson": LinkRow(
+        POISSON, lambda radius: (slope(POISSON, radius), slope(POISSON, -radius)), lambda radius: 1.0,
+        noise=None, bounded=False, chance=False, rewards=("poisson", "gaussian"),
+    ),
+}  # fmt: skip
+
+
+def link_row(link: object) -> LinkRow:
+    """The row of a link by name, or the one sentence for a link that is not in the table."""
+    one_of("link", link, list(LINKS))
+    return LINKS[str(link)]

@@ -1,4 +1,9 @@
-"""What a policy compiles to: a vector of flags and a table of numbers, a row per lane."""
+"""What a policy compiles to, what a state is made of, and the bundles of arrays that kernels hand on.
+
+A policy is a vector of flags and a table of numbers, a row per lane. A state is two packed arrays, floats and ints, cut
+into named groups; the flags say how large each group is and where it begins, so that a compiled entry takes a policy
+and a state as four arrays and cuts them into bundles just inside.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +12,87 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.kernels import kernel
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Places in the vector of flags.
-MEMORY, RULE, RADIUS, LINK, ESTIMATE, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6
-FLAGS = 8
+# ------------------------------------------------------------------------------------------ the vector of flags
+
+# What the policy is.
+MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 7
+# How large its state is: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all
+# estimates (a bank also has those that score), the lengths of scores, before and limits, whether there is a cursor,
+# and the length of marks.
+DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
+NOTES, CURSORS, MARKS = 18, 19, 20
+# Where each group begins, in the order of FLOAT_GROUPS and INT_GROUPS.
+AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 21, 22, 23, 24, 25, 26, 27, 28
+AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 29, 30, 31, 32, 33, 34, 35
+AT_KEY, AT_CURSOR, AT_MARKS = 36, 37, 38
+FLAGS = 39
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART = 0, 1, 2, 3
-# Linear rules.
+# Linear rules: one covariance, two, and two with the slip of the published code.
 ONE_MATRIX, TWO_MATRIX, TWO_AS_PUBLISHED = 0, 1, 2
 # Generalized linear rules: GLB (V⁻¹ projection), SCB (H(θ)⁻¹ projection), SC-D-GLUCB (none).
 GLB, SCB, SC_D = 3, 4, 5
-# Estimates.
+# Estimates from the history, or without one.
 EXACT, ONE_PASS = 0, 1
+# Who solves for the estimate: the compiled lesson, or the policy's owner afterwards.
+INSIDE, OUTSIDE = 0, 1
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
+# Adaptations.
+ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
 
-# Columns of the table.
+# ------------------------------------------------------------------------------------------ the table
+
+# Columns of a lane.
 GAMMA, LOG_GAMMA, LENGTH, LAM, LOG_DELTA, S, L, R, EXPLORE, BETA = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 FORGET, REG, SLOPE_MOST, SLOPE_LEAST, RANGE, HORIZON = 10, 11, 12, 13, 14, 15
-COLUMNS = 16
+# Columns of an adaptation, the same in every row. MASTER: first and last order, scale of its tests.
+FIRST_ORDER, LAST_ORDER, TEST_SCALE = 16, 17, 18
+# BOB: its rounds and those of a block, payoff = base + scale·rewards, share of exploration.
+END, BLOCK_LENGTH, PAY_BASE, PAY_SCALE, MIX = 19, 20, 21, 22, 23
+# The bank: ridge and noise of the scores, share, margin, gap, where to return, the judge's κ.
+SCORE_RIDGE, SCORE_NOISE, SHARE, MARGIN, GAP, BACK, KAPPA = 24, 25, 26, 27, 28, 29, 30
+COLUMNS = 31
 
-# Columns of a lane's counters: time, observations, sum of squared weights, last restart, observations dropped,
-# weight lost with atoms that found no place, solver's failures.
-CLOCK, COUNT, SQUARES, SINCE, DROPPED, LOST, FAILED = 0, 1, 2, 3, 4, 5, 6
-COUNTERS = 7
+# ------------------------------------------------------------------------------------------ groups of a state
+
+# Columns of a lane's counters: time, observations, sums of weights and of squared weights, last restart, observations
+# dropped, weight lost with atoms that found no place, solver's failures.
+CLOCK, COUNT, WEIGHT, SQUARES, SINCE, DROPPED, LOST, FAILED = 0, 1, 2, 3, 4, 5, 6, 7
+COUNTERS = 8
 
 # Places in the cursor: of the ring, oldest, how many, removals since the sums were rebuilt; atoms in use.
 HEAD, SIZE, REMOVED, USED = 0, 1, 2, 3
 CURSOR = 4
+
+# Places in the key.
+KEY_LOW, KEY_HIGH = 0, 1
+KEY = 2
+
+FLOAT_GROUPS = (
+    "G", "twin", "b", "counters", "ring", "atoms", "weights", "targets", "theta", "shown", "H", "notes", "scores",
+    "before", "limits",
+)  # fmt: skip
+INT_GROUPS = ("key", "cursor", "marks")
+
+
+def group_shapes(flags: Ints) -> dict[str, tuple[int, ...]]:
+    """The shape of every group, those that a family does without being empty."""
+    size = [int(value) for value in flags]
+    d, K, atoms = size[DIM], size[LANES], size[ATOMS]
+    return {
+        "G": (K, d, d), "twin": (size[TWINS], d, d), "b": (K, d), "counters": (K, COUNTERS),
+        "ring": (size[ROOM], d + 2), "atoms": (d, atoms), "weights": (size[PLAYED], atoms),
+        "targets": (size[PLAYED], atoms), "theta": (size[ESTIMATES], d), "shown": (size[PLAYED], d),
+        "H": (size[ESTIMATES], d, d), "notes": (size[NOTES],), "scores": (size[SCORES],), "before": (size[BEFORE],),
+        "limits": (size[LIMITS],), "key": (KEY,), "cursor": (size[CURSORS],), "marks": (size[MARKS],),
+    }  # fmt: skip
 
 
 class Point(NamedTuple):
@@ -45,3 +100,109 @@ class Point(NamedTuple):
 
     flags: Ints
     table: Floats
+
+
+class Sums(NamedTuple):
+    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8)."""
+
+    G: Floats
+    twin: Floats
+    b: Floats
+    count: Floats
+
+
+class History(NamedTuple):
+    """Observations one by one, and as atoms.
+
+    ring (capacity, d+2) holds x, reward and birth; atoms (d, capacity) the distinct vectors, weights and targets
+    (K, capacity) their Σw and Σwr.
+    """
+
+    ring: Floats
+    cursor: Ints
+    atoms: Floats
+    weights: Floats
+    targets: Floats
+
+
+class Estimate(NamedTuple):
+    """theta (K, d) is θ̂, shown (K, d) the point the rule plays with, H (K, d, d) the Hessian."""
+
+    theta: Floats
+    shown: Floats
+    H: Floats
+
+
+class Adapting(NamedTuple):
+    """What an adaptation keeps: a key to draw with, whole numbers and others, a score per memory, MASTER's `before`."""
+
+    key: Ints
+    marks: Ints
+    notes: Floats
+    scores: Floats
+    before: Floats
+
+
+class Lesson(NamedTuple):
+    """Time passes by `ticks`, then a reward comes for column `arm` of X[at], chosen `age` ago; none if arm < 0."""
+
+    X: Floats
+    at: int
+    arm: int
+    reward: float
+    ticks: float
+    age: float
+
+
+@kernel
+def sums_of(flags: Ints, floats: Floats) -> Sums:
+    """The sums of a packed state."""
+    d, K, twins = flags[DIM], flags[LANES], flags[TWINS]
+    G, twin, b, count = flags[AT_G], flags[AT_TWIN], flags[AT_B], flags[AT_COUNTERS]
+    return Sums(
+        floats[G : G + K * d * d].reshape((K, d, d)),
+        floats[twin : twin + twins * d * d].reshape((twins, d, d)),
+        floats[b : b + K * d].reshape((K, d)),
+        floats[count : count + K * COUNTERS].reshape((K, COUNTERS)),
+    )
+
+
+@kernel
+def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
+    """The history of a packed state."""
+    d, room, size, K = flags[DIM], flags[ROOM], flags[ATOMS], flags[PLAYED]
+    ring, cursor, atoms = flags[AT_RING], flags[AT_CURSOR], flags[AT_ATOMS]
+    weights, targets = flags[AT_WEIGHTS], flags[AT_TARGETS]
+    return History(
+        floats[ring : ring + room * (d + 2)].reshape((room, d + 2)),
+        ints[cursor : cursor + flags[CURSORS]],
+        floats[atoms : atoms + d * size].reshape((d, size)),
+        floats[weights : weights + K * size].reshape((K, size)),
+        floats[targets : targets + K * size].reshape((K, size)),
+    )
+
+
+@kernel
+def estimate_of(flags: Ints, floats: Floats) -> Estimate:
+    """The estimates of a packed state."""
+    d, played, every = flags[DIM], flags[PLAYED], flags[ESTIMATES]
+    theta, shown, H = flags[AT_THETA], flags[AT_SHOWN], flags[AT_H]
+    return Estimate(
+        floats[theta : theta + every * d].reshape((every, d)),
+        floats[shown : shown + played * d].reshape((played, d)),
+        floats[H : H + every * d * d].reshape((every, d, d)),
+    )
+
+
+@kernel
+def adapting_of(flags: Ints, floats: Floats, ints: Ints) -> Adapting:
+    """What the adaptation of a packed state keeps."""
+    key, marks, notes = flags[AT_KEY], flags[AT_MARKS], flags[AT_NOTES]
+    scores, before = flags[AT_SCORES], flags[AT_BEFORE]
+    return Adapting(
+        ints[key : key + KEY],
+        ints[marks : marks + flags[MARKS]],
+        floats[notes : notes + flags[NOTES]],
+        floats[scores : scores + flags[SCORES]],
+        floats[before : before + flags[BEFORE]],
+    )

@@ -13,16 +13,16 @@ import numpy as np
 
 from driftwise.border import keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels import adapt, adaptive_linear, point
+from driftwise.kernels import point
+from driftwise.kernels.adapt import book
+from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import Floats
-from driftwise.policies.base import Arms, Compiled, Entries, State, empty_state
-from driftwise.policies.glm import GLMUCB, GeneralizedUCB, glm_scratch
+from driftwise.policies.arms import Arms
+from driftwise.policies.base import Compiled, Entries
+from driftwise.policies.glm import NO_TESTS, GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
-from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
-from driftwise.policies.model import Link
-from driftwise.policies.model import noise as model_noise
-from driftwise.policies.self_concordant import SelfConcordantUCB
-from driftwise.rng import checked_seed
+from driftwise.policies.memory import Fade, Memory
+from driftwise.policies.state import Layout, State, layout
 
 MEMORIES = (*(float(2**i) for i in range(3, 13)), math.inf)
 
@@ -34,34 +34,28 @@ def fades(memories: tuple[float, ...] = MEMORIES) -> tuple[Fade, ...]:
 
 Base: TypeAlias = LinearUCB | GeneralizedUCB
 
-_LINEAR = Entries(
-    adaptive_linear.adaptive_linear_scores,
-    adaptive_linear.adaptive_linear_learn_,
-    adaptive_linear.play_adaptive_linear_,
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Compiled):
-    """What the wrappers share: a base policy, lanes for its sums, marks and notes for the adaptation."""
+    """What the wrappers share: a base policy, lanes for its sums, marks and notes for the adaptation.
+
+    A wrapper only builds a point with more lanes. It says what fills the table, how many lanes there are, how large
+    its own groups, and its settings, columns of the table that are the same in every row.
+    """
 
     base: Base
 
     kind: ClassVar[int]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, (LinearUCB, GLMUCB, SelfConcordantUCB)):
+        if getattr(self.base, "adaptive", None) is None:
             raise BadInput("base", self.base, "a LinearUCB, GLMUCB or SelfConcordantUCB", "pass one of these")
-        if self._glm and isinstance(self.base.link, Link):  # type: ignore[union-attr]
+        if self.base.stepped:
             raise BadInput("base", self.base, "a base with a built-in link", "adaptation runs compiled only")
 
     @property
-    def _glm(self) -> bool:
-        return isinstance(self.base, GeneralizedUCB)
-
-    @property
     def entries(self) -> Entries:  # type: ignore[override]
-        return GeneralizedUCB.entries if self._glm else _LINEAR
+        return self.base.adaptive
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -71,104 +65,72 @@ class Adaptive(Compiled):
     def L(self) -> float:  # type: ignore[override]
         return self.base.L
 
-    def _rows(self) -> tuple[Base, ...]:
+    @property
+    def model(self) -> LinkRow:
+        return self.base.model
+
+    @cached_property
+    def rows(self) -> tuple[Base, ...]:
         """The policies whose numbers fill the table, a row each."""
         raise NotImplementedError
 
-    def _lanes(self) -> int:
+    @property
+    def lanes(self) -> int:
         raise NotImplementedError
 
-    def _settings(self) -> tuple[float, ...]:
+    def _settings(self) -> dict[int, float]:
+        """Columns of the table that are the adaptation's own."""
+        raise NotImplementedError
+
+    def _groups(self) -> dict[str, int]:
+        """Sizes of the groups that are the adaptation's own."""
         raise NotImplementedError
 
     def _begin(self, state: State) -> None:
         """The first marks and notes."""
 
     @cached_property
-    def point(self) -> point.Point:
-        rows = self._rows()
-        flags = rows[0].point.flags.copy()
-        flags[point.ADAPT] = self.kind
-        return point.Point(flags, np.concatenate([row.point.table for row in rows]))
+    def layout(self) -> Layout:
+        sizes = [row.sizes(self.lanes) for row in self.rows]
+        most = {name: max(one[name] for one in sizes) for name in sizes[0]}
+        marks = book.LANE_MARKS + book.PER_LANE * self.lanes
+        return layout(self.dim, self.lanes, **{**most, "notes": book.NOTE_PLACES, "marks": marks, **self._groups()})
 
     @cached_property
-    def _numbers(self) -> tuple[Floats, Floats]:
-        """Settings, and ρ̂ for MASTER's tests."""
-        settings = np.zeros(adapt.SETTINGS)
-        given = self._settings()
-        settings[: len(given)] = given
-        return settings, self._rho()
-
-    def _rho(self) -> Floats:
-        return np.zeros(1)
+    def point(self) -> point.Point:
+        flags = self.layout.flags.copy()
+        flags[: point.DIM] = self.rows[0].point.flags[: point.DIM]
+        flags[point.ADAPT] = self.kind
+        table = np.concatenate([row.point.table for row in self.rows])
+        for column, value in self._settings().items():
+            table[:, column] = value
+        return point.Point(flags, table)
 
     def start(self, seed: int = 0) -> State:
-        key = checked_seed(seed)
-        lanes, rows = self._lanes(), self._rows()
-        room = max(row.memory.room() for row in rows)
-        atoms = max(row.capacity for row in rows if isinstance(row, GeneralizedUCB)) if self._glm else 0
-        state = empty_state(
-            self.dim, lanes, twin=getattr(self.base, "two_matrix", None) is not None, capacity=room, seed=0,
-            atoms=atoms, estimate=self._glm, scoring=self._glm and self.kind == adapt.BANK,
-            marks=adapt.LANES + adapt.PER_LANE * lanes, notes=4 + max(lanes, len(rows)) + 1,
-        )  # fmt: skip
-        state.marks[adapt.KEY_LOW], state.marks[adapt.KEY_HIGH] = key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF
-        if isinstance(self.base, GeneralizedUCB):
-            state.H[:lanes] = self.base.reg * np.eye(self.dim)
+        state = super().start(seed)
+        if self.layout.flags[point.PLAYED]:
+            state.H[: self.lanes] = self.rows[0].start().H
         self._begin(state)
         return state
 
-    def _reading(self, state: State) -> tuple[Any, ...]:
-        extra = (state.marks, state.notes, self._numbers[0])
-        return (state.G, state.counters, *state[9:12], *extra) if self._glm else (*state[:4], *extra)
+    def _own_notes(self, state: State) -> point.Adapting:
+        return point.adapting_of(self.point.flags, state.floats, state.ints)
 
-    def _writing(self, state: State) -> tuple[Any, ...]:
-        kept = state[:12] if self._glm else state[:6]
-        return (*kept, state.marks, state.notes, *self._numbers)
+    def _tests(self) -> tuple[Any, ...]:
+        return (NO_TESTS,)
 
-    def learn(
-        self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
-    ) -> None:
-        x, reward, ticks, age = self._checked(state, arms, arm, reward, ticks, age)
-        self._lesson(state, x, 0, reward, ticks, age, self._largest(state, arms))
-        self._settle(state)
-
-    def _largest(self, state: State, arms: Arms) -> float:
-        """The index the choice was made with, where the adaptation asks for it."""
-        return 0.0
-
-    def _lesson(
-        self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, largest: float = 0.0
-    ) -> None:
-        d = self.dim
-        if self._glm:
-            scratch = glm_scratch(d, state)
-        else:
-            scratch = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d), np.empty(self._lanes())
-        arrays = (*self._writing(state), largest, *scratch)
-        self.entries.learn(*self.point, 0, 0, x, 0, arm, reward, ticks, age, *arrays)
+    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        return (*self._tests(), 0.0)
 
     def effective(self) -> Floats:
-        """Effective rounds of each row: what a run's record of lanes stands for."""
-        return np.array([_rounds(row.memory) for row in self._rows()])
-
-    def play(self, state: State, *rounds: Any) -> Any:
-        used = np.empty(len(rounds[1]), dtype=np.int64)
-        self.entries.play(*self.point, *self._writing(state), *rounds, used)
-        self._settle(state)
-        return used
+        """Effective rounds of each row: what a run's record of rows stands for."""
+        return np.array([row.memory.rounds for row in self.rows])
 
     def _settle(self, state: State) -> None:
         self.base._settle(state)
 
     def _reward(self, reward: float) -> float:
         return self.base._reward(reward)
-
-
-def _rounds(memory: Memory) -> float:
-    if isinstance(memory, Fade):
-        return math.inf if memory.forget == 0.0 else 1.0 / memory.forget
-    return memory.numbers()[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,24 +144,27 @@ class BanditOverBandit(Adaptive):
     horizon: int
     grid: tuple[Memory, ...] = fades()
     block: int | None = None
-    kind: ClassVar[int] = adapt.BOB
+    kind: ClassVar[int] = point.BOB
 
     def __post_init__(self) -> None:
         super().__post_init__()
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         if self.block is not None:
             keep_whole(self, "block", 1, "leave it out for ⌈d√T⌉")
-        kinds = {type(memory) for memory in self.grid} if isinstance(self.grid, (tuple, list)) else set()
-        if len(kinds) != 1 or not kinds <= {Keep, Fade, Window, Restart}:
+        grid = self.grid if isinstance(self.grid, (tuple, list)) else ()
+        kinds = {memory.code if isinstance(memory, Memory) else -1 for memory in grid}
+        if len(kinds) != 1 or -1 in kinds:
             raise BadInput("grid", self.grid, "memories of one kind", "pass a tuple such as (Fade(0.1), Fade(0.01))")
-        if getattr(self.base, "link", "identity") == "poisson":
+        if self.model.noise is None:
             wanted = "rewards in [0, 1] or Gaussian-like ones, for which BOB has a payoff"
             raise BadInput("base", self.base, wanted, "use Master for counts")
 
-    def _rows(self) -> tuple[Base, ...]:
+    @cached_property
+    def rows(self) -> tuple[Base, ...]:
         return tuple(dataclasses.replace(self.base, memory=memory) for memory in self.grid)
 
-    def _lanes(self) -> int:
+    @property
+    def lanes(self) -> int:
         return 1
 
     @property
@@ -207,19 +172,26 @@ class BanditOverBandit(Adaptive):
         """Rounds of a block."""
         return self.block or math.ceil(self.dim * math.sqrt(self.horizon))
 
-    def _settings(self) -> tuple[float, ...]:
+    def _groups(self) -> dict[str, int]:
+        return {"scores": len(self.grid)}
+
+    def _settings(self) -> dict[int, float]:
         T, B, K = self.horizon, self.length, len(self.grid)
         blocks = math.ceil(T / B)
         mix = min(1.0, math.sqrt(K * math.log(K) / ((math.e - 1.0) * blocks))) if K > 1 else 1.0
-        if isinstance(self.base, GeneralizedUCB) and self.base.link != "identity":
-            return float(T), float(B), 0.0, 1.0 / B, mix
-        reach = 2.0 * self.base.L * self.base.S * B
-        noise = 4.0 * float(self.base.R or 1.0) * math.sqrt(B * math.log(max(math.e, T / math.sqrt(B))))
-        return float(T), float(B), 0.5, 1.0 / (reach + noise), mix
+        low, scale = 0.0, 1.0 / B
+        if not self.model.bounded:
+            reach = 2.0 * self.base.L * self.base.S * B
+            noise = 4.0 * float(self.base.R or 1.0) * math.sqrt(B * math.log(max(math.e, T / math.sqrt(B))))
+            low, scale = 0.5, 1.0 / (reach + noise)
+        return {
+            point.END: float(T), point.BLOCK_LENGTH: float(B), point.PAY_BASE: low, point.PAY_SCALE: scale,
+            point.MIX: mix,
+        }  # fmt: skip
 
     def _begin(self, state: State) -> None:
-        adapt.bob_draw_(state.marks, state.notes, len(self.grid), self._numbers[0][adapt.MIX_], 0)
-        adapt.to_clear_(state.marks, 0)
+        book.bob_draw_(self.point, self._own_notes(state), 0)
+        book.to_clear_(self._own_notes(state), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +205,7 @@ class Master(Adaptive):
     horizon: int
     n0: int = 0
     test_scale: float = 1.0
-    kind: ClassVar[int] = adapt.MASTER
+    kind: ClassVar[int] = point.MASTER
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,56 +213,65 @@ class Master(Adaptive):
         keep_whole(self, "n0", 0, "pass the order of the first block, 0 or 13 in the paper")
         if self.test_scale != math.inf:
             real("test_scale", self.test_scale, 0.0, way_out="pass 1 for the source's tests, inf to switch them off")
-        if not isinstance(self.base.memory, Keep):
+        if not math.isinf(self.base.memory.rounds):
             raise BadInput("base", self.base.memory, "a static base, with memory=Keep()", "MASTER does the forgetting")
 
-    def _rows(self) -> tuple[Base, ...]:
+    @cached_property
+    def rows(self) -> tuple[Base, ...]:
         return (self.base,)
 
     def _orders(self) -> int:
         return max(self.n0, math.floor(math.log2(self.horizon)) + 1)
 
-    def _lanes(self) -> int:
+    @property
+    def lanes(self) -> int:
         return self._orders() + 1
 
-    def _settings(self) -> tuple[float, ...]:
-        return float(self.n0), float(self._orders()), self.test_scale
+    def _groups(self) -> dict[str, int]:
+        return {"before": self.lanes}
 
+    def _settings(self) -> dict[int, float]:
+        orders = {point.FIRST_ORDER: float(self.n0), point.LAST_ORDER: float(self._orders())}
+        return {**orders, point.TEST_SCALE: self.test_scale}
+
+    def _tests(self) -> tuple[Any, ...]:
+        return (self._rho,)
+
+    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        return (self._rho, 0.0 if arms is None else self.choose(state, arms).score)
+
+    @cached_property
     def _rho(self) -> Floats:
         """ρ̂(t) of MATH.md 5 for t = 0, 1, …, T."""
         if self.test_scale == math.inf:
             return np.zeros(1)
         base, T = self.base, self.horizon
         log_delta = math.log(T) if base.delta is None else -math.log(base.delta)
-        ridge = base.ridge if isinstance(base, GeneralizedUCB) else base.lam
-        noise = model_noise(base.link, base.R) if isinstance(base, GLMUCB) else getattr(base, "R", 0.5)
         t = np.arange(min(T, 1 << 20) + 1, dtype=np.float64)
         width = np.array([base.multiplier(n) for n in t])
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(2.0 * max(1.0, base.L**2 / ridge) * self.dim * t)
-            potential = np.sqrt(np.log1p(base.L**2 * t / (ridge * self.dim)))
-            rho = (2.0 * width * spread * potential + float(noise or 0.5) * np.sqrt(2.0 * t * log_delta)) / t
+            spread = np.sqrt(2.0 * max(1.0, base.L**2 / base.ridge) * self.dim * t)
+            potential = np.sqrt(np.log1p(base.L**2 * t / (base.ridge * self.dim)))
+            rho = (2.0 * width * spread * potential + (base.noise or 0.5) * np.sqrt(2.0 * t * log_delta)) / t
         rho[0] = math.inf
         return np.asarray(6.0 * (math.log2(T) + 1.0) * (math.log(T) + log_delta) * rho)
 
     def _begin(self, state: State) -> None:
-        adapt.begin_block_(state.marks, state.notes, self.n0)
-        adapt.schedule_(state.marks, state.notes)
-        for lane in range(self._lanes()):
-            adapt.to_clear_(state.marks, lane)
-
-    def _largest(self, state: State, arms: Arms) -> float:
-        return self.choose(state, arms).score
+        own = self._own_notes(state)
+        book.begin_block_(own, self.n0)
+        book.schedule_(own)
+        for lane in range(self.lanes):
+            book.to_clear_(own, lane)
 
     def report(self, state: State) -> dict[str, int]:
         """Blocks begun, the order of the last, restarts, and how often each test fired."""
         marks = state.marks
         return {
-            "blocks": int(marks[adapt.BLOCKS]),
-            "order": int(marks[adapt.ORDER]),
-            "restarts": int(marks[adapt.RESTARTS]),
-            "test_1": int(marks[adapt.FIRED_ONE]),
-            "test_2": int(marks[adapt.FIRED_TWO]),
+            "blocks": int(marks[book.BLOCKS]),
+            "order": int(marks[book.ORDER]),
+            "restarts": int(marks[book.RESTARTS]),
+            "test_1": int(marks[book.FIRED_ONE]),
+            "test_2": int(marks[book.FIRED_TWO]),
         }
 
 
@@ -315,7 +296,7 @@ class FadeBank(Adaptive):
     back: float = 3.0
     tilt: float | None = None
     kappa: float = 1.5
-    kind: ClassVar[int] = adapt.BANK
+    kind: ClassVar[int] = point.BANK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -329,35 +310,42 @@ class FadeBank(Adaptive):
         real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
         for name in ("margin", "gap", "back", "kappa"):
             real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
-        if getattr(self.base, "link", "logistic") not in ("logistic", "probit"):
+        if not (self.model.chance or isinstance(self.base, LinearUCB)):
             raise BadInput("base", self.base, "a linear, logistic or probit base", "the bank scores no other rewards")
-        if isinstance(self.base.memory, Window):
+        if self.base.memory.room():
             raise BadInput("base", self.base.memory, "a base that keeps or fades", "pass memory=Keep()")
 
-    def _rows(self) -> tuple[Base, ...]:
+    @cached_property
+    def rows(self) -> tuple[Base, ...]:
         return tuple(dataclasses.replace(self.base, memory=memory) for memory in fades(self.memories))
 
-    def _lanes(self) -> int:
+    @property
+    def lanes(self) -> int:
         return len(self.memories)
 
-    def _settings(self) -> tuple[float, ...]:
-        ridge, noise = self.dim / self.base.S**2, 1.0
-        if isinstance(self.base, LinearUCB):
-            noise = max(self.base.R, 1e-6 * self.base.S * self.base.L)  # of the scores alone: R = 0 would divide by 0
-            ridge *= noise**2
-        return ridge, self.share, self.margin, self.gap, self.back, noise, self.kappa
+    @property
+    def _judged(self) -> bool:
+        """Whether memories score by estimates of their own, which generalized linear ones need."""
+        return not isinstance(self.base, LinearUCB)
+
+    def _groups(self) -> dict[str, int]:
+        return {"scores": self.lanes, **({"estimates": 2 * self.lanes} if self._judged else {})}
+
+    def _settings(self) -> dict[int, float]:
+        ridge, noise = self.base.scoring()
+        return {
+            point.SCORE_RIDGE: ridge, point.SCORE_NOISE: noise, point.SHARE: self.share, point.MARGIN: self.margin,
+            point.GAP: self.gap, point.BACK: self.back, point.KAPPA: self.kappa,
+        }  # fmt: skip
 
     def _begin(self, state: State) -> None:
-        lanes = self._lanes()
-        tilt = self.tilt if self.tilt is not None else 0.0 if self._glm else 0.5
-        weights = np.exp(-tilt * np.arange(lanes - 1, -1, -1))
-        if self._glm:
-            state.H[lanes:] = self._numbers[0][adapt.RIDGE_] * np.eye(self.dim)
-        state.notes[adapt.SCORES : adapt.SCORES + lanes] = weights / weights.sum()
+        tilt = self.tilt if self.tilt is not None else 0.0 if self._judged else 0.5
+        weights = np.exp(-tilt * np.arange(self.lanes - 1, -1, -1))
+        if self._judged:
+            state.H[self.lanes :] = self.base.scoring()[0] * np.eye(self.dim)
+        state.scores[:] = weights / weights.sum()
 
     def memory(self, state: State) -> float:
         """Effective rounds of the memory now played: the drift the bank believes in."""
-        lanes = self._lanes()
-        lane = adapt.bank_best(state.notes, lanes) if self._glm else adapt.bank_pick(state.notes, lanes, self.margin)
+        lane = book.bank_best(state.scores) if self._judged else book.bank_pick(state.scores, self.margin)
         return float(self.memories[lane])
-

@@ -11,25 +11,21 @@ import numpy as np
 
 from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
-from driftwise.kernels import adaptive_glm, glm, newton, point
-from driftwise.kernels.point import COUNT, FAILED, USED
-from driftwise.policies.base import Arms, Compiled, Entries, Scores, State, check_index, empty_state
-from driftwise.policies.memory import Fade, Memory, Restart, Window
-from driftwise.policies.model import Link, LinkName, bounded, constants, link_code, noise
+from driftwise.kernels import glm, point
+from driftwise.kernels.adapt import glm as entries_of
+from driftwise.kernels.links import LinkRow
+from driftwise.kernels.point import COUNT, FAILED
+from driftwise.policies.arms import Arms, Scores
+from driftwise.policies.base import Compiled, Entries, check_index
+from driftwise.policies.memory import Memory
+from driftwise.policies.model import Link, LinkName, constants, noise, row_of
+from driftwise.policies.state import Layout, State, layout
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
 CUT = 1e-9
 
-
-# What entries shared with the adaptive wrappers are given by a policy that stands alone.
-NO_SETTINGS = np.zeros(1)
-
-
-def glm_scratch(dim: int, state: State) -> tuple[Any, ...]:
-    """The arrays a generalized linear lesson works with."""
-    square, row = np.empty((dim, dim)), np.empty(dim)
-    scratch = newton.scratch(dim, int(state.cursor[USED]) + 1)
-    return square, row, row.copy(), *scratch, np.empty((2, dim, dim)), np.empty((1, dim)), np.empty(len(state.G))
+# ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
+NO_TESTS = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +51,8 @@ class GeneralizedUCB(Compiled):
     horizon: int | None = None
 
     rule: ClassVar[int]
-    entries: ClassVar[Entries] = Entries(adaptive_glm.glm_scores, adaptive_glm.glm_learn_, adaptive_glm.play_glm_)
+    entries: ClassVar[Entries] = Entries(entries_of.glm_scores, entries_of.glm_learn_entry_, entries_of.play_glm_)
+    adaptive: ClassVar[Entries] = entries
 
     def __post_init__(self) -> None:
         check_index(self)
@@ -63,11 +60,11 @@ class GeneralizedUCB(Compiled):
         one_of("estimate", self.estimate, ["exact", "one-pass"])
         if self.horizon is not None:
             keep_whole(self, "horizon", 1, "pass the number of rounds")
-        link_code(self.link)
+        row_of(self.link)
         self._check_model()
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
         self.capacity  # noqa: B018 - raises where no room can be told
-        if self.estimate == "one-pass" and isinstance(self.memory, Window):
+        if self.estimate == "one-pass" and not self.memory.one_pass:
             wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
 
@@ -104,32 +101,42 @@ class GeneralizedUCB(Compiled):
         """Atoms there is room for."""
         if self.estimate == "one-pass":
             return 0
-        if isinstance(self.memory, Window):
-            return self.memory.room()
-        if isinstance(self.memory, Restart):
-            return max(1, math.ceil(self.memory.period))
-        if isinstance(self.memory, Fade) and self.memory.forget > 0.0 and bounded(self.link):
-            forget = self.memory.forget
-            mass = min(self.L * self.m / max(forget * self.reg * CUT, 1e-300), 1e300)
-            cut = max(1, math.ceil(math.log(max(mass, 1.0)) / -math.log1p(-forget)))
-            return cut if self.horizon is None else min(cut, self.horizon)
+        # All observations that weigh less than this, together, move the estimate by less than CUT (MATH.md 4); a reward
+        # without a bound can move it however little it weighs.
+        little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.L * self.m)
+        span = self.memory.span(max(little, 1e-300) if self.model.bounded else 0.0)
+        if math.isfinite(span):
+            room = max(1, math.ceil(span))
+            return min(room, self.horizon) if self.memory.forget and self.horizon is not None else room
         if self.horizon is None:
             wanted = "the number of rounds, because this memory keeps every observation"
             raise BadInput("horizon", None, wanted, 'pass horizon=, or estimate="one-pass"')
         return self.horizon
 
+    @property
+    def model(self) -> LinkRow:
+        return row_of(self.link)
+
+    @property
+    def noise(self) -> float:
+        """R."""
+        return noise(self.link, self.R)
+
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""
-        return glm.glm_radius(self.point.flags, self.point.table, 0, n, n, self.dim, True)
+        return glm.glm_radius(self.point, 0, n, n, self.dim, True)
+
+    def scoring(self) -> tuple[float, float]:
+        """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
+        return self.dim / self.S**2, 1.0
 
     def _table(self) -> tuple[float, ...]:
         """The row of numbers, in the order of the columns."""
         gamma, log_gamma, length = self.memory.numbers()
-        forget = self.memory.forget if isinstance(self.memory, Fade) else 0.0
         spread = noise(self.link, self.R) if self.rule == point.GLB else 0.0
         return (
             gamma, log_gamma, length, self.ridge, self._log_delta(), self.S, self.L, spread, self.exploration, 0.0,
-            forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
+            self.memory.forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
         )  # fmt: skip
 
     def _log_delta(self) -> float:
@@ -137,41 +144,43 @@ class GeneralizedUCB(Compiled):
 
     @cached_property
     def point(self) -> point.Point:
-        flags = np.zeros(point.FLAGS, dtype=np.int64)
+        flags = self.layout.flags.copy()
         flags[point.MEMORY] = self.memory.code
         flags[point.RULE] = self.rule
-        flags[point.LINK] = link_code(self.link)
+        flags[point.LINK] = self.model.code
         flags[point.ESTIMATE] = point.ONE_PASS if self.estimate == "one-pass" else point.EXACT
-        return point.Point(flags, np.array([self._table()]))
+        flags[point.SOLVER] = point.OUTSIDE if self.stepped else point.INSIDE
+        table = np.zeros((1, point.COLUMNS))
+        row = self._table()
+        table[0, : len(row)] = row
+        return point.Point(flags, table)
 
     @property
     def stepped(self) -> bool:
         return isinstance(self.link, Link)
 
+    @cached_property
+    def layout(self) -> Layout:
+        return layout(self.dim, **self.sizes(1))
+
+    def sizes(self, lanes: int) -> dict[str, int]:
+        """Sizes of the groups that so many lanes need."""
+        estimates = {"played": lanes, "estimates": lanes, "atoms": self.capacity}
+        return {"room": self.memory.room(), "cursors": point.CURSOR, **estimates}
+
     def start(self, seed: int = 0) -> State:
-        state = empty_state(
-            self.dim, 1, twin=False, capacity=self.memory.room(), seed=seed, atoms=self.capacity, estimate=True
-        )
+        state = super().start(seed)
         state.H[:] = self.reg * np.eye(self.dim)
         return state
 
-    def _reading(self, state: State) -> tuple[Any, ...]:
-        return (*(state.G, state.counters, *state[9:14]), NO_SETTINGS)
+    def _tests(self) -> tuple[Any, ...]:
+        return (NO_TESTS,)
 
-    def _writing(self, state: State) -> tuple[Any, ...]:
-        return (*state, NO_SETTINGS, NO_SETTINGS)
-
-    def play(self, state: State, *rounds: Any) -> Any:
-        used = np.empty(len(rounds[1]), dtype=np.int64)
-        self.entries.play(*self.point, *self._writing(state), *rounds, used)
-        self._settle(state)
-        return used
-
-    def _scratch(self, state: State) -> tuple[Any, ...]:
-        return 0.0, *glm_scratch(self.dim, state)
+    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        return (NO_TESTS, 0.0)
 
     def _reward(self, reward: float) -> float:
-        if not bounded(self.link):
+        if not self.model.bounded:
             return super()._reward(reward)
         return real("reward", reward, 0.0, self.m, way_out="rescale it, or pass the largest reward as m")
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import gram, play, point
-from driftwise.policies.base import Compiled, Entries, State, check_index, empty_state
-from driftwise.policies.memory import Fade, Keep, Memory, Window
+from driftwise.kernels import linear, point
+from driftwise.kernels.adapt import linear as adaptive
+from driftwise.kernels.links import LINKS, LinkRow
+from driftwise.policies.base import Compiled, Entries, check_index
+from driftwise.policies.memory import Memory
+from driftwise.policies.state import Layout, layout
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
@@ -40,23 +43,41 @@ class LinearUCB(Compiled):
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: Literal["weighted", "cheung"] = "weighted"
 
-    entries: ClassVar[Entries] = Entries(play.linear_scores, gram.learn_, play.play_linear_)
+    entries: ClassVar[Entries] = Entries(linear.linear_scores, linear.linear_learn_, linear.play_linear_)
+    adaptive: ClassVar[Entries] = Entries(
+        adaptive.adaptive_linear_scores, adaptive.adaptive_linear_learn_, adaptive.play_adaptive_linear_
+    )
 
     def __post_init__(self) -> None:
         check_index(self)
         real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
         one_of("two_matrix", self.two_matrix, list(_RULES))
         one_of("radius", self.radius, ["weighted", "cheung"])
-        if self.two_matrix == "as-published" and not isinstance(self.memory, (Fade, Keep)):
+        if self.two_matrix == "as-published" and not self.memory.geometric:
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
-        if self.radius == "cheung" and not (isinstance(self.memory, Window) and self.delta is not None):
+        if self.radius == "cheung" and not (self.memory.room() and self.delta is not None):
             raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
+
+    @property
+    def model(self) -> LinkRow:
+        return LINKS["identity"]
+
+    @property
+    def ridge(self) -> float:
+        """λ in V."""
+        return float(self.lam)
+
+    @property
+    def noise(self) -> float:
+        """R."""
+        return float(self.R)
 
     @cached_property
     def point(self) -> point.Point:
-        flags = np.zeros(point.FLAGS, dtype=np.int64)
+        flags = self.layout.flags.copy()
         flags[point.MEMORY] = self.memory.code
         flags[point.RULE] = _RULES[self.two_matrix]
+        flags[point.RADIUS] = point.CONSTANT if self.radius == "cheung" else point.WEIGHTED
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = -1.0 if self.delta is None else -math.log(self.delta)
@@ -64,23 +85,25 @@ class LinearUCB(Compiled):
             gamma, log_gamma, length, self.lam, log_delta, self.S, self.L, self.R, self.exploration
         )  # fmt: skip
         if self.radius == "cheung":
-            flags[point.RADIUS] = point.CONSTANT
             table[0, point.BETA] = cheung_radius(
                 length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
             )
         return point.Point(flags, table)
 
+    @cached_property
+    def layout(self) -> Layout:
+        return layout(self.dim, **self.sizes(1))
+
+    def sizes(self, lanes: int) -> dict[str, int]:
+        """Sizes of the groups that so many lanes need."""
+        room = self.memory.room()
+        return {"twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0}
+
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""
-        return play.linear_radius(self.point.flags, self.point.table, 0, n, n, self.dim)
+        return linear.linear_radius(self.point, 0, n, n, self.dim)
 
-    def start(self, seed: int = 0) -> State:
-        return empty_state(
-            self.dim, 1, twin=self.two_matrix is not None, capacity=self.memory.room(), seed=seed
-        )
-
-    def _reading(self, state: State) -> tuple[Any, ...]:
-        return state[:4]
-
-    def _writing(self, state: State) -> tuple[Any, ...]:
-        return state[:6]
+    def scoring(self) -> tuple[float, float]:
+        """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
+        noise = max(self.R, 1e-6 * self.S * self.L)  # of the scores alone: R = 0 would divide by 0
+        return self.dim / self.S**2 * noise**2, noise

@@ -1,10 +1,10 @@
-"""What is forgotten: the weight of an observation of a given age."""
+"""What is forgotten: the weight of an observation of a given age, and all that others ask of a memory."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from driftwise.border import keep_whole, real
 from driftwise.errors import BadInput
@@ -12,73 +12,119 @@ from driftwise.kernels import point
 
 
 @dataclass(frozen=True)
-class Keep:
-    """Nothing is forgotten: weight 1 at every age."""
+class Memory:
+    """What others ask of a memory; nobody recognises one by its type. A memory of its own answers where this does not.
 
-    code = point.KEEP
+    `code` is its phase in kernels/memory.py. `geometric` says that weights are γ^age whatever the clock, so that sums
+    need nothing but fading; `one_pass` that an estimate without a history can follow it. `forget` is 1-γ, what a tick
+    takes off all weights, and `length` the age, or the time on the clock, at which observations go at once.
+    """
+
+    code: ClassVar[int]
+    geometric: ClassVar[bool] = False
+    one_pass: ClassVar[bool] = True
+    forget = 0.0
+    length = math.inf
+
+    def weight(self, age: float, now: float = math.inf) -> float:
+        """The weight at time `now` of an observation of this age."""
+        raise NotImplementedError
+
+    def design(self, age: float) -> tuple[float, ...]:
+        """How an observation of this age enters: 1 where θ is taken to have stood still."""
+        return (1.0,)
+
+    @property
+    def rounds(self) -> float:
+        """Rounds remembered: the sum of all weights of a reward a round."""
+        raise NotImplementedError
+
+    def room(self) -> int:
+        """Places needed to keep single observations, for those that take them out again one by one."""
+        return 0
+
+    def span(self, least: float) -> float:
+        """How many observations, one a tick, can weigh `least` or more at a time."""
+        return self.rounds
 
     def numbers(self) -> tuple[float, float, float]:
         """γ, log γ and length, for the table."""
-        return 1.0, 0.0, math.inf
-
-    def room(self) -> int:
-        """Places needed to keep single observations."""
-        return 0
-
-    def weight(self, age: float) -> float:
-        """The weight of an observation of this age."""
-        return 1.0
+        return 1.0 - self.forget, math.log1p(-self.forget), self.length
 
 
 @dataclass(frozen=True)
-class Fade:
+class Keep(Memory):
+    """Nothing is forgotten: weight 1 at every age."""
+
+    code = point.KEEP
+    geometric = True
+
+    def weight(self, age: float, now: float = math.inf) -> float:
+        return 1.0
+
+    @property
+    def rounds(self) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Fade(Memory):
     """Weight γ^age, γ = 1 - forget. forget = 0 keeps everything; 1/forget is the memory in rounds."""
 
-    forget: float
+    forget: float = field()
     code = point.FADE
+    geometric = True
 
     def __post_init__(self) -> None:
         real("forget", self.forget, 0.0, 1.0, high_open=True, way_out="γ = 1 - forget must lie in (0, 1]")
 
-    def numbers(self) -> tuple[float, float, float]:
-        return 1.0 - self.forget, math.log1p(-self.forget), math.inf
-
-    def room(self) -> int:
-        return 0
-
-    def weight(self, age: float) -> float:
+    def weight(self, age: float, now: float = math.inf) -> float:
         return math.exp(age * math.log1p(-self.forget))
+
+    @property
+    def rounds(self) -> float:
+        return math.inf if self.forget == 0.0 else 1.0 / self.forget
+
+    def span(self, least: float) -> float:
+        if self.forget == 0.0 or least <= 0.0:
+            return math.inf
+        return max(0.0, math.log(1.0 / least)) / -math.log1p(-self.forget)
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Memory):
     """Weight 1 for observations younger than `length`, 0 after.
 
     `capacity` is how many observations can be held at once, by default one per round of the window; when a
     live system has more, the oldest goes first and is counted.
     """
 
-    length: float
+    length: float = field()
     capacity: int | None = None
     code = point.WINDOW
+    one_pass = False
 
     def __post_init__(self) -> None:
         real("length", self.length, 0.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 100")
         if self.capacity is not None:
             keep_whole(self, "capacity")
 
-    def numbers(self) -> tuple[float, float, float]:
-        return 1.0, 0.0, float(self.length)
+    def weight(self, age: float, now: float = math.inf) -> float:
+        return 1.0 if age < self.length else 0.0
+
+    @property
+    def rounds(self) -> float:
+        return float(self.length)
 
     def room(self) -> int:
         return self.capacity if self.capacity is not None else max(1, math.ceil(self.length))
 
-    def weight(self, age: float) -> float:
-        return 1.0 if age < self.length else 0.0
+    def span(self, least: float) -> float:
+        return self.room()
 
 
 @dataclass(frozen=True)
-class Restart:
+class Restart(Memory):
     """Everything is forgotten whenever the clock passes a multiple of `period`."""
 
     period: float
@@ -87,22 +133,24 @@ class Restart:
     def __post_init__(self) -> None:
         real("period", self.period, 0.0, low_open=True, way_out="pass rounds, e.g. 100")
 
-    def numbers(self) -> tuple[float, float, float]:
-        return 1.0, 0.0, float(self.period)
+    def weight(self, age: float, now: float = math.inf) -> float:
+        """What was born up to the last multiple of the period has weight 0; without a clock, within one period."""
+        if math.isinf(now):
+            return 1.0 if age < self.period else 0.0
+        last = self.period * math.floor(now / self.period)
+        return 1.0 if last <= 0.0 or now - age > last else 0.0
 
-    def room(self) -> int:
-        return 0
+    @property
+    def rounds(self) -> float:
+        return float(self.period)
 
-    def weight(self, age: float) -> float:
-        """Within one period; what lies behind a restart has weight 0 whatever its age."""
-        return 1.0 if age < self.period else 0.0
-
-
-Memory: TypeAlias = Keep | Fade | Window | Restart
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return float(self.period)
 
 
 def checked_memory(memory: object) -> Memory:
     """A memory, or the one sentence."""
-    if not isinstance(memory, (Keep, Fade, Window, Restart)):
+    if not isinstance(memory, Memory):
         raise BadInput("memory", memory, "Keep(), Fade(forget), Window(length) or Restart(period)", "pass dw.Keep()")
     return memory

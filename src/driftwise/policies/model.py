@@ -5,23 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from driftwise.border import one_of, real
+from driftwise.border import real
 from driftwise.errors import BadInput
-from driftwise.kernels import links
+from driftwise.kernels.links import CUSTOM, LinkRow, link_row
 from driftwise.kernels.point import Floats
-from driftwise.theory.constants import bernoulli_range, self_concordance
 
-LinkName: TypeAlias = Literal["identity", "logistic", "probit", "poisson"]
-CODES: dict[str, int] = {
-    "identity": links.IDENTITY,
-    "logistic": links.LOGISTIC,
-    "probit": links.PROBIT,
-    "poisson": links.POISSON,
-}
+LinkName: TypeAlias = str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,51 +48,48 @@ class Link:
                 raise BadInput(name, f"{got.shape} {got.ravel()[:3]}", wanted, "vectorise it and guard its overflow")
         return values, slopes
 
+    @property
+    def row(self) -> LinkRow:
+        """The row it would have in the table of links."""
+        return LinkRow(
+            CUSTOM, lambda radius: (self.k, self.c), lambda radius: 1.0 if self.self_concordant else math.inf,
+            noise=None, bounded=self.bounded, chance=False, rewards=(),
+        )  # fmt: skip
 
-def link_code(link: LinkName | Link) -> int:
-    """The code kernels know a link by."""
-    if isinstance(link, Link):
-        return links.CUSTOM
-    one_of("link", link, list(CODES))
-    return CODES[link]
+
+def row_of(link: LinkName | Link) -> LinkRow:
+    """What there is to know about a link."""
+    return link.row if isinstance(link, Link) else link_row(link)
 
 
 def constants(link: LinkName | Link, S: float, L: float) -> tuple[float, float]:
     """k = sup and c = inf of μ' over |z| ≤ SL."""
-    if isinstance(link, Link):
-        return link.k, link.c
-    k, c = links.bounds(CODES[link], S * L)
+    k, c = row_of(link).slopes(S * L)
     if not (c > 0.0 and math.isfinite(k)):
         raise BadInput("S", S, f"S·L at which the slope of the {link} link is still above 0", "pass a smaller S")
     return k, c
 
 
 def noise(link: LinkName | Link, R: float | None) -> float:
-    """R of the noise: what the user says, or 1/2 for rewards in [0, 1] (Hoeffding)."""
+    """R of the noise: what the user says, or what the link implies (1/2 for rewards in [0, 1], by Hoeffding)."""
     if R is not None:
         return real("R", R, 0.0, way_out="pass the sub-Gaussian constant of the noise")
-    if link in ("logistic", "probit"):
-        return bernoulli_range()
-    if link == "identity":
-        return 1.0
-    raise BadInput("R", R, "the sub-Gaussian constant of the noise, which this link does not imply", "pass R=")
-
-
-def bounded(link: LinkName | Link) -> bool:
-    """Whether rewards are known to lie in [0, m]."""
-    return link.bounded if isinstance(link, Link) else link in ("logistic", "probit")
+    implied = row_of(link).noise
+    if implied is None:
+        raise BadInput("R", R, "the sub-Gaussian constant of the noise, which this link does not imply", "pass R=")
+    return implied
 
 
 def check_self_concordant(link: LinkName | Link, S: float, L: float) -> None:
     """Self-concordant rules need bounded rewards and |μ''| ≤ μ' on |z| ≤ SL (MATH.md, conventions)."""
+    row = row_of(link)
     if isinstance(link, Link):
         if not (link.self_concordant and link.bounded):
             wanted = "a Link with self_concordant=True and bounded=True"
             raise BadInput("link", link, wanted, "use the GLB rule, or say so if it is true")
-        return
-    if link not in ("logistic", "probit"):
+    elif not row.bounded:
         wanted = "logistic, or probit with S·L up to 1: self-concordant rules need rewards in [0, m]"
         raise BadInput("link", link, wanted, "use a GLB policy for this link")
-    if self_concordance(link, S * L) > 1.0:
-        wanted = "S·L of at most 1 for the probit link, whose |μ''| = |z|μ'"
+    elif row.concordance(S * L) > 1.0:
+        wanted = f"S·L at which |μ''| ≤ μ' for the {link} link (probit: at most 1)"
         raise BadInput("S", S, wanted, "use a GLB policy, or the logistic link")

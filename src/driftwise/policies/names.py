@@ -13,11 +13,11 @@ from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import MEMORIES, Adaptive, BanditOverBandit, FadeBank, Master, fades
 from driftwise.policies.base import Compiled
-from driftwise.policies.drift_glm import BVDGLMUCB
+from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
-from driftwise.policies.model import constants, link_code
+from driftwise.policies.model import constants
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.theory import tuning
@@ -47,9 +47,7 @@ class Problem:
     def slopes(self) -> tuple[float, float]:
         """k and c of the link on the ball."""
         S, L = (real(name, self.fields.get(name, 1.0), 0.0, low_open=True) for name in ("S", "L"))
-        link = self.fields.get("link", "logistic")
-        link_code(link)
-        return constants(link, S, L)
+        return constants(self.fields.get("link", "logistic"), S, L)
 
 
 _CHECKS: dict[str, Callable[[Any], float]] = {

@@ -11,14 +11,15 @@ import numpy as np
 
 from driftwise.border import one_of
 from driftwise.errors import BadInput
-from driftwise.kernels import point, sets, slabs
-from driftwise.kernels.cholesky import factor_
+from driftwise.kernels import point
 from driftwise.kernels.links import slope
 from driftwise.kernels.point import USED, Floats
-from driftwise.policies.base import Arms, Choice, Scores, State, empty_state
-from driftwise.policies.memory import Fade, Keep
+from driftwise.kernels.solvers import sets, slabs
+from driftwise.kernels.solvers.cholesky import factor_
+from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.model import check_self_concordant
 from driftwise.policies.solved import Solved
+from driftwise.policies.state import State
 from driftwise.theory.radius import ofulog_radius, pw_radius
 from driftwise.theory.tuning import pw_delay
 
@@ -62,10 +63,9 @@ class SetRule(Solved):
         columns = np.ascontiguousarray(X[0])
         n = columns.shape[1]
         table, centre, best = np.zeros((sets.COLUMNS, n)), np.zeros(self.dim), np.zeros(self.dim)
-        used, reg = int(state.cursor[USED]), self.ridge_now(state)
         arm, value, looked, solved, residual, failures, empty = sets.optimist_(
-            self._set_kind(), *self.history(state), 0, used, reg, state.theta, float(self.S), float(self.L),
-            self.set_radius(state), columns, prune, table, centre, best,
+            self._set_kind(), self.history(state), state.theta, float(self.L), self.set_radius(state), columns, prune,
+            table, centre, best,
         )  # fmt: skip
         table[sets.VALUE, arm] = value
         return table[sets.VALUE], int(arm), Diagnosis(n, looked, solved, residual, failures, bool(empty))
@@ -105,7 +105,7 @@ class PiecewiseUCB(SetRule):
         one_of("set", self.set, ["exact", "convex"])
         one_of("tight", self.tight, [True, False])
         one_of("uniform", self.uniform, [True, False])
-        if not isinstance(self.memory, Fade) or self.memory.forget == 0.0:
+        if not self.memory.geometric or self.memory.forget == 0.0:
             raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use OFULog for γ = 1")
         if self.horizon is None or self.horizon < 2:
             raise BadInput("horizon", self.horizon, "at least 2 rounds: D is ⌈log T/log(1/γ)⌉", "pass horizon=")
@@ -116,7 +116,7 @@ class PiecewiseUCB(SetRule):
     @cached_property
     def delay(self) -> int:
         """D, the rounds after which a change is forgotten."""
-        return pw_delay(self.memory.forget, float(self.horizon or 2))  # type: ignore[union-attr]
+        return pw_delay(self.memory.forget, float(self.horizon or 2))
 
     def set_radius(self, state: State) -> float:
         return self._rho
@@ -124,7 +124,7 @@ class PiecewiseUCB(SetRule):
     @cached_property
     def _rho(self) -> float:
         log_delta = -math.log(float(self.delta or 1.0)) + (math.log(self.horizon or 1) if self.uniform else 0.0)
-        forget = self.memory.forget  # type: ignore[union-attr]
+        forget = self.memory.forget
         rho = pw_radius(
             float(self.delay), forget, float(self.dim), self.reg, log_delta, float(self.S), float(self.L),
             float(self.m), self.k, self.tight,
@@ -150,7 +150,7 @@ class OFULog(SetRule):
     def _check_model(self) -> None:
         super()._check_model()
         one_of("relaxed", self.relaxed, [True, False])
-        if self.link != "logistic" or not isinstance(self.memory, Keep):
+        if self.link != "logistic" or not math.isinf(self.memory.rounds):
             raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
 
     def _set_kind(self) -> int:
@@ -167,13 +167,13 @@ class OFULog(SetRule):
 class LogisticUCB2(SetRule):
     """Logistic-UCB-2 (Faury, Abeille, Calauzènes, Fercoq 2020): a bonus at an estimate kept in a shrinking set W_t.
 
-    W_t bounds |θ'x| of every arm played by what the confidence set of its round allowed. notes[a] holds the bound of
+    W_t bounds |θ'x| of every arm played by what the confidence set of its round allowed. limits[a] holds the bound of
     atom a.
     """
 
     def _check_model(self) -> None:
         super()._check_model()
-        if self.link != "logistic" or not isinstance(self.memory, Keep):
+        if self.link != "logistic" or not math.isinf(self.memory.rounds):
             raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
 
     @property
@@ -185,13 +185,12 @@ class LogisticUCB2(SetRule):
         return float(self.lam)
 
     def start(self, seed: int = 0) -> State:
-        state = empty_state(
-            self.dim, 1, twin=False, capacity=0, seed=seed, atoms=self.capacity, estimate=True,
-            notes=self.capacity + 1,
-        )  # fmt: skip
-        state.H[:] = self.reg * np.eye(self.dim)
-        state.notes[:-1] = math.inf
+        state = super().start(seed)
+        state.limits[:] = math.inf
         return state
+
+    def sizes(self, lanes: int) -> dict[str, int]:
+        return {**super().sizes(lanes), "limits": self.capacity}
 
     def set_radius(self, state: State) -> float:
         """γ_t, which is OFULog's ω_t at a fixed ridge; exploration scales the bonus, not the set."""
@@ -205,13 +204,11 @@ class LogisticUCB2(SetRule):
         super().learn(state, arms, arm, reward, ticks, age)
         used = int(state.cursor[USED])
         at = int(np.flatnonzero((state.atoms[:, :used] == x[0]).all(axis=0))[0])
-        state.notes[at] = min(float(state.notes[at]), limit)
-        state.notes[-1] = state.counters[0, point.CLOCK]
+        state.limits[at] = min(float(state.limits[at]), limit)
         self._narrow(state)
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         super().advance(state, ticks)
-        state.notes[-1] = state.counters[0, point.CLOCK]
         self._narrow(state)
 
     def _limit(self, state: State, x: Floats) -> float:
@@ -222,12 +219,8 @@ class LogisticUCB2(SetRule):
 
     def _narrow(self, state: State) -> None:
         """shown <- argmin over W of ‖g(θ)-b‖ in H(θ)⁻¹."""
-        used = int(state.cursor[USED])
-        out = np.zeros(self.dim)
-        _, _, good = slabs.narrow_(
-            *self.history(state), 0, used, self.reg, state.theta, float(self.S), state.atoms, state.notes[:-1], used,
-            out,
-        )  # fmt: skip
+        atoms, out = self.history(state), np.zeros(self.dim)
+        _, _, good = slabs.narrow_(atoms, state.theta, state.atoms, state.limits, atoms.used, out)
         if not good:
             state.counters[0, point.FAILED] += 1.0
         state.shown[0] = out
@@ -240,7 +233,7 @@ class LogisticUCB2(SetRule):
         used = int(state.cursor[USED])
         theta = state.shown[0]
         A, w = state.atoms[:, :used], state.weights[0, :used]
-        slopes = np.array([slope(self.code, float(z)) for z in A.T @ theta])
+        slopes = np.array([slope(self.model.code, float(z)) for z in A.T @ theta])
         H = self.reg * np.eye(self.dim) + (A * (w * slopes)) @ A.T
         low, pivot = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
         factor_(state.G, 0, self.ridge, low, pivot)
@@ -248,11 +241,9 @@ class LogisticUCB2(SetRule):
         local = np.sqrt((X * np.linalg.solve(H, X)).sum(axis=0))
         z = X.T @ theta
         gamma, reach = self.set_radius(state), 1.0 + 2.0 * float(self.S) * float(self.L)
-        steep = np.array([slope(self.code, float(one)) for one in z])
+        steep = np.array([slope(self.model.code, float(one)) for one in z])
         bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma**2 * spread
         return Scores(self.mu(z), float(self.exploration) * bonus)
 
     def choose(self, state: State, arms: Arms) -> Choice:
-        mean, bonus = self.scores(state, arms)
-        arm = int((mean + bonus).argmax())
-        return Choice(arm, float(mean[arm] + bonus[arm]), float(mean[arm]), float(bonus[arm]))
+        return self.scores(state, arms).best()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwise.kernels import newton, one_pass, point
+from driftwise.kernels import point
 from driftwise.kernels.point import FAILED, LAM, REG, USED, Floats, S
-from driftwise.policies.base import State
+from driftwise.kernels.solvers import newton, one_pass
+from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.policies.model import Link
+from driftwise.policies.state import State
 
 if TYPE_CHECKING:
     from driftwise.policies.glm import GeneralizedUCB
@@ -25,13 +27,13 @@ def estimate_(
     if flags[point.ESTIMATE] == point.ONE_PASS:
         status = _one_pass(policy, link, state, lesson, ticks)
     else:
-        scratch = newton.scratch(policy.dim, max(1, used))
-        reg = float(table[0, REG])
-        status = newton.solve_with(
-            link, state.atoms, state.weights, state.targets, used, 0, reg, state.theta, *scratch, state.H[0]
-        )
+        slate = newton.blank_slate(policy.dim, max(1, used))
+        reg, reach = float(table[0, REG]), float(table[0, S])
+        atoms = Atoms(policy.model.code, state.atoms, state.weights, state.targets, 0, used, reg, reach)
+        status = newton.solve_with(link, atoms, state.theta, slate, state.H[0])
     state.shown[0] = state.theta[0]
-    if flags[point.RULE] != point.SC_D and float(np.linalg.norm(state.theta[0])) > table[0, S]:
+    projects = flags[point.RULE] in (point.GLB, point.SCB)
+    if projects and float(np.linalg.norm(state.theta[0])) > table[0, S]:
         state.shown[0] = _confined(policy, link, state)
     if status != newton.CONVERGED:
         state.counters[0, FAILED] += 1.0
@@ -43,19 +45,17 @@ def _one_pass(
     """MATH.md 4 with the scalar equation solved in Python; the compiled pieces do the rest."""
     from scipy.optimize import brentq
 
-    flags, table = policy.point
-    scratch = newton.scratch(policy.dim, 1)
-    weigh = policy.memory.weight if flags[point.MEMORY] == point.FADE else (lambda age: 1.0)
-    status = one_pass.one_pass_fade_(state.H, state.theta, 0, weigh(ticks), float(table[0, REG]), scratch[2])
+    memory, slate = policy.memory, newton.blank_slate(policy.dim, 1)
+    fade = memory.weight(ticks) if memory.geometric else 1.0
+    status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), slate.M)
     if lesson is None or status != newton.CONVERGED:
         return status
     x, reward, age = lesson
-    born = state.clock - age
-    if flags[point.MEMORY] == point.RESTART and born <= state.counters[0, point.SINCE]:
+    weight = memory.weight(age, state.clock)
+    if weight == 0.0:
         return status
     x = np.ascontiguousarray(x.ravel())
-    weight = weigh(age)
-    z0, q = one_pass.one_pass_aim_(state.theta, 0, x, scratch[1], scratch[2])
+    z0, q = one_pass.one_pass_aim_(state.theta, 0, x, slate)
 
     def gap(z: float) -> float:
         return float(z - z0 - weight * q * (reward - link(np.array([z]))[0][0]))
@@ -67,7 +67,7 @@ def _one_pass(
     else:  # the root is an end, but for rounding
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
-    one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, scratch[1])
+    one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, slate.P)
     return status
 
 
@@ -82,10 +82,10 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     G = np.tril(state.G[0]) + np.tril(state.G[0], -1).T
     V = G + table[0, LAM] * np.eye(policy.dim)
     H0 = np.tril(state.H[0]) + np.tril(state.H[0], -1).T
-    one_pass = flags[point.ESTIMATE] == point.ONE_PASS
+    folded = flags[point.ESTIMATE] == point.ONE_PASS
 
     def residual(theta: Floats) -> tuple[Floats, Floats]:
-        if one_pass:
+        if folded:
             return H0 @ (theta - state.theta[0]), H0
         mean, slope = link(A.T @ theta)
         return reg * theta + A @ (w * mean - s), reg * np.eye(policy.dim) + (A * (w * slope)) @ A.T
@@ -110,7 +110,7 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     best = reach * ray
     if policy.dim > 1:
         best = on_sphere(least_squares(lambda v: whitened(on_sphere(v)), np.zeros(policy.dim - 1), **tight).x)
-    if flags[point.RULE] != point.GLB:  # in H(θ)⁻¹ the least may lie inside the ball
+    if flags[point.RULE] == point.SCB:  # in H(θ)⁻¹ the least may lie inside the ball
         inner = in_ball(least_squares(lambda v: whitened(in_ball(v)), ray, **tight).x)
         if float(np.linalg.norm(whitened(inner))) < float(np.linalg.norm(whitened(best))):
             best = inner

@@ -10,7 +10,6 @@ from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.glm import GeneralizedUCB
-from driftwise.policies.memory import Fade
 from driftwise.policies.model import check_self_concordant
 
 
@@ -51,7 +50,7 @@ class DiscountedSelfConcordantUCB(GeneralizedUCB):
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
-        if not isinstance(self.memory, Fade) or self.memory.forget == 0.0:
+        if not self.memory.geometric or self.memory.forget == 0.0:
             raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use SelfConcordantUCB")
         if self.delta is None:
             raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")

@@ -13,7 +13,7 @@ from driftwise.theory.bounds import (
     scb_estimation_bound,
     scb_regret_bound,
 )
-from driftwise.theory.constants import bernoulli_range, glm_multiplier, scb_multiplier, self_concordance
+from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import (
     cheung_radius,
     geometric,
@@ -37,7 +37,6 @@ from driftwise.theory.tuning import (
 )
 
 __all__ = [
-    "bernoulli_range",
     "bias_bound",
     "bvd_forget",
     "change_number",
@@ -67,6 +66,5 @@ __all__ = [
     "scb_multiplier",
     "scb_radius",
     "scb_regret_bound",
-    "self_concordance",
     "window_length",
 ]

@@ -11,17 +11,18 @@ import numpy as np
 
 from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import chance, links
-from driftwise.kernels.play import best_means_
+from driftwise.kernels import chance
+from driftwise.kernels.linear import best_means_
+from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
 from driftwise.rng import checked_seed, stream
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds.arms import DRAWS, NORMS, draw_arms
 
 REWARDS = {"gaussian": chance.GAUSSIAN, "bernoulli": chance.BERNOULLI, "poisson": chance.POISSON}
-LINKS = {"identity": links.IDENTITY, "logistic": links.LOGISTIC, "probit": links.PROBIT, "poisson": links.POISSON}
-_USUAL_LINK = {"gaussian": "identity", "bernoulli": "logistic", "poisson": "poisson"}
-_FITTING = {"gaussian": list(LINKS), "bernoulli": ["logistic", "probit"], "poisson": ["poisson"]}
+# Links that rewards of a kind may have, and the one they usually have: the first whose usual rewards they are.
+_FITTING = {kind: [name for name, row in LINKS.items() if kind in row.rewards] for kind in REWARDS}
+_USUAL = {kind: next(name for name in _FITTING[kind] if LINKS[name].rewards[0] == kind) for kind in REWARDS}
 # Above this the inversion of a Poisson distribution underflows (kernels/chance.py).
 _LARGEST_LOG_COUNT = 6.0
 
@@ -53,7 +54,7 @@ class World:
     noise: float = 1.0
     norm: Literal["unit", "clip", "max"] = "unit"
     fresh: bool = False
-    link: Literal["identity", "logistic", "probit", "poisson"] | None = None
+    link: str | None = None
     draw: Literal["normal", "cube"] = "normal"
     path_seed: int = 0
     arms_of: int | None = None
@@ -131,8 +132,13 @@ class World:
         return int(np.clip(_NUMBERS // (self.arms * self.dim), 1, _ROUNDS))
 
     @property
+    def link_name(self) -> str:
+        """The link of the means, by name."""
+        return self.link or _USUAL[self.reward]
+
+    @property
     def link_code(self) -> int:
-        return LINKS[self.link or _USUAL_LINK[self.reward]]
+        return LINKS[self.link_name].code
 
     @property
     def reward_code(self) -> int:

@@ -32,7 +32,7 @@ class Given(World):
     def __init__(
         self, *, arms: npt.ArrayLike, theta: npt.ArrayLike, tape: npt.ArrayLike | None = None,
         reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian", noise: float = 1.0,
-        link: Literal["identity", "logistic", "probit", "poisson"] | None = None,
+        link: str | None = None,
     ) -> None:  # fmt: skip
         one_of("reward", reward, list(REWARDS))
         path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from driftwise.border import one_of
 from driftwise.errors import BadInput
-from driftwise.kernels import bvd, newton, point
-from driftwise.kernels.adaptive_glm import glm_scores
-from driftwise.kernels.drift_glm import learn_bvd_, play_bvd_
-from driftwise.kernels.point import USED
-from driftwise.policies.base import Compiled, Entries, State, empty_state
+from driftwise.kernels import bvd, point
+from driftwise.kernels.adapt.glm import glm_scores
+from driftwise.policies.arms import Arms
+from driftwise.policies.base import Entries
 from driftwise.policies.glm import GeneralizedUCB
-from driftwise.policies.memory import Fade
 from driftwise.policies.model import noise
+from driftwise.policies.state import State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +28,7 @@ class BVDGLMUCB(GeneralizedUCB):
 
     tie: Literal["nearest", "origin"] = "nearest"
     rule: ClassVar[int] = point.GLB
-    entries: ClassVar[Entries] = Entries(glm_scores, learn_bvd_, play_bvd_)
+    entries: ClassVar[Entries] = Entries(glm_scores, bvd.bvd_learn_, bvd.play_bvd_)
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):
@@ -42,7 +39,7 @@ class BVDGLMUCB(GeneralizedUCB):
             raise BadInput("estimate", self.estimate, '"exact": the projection needs the history', "leave it out")
         if self.delta is None:
             raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
-        if not isinstance(self.memory, Fade):
+        if not self.memory.geometric:
             raise BadInput("memory", self.memory, "Fade(forget)", "use GLMUCB for other memories")
 
     @cached_property
@@ -51,15 +48,11 @@ class BVDGLMUCB(GeneralizedUCB):
         flags[point.TIE] = bvd.NEAREST if self.tie == "nearest" else bvd.ORIGIN
         return point.Point(flags, table)
 
-    def start(self, seed: int = 0) -> State:
-        state = empty_state(self.dim, 1, twin=True, capacity=0, seed=seed, atoms=self.capacity, estimate=True)
-        state.H[:] = self.reg * np.eye(self.dim)
-        return state
+    def sizes(self, lanes: int) -> dict[str, int]:
+        return {**super().sizes(lanes), "twins": lanes}
 
-    def _writing(self, state: State) -> tuple[Any, ...]:
-        return (*state[:4], *state[5:12])  # no ring, for nothing leaves; no marks nor notes, for nothing adapts
+    def _tests(self) -> tuple[Any, ...]:
+        return ()
 
-    def _scratch(self, state: State) -> tuple[Any, ...]:
-        return newton.scratch(self.dim, int(state.cursor[USED]) + 1)
-
-    play = Compiled.play
+    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        return ()

@@ -1,11 +1,10 @@
 """The estimate of a generalized linear model from weighted atoms: reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a = 0.
 
-Atoms are the columns 0..used-1 of A (d, capacity); w and s (lanes, capacity) are their weights and weighted reward
-sums, theta (lanes, d) the estimates, k the lane. Matrices are lower triangles. Scratch is three arrays that `scratch`
-makes and any number of calls may share: rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the
-curvatures h_a = w_a μ' and the bends e_a = w_a μ''; rows of P (d long) for vectors; M for factors.
+theta (lanes, d) holds the estimates. Matrices are lower triangles. A `Slate` is scratch that any number of calls may
+share: rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the curvatures h_a = w_a μ' and the bends
+e_a = w_a μ''; rows of P (d long) for vectors; M for factors.
 
-How far to step. With |μ''| ≤ M μ' (M = 1 for logistic and Poisson, |z| for probit, 0 for the identity) and
+How far to step. With |μ''| ≤ M μ' (M is `bend` of links.py) and
 τ = M max_a |x_a'p|, the loss along the Newton direction p changes by at most λ²(-α + (e^{τα} - 1 - τα)/τ²), λ² its
 decrement: a full step lowers it when τ ≤ 1, and so does α = log(1 + τ)/τ always. A longer step is halved until the
 loss, which is convex, does not rise at its end, but not below that α. So the loss never rises, yet is never computed,
@@ -17,12 +16,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from driftwise.kernels import kernel, piece
-from driftwise.kernels.links import EXPONENT, IDENTITY, LOGISTIC, POISSON, PROBIT, ROOT_HALF, area, density, mean, slope
+from driftwise.kernels.links import (
+    EXPONENT,
+    IDENTITY,
+    LOGISTIC,
+    POISSON,
+    PROBIT,
+    ROOT_HALF,
+    bend,
+    bends_more_far_out,
+    curve,
+    density,
+    mean,
+    slope,
+)
 from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
 
 CONVERGED, UNFINISHED, BROKEN = 0, 1, 2
 
@@ -39,58 +53,36 @@ ROUNDING = 2.220446049250313e-16
 GRADIENT, STEP, CORRECTION = 0, 1, 2
 
 
-def scratch(dim: int, capacity: int) -> tuple[Floats, Floats, Floats]:
-    """Z, P and M, as large as any kernel here or in project.py wants them."""
-    return np.zeros((6, capacity)), np.zeros((11, dim)), np.zeros((4, dim, dim))
+class Slate(NamedTuple):
+    """Scratch: Z (6, capacity), P (11, d), M (4, d, d), as large as any kernel here or in project.py wants them."""
 
-
-@piece
-def linear_predictor_(A: Floats, used: int, theta: Floats, k: int, z: Floats) -> None:
-    """z_a = x_a'θ_k."""
-    t = theta[k, 0]
-    for a in range(used):
-        z[a] = t * A[0, a]
-    for i in range(1, A.shape[0]):
-        t = theta[k, i]
-        for a in range(used):
-            z[a] += t * A[i, a]
+    Z: Floats
+    P: Floats
+    M: Floats
 
 
 @kernel
-def evaluate_(link: int, z: Floats, used: int, mu: Floats, dmu: Floats) -> None:
-    """mu_a = μ(z_a), dmu_a = μ'(z_a), from one exponential where one is enough."""
-    if link == LOGISTIC:
-        for a in range(used):
-            e = math.exp(-abs(z[a]))
-            t = 1.0 / (1.0 + e)
-            mu[a] = t if z[a] > 0.0 else e * t
-            dmu[a] = e * t * t
-    elif link == POISSON:
-        for a in range(used):
-            mu[a] = math.exp(min(z[a], EXPONENT))
-            dmu[a] = mu[a]
-    else:
-        for a in range(used):
-            mu[a] = mean(link, z[a])
-            dmu[a] = slope(link, z[a])
+def blank_slate(dim: int, capacity: int) -> Slate:
+    """An empty slate."""
+    return Slate(np.zeros((6, capacity)), np.zeros((11, dim)), np.zeros((4, dim, dim)))
 
 
 @kernel
-def weigh_(w: Floats, s: Floats, used: int, k: int, mu: Floats, dmu: Floats, c: Floats, h: Floats) -> None:
+def weigh_(p: Atoms, mu: Floats, dmu: Floats, c: Floats, h: Floats) -> None:
     """c_a = w_a μ_a - s_a, h_a = w_a μ'_a, for a link evaluated elsewhere; arrays may be shared."""
-    for a in range(used):
+    w, s, k = p.w, p.s, p.lane
+    for a in range(p.used):
         c[a] = w[k, a] * mu[a] - s[k, a]
         h[a] = w[k, a] * dmu[a]
 
 
 @piece
-def residuals_(
-    link: int, w: Floats, s: Floats, used: int, k: int, z: Floats, c: Floats, h: Floats, e: Floats
-) -> None:
+def residuals_(p: Atoms, z: Floats, c: Floats, h: Floats, e: Floats) -> None:
     """c_a = w_a μ(z_a) - s_a, h_a = w_a μ'(z_a), e_a = w_a μ''(z_a); an atom without weight costs nothing.
 
     Where μ nears 1 it is c = (w - s) - w(1 - μ): of an atom that was only ever rewarded, no digit is lost.
     """
+    link, w, s, used, k = p.link, p.w, p.s, p.used, p.lane
     if link == LOGISTIC:
         for a in range(used):
             e[a] = math.exp(-abs(z[a])) if w[k, a] != 0.0 else 0.0
@@ -116,49 +108,17 @@ def residuals_(
         for a in range(used):
             h[a] = w[k, a] * slope(link, z[a])
             c[a] = w[k, a] * mean(link, z[a]) - s[k, a]
-            e[a] = 0.0
+            e[a] = w[k, a] * curve(link, z[a])
 
 
 @piece
-def along(A: Floats, i: int, used: int, c: Floats) -> float:
-    """Σ c_a x_ai: four sums at a time, added in a fixed order."""
-    whole = used - used % 4
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for a in range(0, whole, 4):
-        s0 += c[a] * A[i, a]
-        s1 += c[a + 1] * A[i, a + 1]
-        s2 += c[a + 2] * A[i, a + 2]
-        s3 += c[a + 3] * A[i, a + 3]
-    for a in range(whole, used):
-        s0 += c[a] * A[i, a]
-    return (s0 + s1) + (s2 + s3)
-
-
-@piece
-def spread(A: Floats, i: int, j: int, used: int, h: Floats) -> float:
-    """Σ h_a x_ai x_aj, likewise."""
-    whole = used - used % 4
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for a in range(0, whole, 4):
-        s0 += h[a] * A[i, a] * A[j, a]
-        s1 += h[a + 1] * A[i, a + 1] * A[j, a + 1]
-        s2 += h[a + 2] * A[i, a + 2] * A[j, a + 2]
-        s3 += h[a + 3] * A[i, a + 3] * A[j, a + 3]
-    for a in range(whole, used):
-        s0 += h[a] * A[i, a] * A[j, a]
-    return (s0 + s1) + (s2 + s3)
-
-
-@piece
-def gradient_hessian_(
-    A: Floats, used: int, k: int, reg: float, theta: Floats, c: Floats, h: Floats, g: Floats, H: Floats
-) -> None:
-    """g = reg·θ + Σ c_a x_a and H = reg·I + Σ h_a x_a x_a'."""
-    for i in range(A.shape[0]):
-        g[i] = reg * theta[k, i] + along(A, i, used, c)
+def gradient_hessian_(p: Atoms, theta: Floats, k: int, c: Floats, h: Floats, g: Floats, H: Floats) -> None:
+    """g = reg·θ_k + Σ c_a x_a and H = reg·I + Σ h_a x_a x_a'."""
+    for i in range(p.A.shape[0]):
+        g[i] = p.reg * theta[k, i] + along(p, i, c)
         for j in range(i + 1):
-            H[i, j] = spread(A, i, j, used, h)
-        H[i, i] += reg
+            H[i, j] = spread(p, i, j, h)
+        H[i, i] += p.reg
 
 
 @piece
@@ -223,8 +183,9 @@ def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
 
 
 @piece
-def largest(w: Floats, used: int, k: int, v: Floats) -> float:
+def largest(p: Atoms, v: Floats) -> float:
     """max |v_a| over the atoms that have weight."""
+    w, used, k = p.w, p.used, p.lane
     whole = used - used % 4
     t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
     for a in range(0, whole, 4):
@@ -243,14 +204,14 @@ def largest(w: Floats, used: int, k: int, v: Floats) -> float:
 
 
 @piece
-def correct_(A: Floats, used: int, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
+def correct_(p: Atoms, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
     """p += -H⁻¹ Σ e_a (x_a'p)² x_a / 2, Chebyshev's correction; e is overwritten."""
-    d = A.shape[0]
+    d = p.A.shape[0]
     q = P[CORRECTION]
-    for a in range(used):
+    for a in range(p.used):
         e[a] *= dz[a] * dz[a]
     for i in range(d):
-        q[i] = -0.5 * along(A, i, used, e)
+        q[i] = -0.5 * along(p, i, e)
     forward_(F, d, q)
     backward_(F, d, q)
     for i in range(d):
@@ -258,13 +219,12 @@ def correct_(A: Floats, used: int, dz: Floats, e: Floats, P: Floats, F: Floats) 
 
 
 @kernel
-def only_rounding(
-    A: Floats, w: Floats, s: Floats, used: int, k: int, reg: float, theta: Floats, c: Floats, g: Floats, ulps: float
-) -> bool:
+def only_rounding(p: Atoms, theta: Floats, c: Floats, g: Floats, ulps: float) -> bool:
     """Whether each g_i is within so many units of rounding of the terms it is summed from."""
+    A, w, s, k = p.A, p.w, p.s, p.lane
     for i in range(A.shape[0]):
-        size = reg * abs(theta[k, i])
-        for a in range(used):
+        size = p.reg * abs(theta[k, i])
+        for a in range(p.used):
             size += (abs(c[a]) + min(abs(s[k, a]), abs(w[k, a] - s[k, a]))) * abs(A[i, a])
         if not abs(g[i]) <= ulps * ROUNDING * size:
             return False
@@ -272,20 +232,18 @@ def only_rounding(
 
 
 @kernel
-def damp_(
-    link: int, w: Floats, s: Floats, used: int, k: int, least: float, rise: float, bow: float, Z: Floats
-) -> float:
+def damp_(p: Atoms, least: float, rise: float, bow: float, Z: Floats) -> float:
     """1, ½, ¼, … until the loss falls all the way to θ + αp, or least; Z[0] is x_a'θ, Z[4] x_a'p, the rest is scratch.
 
     The ridge's part of the derivative along p is rise + α bow.
     """
     alpha = 1.0
     while alpha > least:
-        for a in range(used):
+        for a in range(p.used):
             Z[5, a] = Z[0, a] + alpha * Z[4, a]
-        residuals_(link, w, s, used, k, Z[5], Z[1], Z[2], Z[3])
+        residuals_(p, Z[5], Z[1], Z[2], Z[3])
         slope_there = rise + alpha * bow
-        for a in range(used):
+        for a in range(p.used):
             slope_there += Z[1, a] * Z[4, a]
         if slope_there <= 0.0:
             return alpha
@@ -294,54 +252,43 @@ def damp_(
 
 
 @kernel
-def solve_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-    H: Floats,
-) -> int:
-    """theta[k] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta is finite in any case).
+def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
+    """theta[lane] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta always is).
 
     H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start
     that leads nowhere is followed by a start at 0. One function, as each layer is compiled again with all below it.
     """
-    d = A.shape[0]
+    k, reg, d = p.lane, p.reg, p.A.shape[0]
+    Z, P = slate.Z, slate.P
     z, c, h, e, dz = Z[0], Z[1], Z[2], Z[3], Z[4]
-    g, p, F = P[GRADIENT], P[STEP], M[0]
+    g, move, F = P[GRADIENT], P[STEP], slate.M[0]
     n, restarted = 0, False
     while True:
-        linear_predictor_(A, used, theta, k, z)
-        residuals_(link, w, s, used, k, z, c, h, e)
-        gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
+        linear_predictor_(p, theta, k, z)
+        residuals_(p, z, c, h, e)
+        gradient_hessian_(p, theta, k, c, h, g, H)
         raised = direction_(H, reg, P, F)
         doubtful = raised > 0 or (raised == 0 and n >= PATIENCE)
-        if doubtful and only_rounding(A, w, s, used, k, reg, theta, c, g, 4.0 + n):
+        if doubtful and only_rounding(p, theta, c, g, 4.0 + n):
             return CONVERGED
         step, size, rise = 0.0, 0.0, 0.0
         for i in range(d):
-            step += p[i] * p[i]
+            step += move[i] * move[i]
             size += theta[k, i] * theta[k, i]
-            rise += theta[k, i] * p[i]
+            rise += theta[k, i] * move[i]
         bow = reg * step
         step = math.sqrt(step)
         tolerance = TOLERANCE * (1.0 + math.sqrt(size))
-        alpha, tau, t, bound, most = 1.0, 0.0, 0.0, 1.0, math.inf
-        if link != IDENTITY and raised >= 0:
-            if link == PROBIT:
-                far = largest(w, used, k, z)
+        alpha, tau, t, most = 1.0, 0.0, 0.0, math.inf
+        if p.link != IDENTITY and raised >= 0:
+            far = 0.0
+            if bends_more_far_out(p.link):
+                far = largest(p, z)
                 most = max(1.0, 0.5 * far)  # the bound holds as long as no |z| grows by more
-                bound = far + most
-            linear_predictor_(A, used, P, STEP, dz)
-            t = largest(w, used, k, dz)
-            tau = bound * t
+                far += most
+            linear_predictor_(p, P, STEP, dz)
+            t = largest(p, dz)
+            tau = bend(p.link, far) * t
         finite = raised >= 0 and step < math.inf and tau < math.inf
         if not finite or n == STEPS:
             if finite and raised > 0:  # along what rounding leaves of the data it could go on for ever
@@ -354,73 +301,49 @@ def solve_(
             continue
         if tau > 1.0:
             least = min(math.log1p(tau) / tau, most / t)
-            alpha = damp_(link, w, s, used, k, least, reg * rise, bow, Z)
+            alpha = damp_(p, least, reg * rise, bow, Z)
         elif tau <= SHORT and tau * step > AHEAD * tolerance:
-            correct_(A, used, dz, e, P, F)
+            correct_(p, dz, e, P, F)
         for i in range(d):
-            theta[k, i] += alpha * p[i]
+            theta[k, i] += alpha * move[i]
         if (alpha == 1.0 and step <= tolerance) or (tau <= STILL and tau * tau * step <= AHEAD * tolerance):
             return CONVERGED
         n += 1
 
 
-@kernel
-def loss(link: int, A: Floats, w: Floats, s: Floats, used: int, k: int, reg: float, theta: Floats) -> float:
-    """Loss(θ_k) = (reg/2)‖θ‖² + Σ w_a M(x_a'θ) - s_a x_a'θ."""
-    total = 0.0
-    for i in range(A.shape[0]):
-        total += 0.5 * reg * theta[k, i] * theta[k, i]
-    for a in range(used):
-        if w[k, a] != 0.0:
-            z = 0.0
-            for i in range(A.shape[0]):
-                z += theta[k, i] * A[i, a]
-            total += w[k, a] * area(link, z) - s[k, a] * z
-    return total
-
-
 def solve_with(
-    evaluate: Callable[[Floats], tuple[Floats, Floats]],
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-    H: Floats,
+    evaluate: Callable[[Floats], tuple[Floats, Floats]], p: Atoms, theta: Floats, slate: Slate, H: Floats
 ) -> int:
     """solve_ for a link of the user's own: evaluate(z) is (μ(z), μ'(z)), increasing; statuses are the same.
 
     Nothing bounds μ'' here, so the step is halved until the loss, which is convex, no longer rises at its end.
     """
-    z, c, h, g, p = Z[0], Z[1], Z[2], P[GRADIENT], P[STEP]
+    z, c, h = slate.Z[0], slate.Z[1], slate.Z[2]
+    P, k = slate.P, p.lane
+    g, move = P[GRADIENT], P[STEP]
 
     def look() -> bool:
-        linear_predictor_(A, used, theta, k, z)
-        mu, dmu = evaluate(z[:used].copy())
-        weigh_(w, s, used, k, np.asarray(mu, np.float64), np.asarray(dmu, np.float64), c, h)
-        gradient_hessian_(A, used, k, reg, theta, c, h, g, H)
+        linear_predictor_(p, theta, k, z)
+        mu, dmu = evaluate(z[: p.used].copy())
+        weigh_(p, np.asarray(mu, np.float64), np.asarray(dmu, np.float64), c, h)
+        gradient_hessian_(p, theta, k, c, h, g, H)
         return bool(np.isfinite(g).all() and np.isfinite(H).all())
 
     def slope_along() -> float:
-        return math.fsum(float(a * b) for a, b in zip(g, p, strict=True))
+        return math.fsum(float(a * b) for a, b in zip(g, move, strict=True))
 
     if not look():
         return BROKEN
     for _ in range(STEPS):
-        if direction_(H, reg, P, M[0]) < 0 or not np.isfinite(p).all():
+        if direction_(H, p.reg, P, slate.M[0]) < 0 or not np.isfinite(move).all():
             return BROKEN
         start = theta[k].copy()
         fall = -slope_along()
-        step = math.sqrt(math.fsum(float(v * v) for v in p))
+        step = math.sqrt(math.fsum(float(v * v) for v in move))
         tolerance = TOLERANCE * (1.0 + math.sqrt(math.fsum(float(v * v) for v in start)))
         alpha = 1.0
         while True:
-            theta[k] = start + alpha * p
+            theta[k] = start + alpha * move
             if look() and slope_along() <= 0.1 * fall:
                 break
             if alpha * step <= tolerance:

@@ -1,4 +1,9 @@
-"""Factors of G + ridge·I, computed from the sum whenever they are asked for; no inverse is ever carried."""
+"""Factors of G + ridge·I, computed from the sum whenever they are asked for; no inverse is ever carried.
+
+There are four factorisations here, and they differ in what a bad pivot gets: this one raises it to the ridge, below
+which no exact pivot lies; newton.py's raises it to a bound or to rounding and counts; secular.py's and project.py's
+refuse, the first by a relative, the second by a rounding test, for their callers shift the matrix and try again.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import numpy as np
 from driftwise.kernels import kernel, part
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.atoms import Atoms, along, spread
 
 # Objectives: Loss - tilt'θ; ½‖N‖² in a fixed metric; ½‖N‖² in H(θ)⁻¹; ½(distance from -N to BVD's ellipsoid)²; the
 # augmented Lagrangian of: most tilt'θ subject to ‖N‖_{H(θ)⁻¹} ≤ ρ.
@@ -39,19 +40,6 @@ NUMBERS = 3
 STEPS = 60
 STEP = 1e-10
 ROUNDING = 1e-14
-
-
-class Atoms(NamedTuple):
-    """A lane's weighted atoms and the equation they stand in: A (d, capacity), w and s (lanes, capacity)."""
-
-    link: int
-    A: Floats
-    w: Floats
-    s: Floats
-    lane: int
-    used: int
-    reg: float
-    S: float
 
 
 class Desk(NamedTuple):
@@ -232,37 +220,17 @@ def along_(p: Atoms, v: Floats, out: Floats) -> None:
 
 @kernel
 def gather_(p: Atoms, c: Floats, out: Floats) -> None:
-    """out += Σ c_a x_a; four sums at a time, added in a fixed order."""
-    A = p.A
-    whole = p.used - p.used % 4
+    """out += Σ c_a x_a."""
     for i in range(out.size):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for a in range(0, whole, 4):
-            s0 += c[a] * A[i, a]
-            s1 += c[a + 1] * A[i, a + 1]
-            s2 += c[a + 2] * A[i, a + 2]
-            s3 += c[a + 3] * A[i, a + 3]
-        for a in range(whole, p.used):
-            s0 += c[a] * A[i, a]
-        out[i] += (s0 + s1) + (s2 + s3)
+        out[i] += along(p, i, c)
 
 
 @kernel
 def spread_(p: Atoms, c: Floats, reg: float, M: Floats) -> None:
-    """M = reg·I + Σ c_a x_a x_a', both triangles; four sums at a time, added in a fixed order."""
-    A = p.A
-    whole = p.used - p.used % 4
+    """M = reg·I + Σ c_a x_a x_a', both triangles."""
     for i in range(M.shape[0]):
         for j in range(i + 1):
-            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-            for a in range(0, whole, 4):
-                s0 += c[a] * A[i, a] * A[j, a]
-                s1 += c[a + 1] * A[i, a + 1] * A[j, a + 1]
-                s2 += c[a + 2] * A[i, a + 2] * A[j, a + 2]
-                s3 += c[a + 3] * A[i, a + 3] * A[j, a + 3]
-            for a in range(whole, p.used):
-                s0 += c[a] * A[i, a] * A[j, a]
-            t = (s0 + s1) + (s2 + s3)
+            t = spread(p, i, j, c)
             M[i, j] = t
             M[j, i] = t
         M[i, i] += reg

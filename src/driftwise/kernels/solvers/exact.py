@@ -12,7 +12,8 @@ import numpy as np
 
 from driftwise.kernels import kernel
 from driftwise.kernels.point import Floats
-from driftwise.kernels.secular import (
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.secular import (
     ARM,
     AUGMENTED,
     BEST,
@@ -31,7 +32,6 @@ from driftwise.kernels.secular import (
     STEP,
     THETA,
     TILT,
-    Atoms,
     Desk,
     atoms_,
     back_,

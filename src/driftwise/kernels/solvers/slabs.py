@@ -11,7 +11,8 @@ import math
 
 from driftwise.kernels import kernel
 from driftwise.kernels.point import Floats
-from driftwise.kernels.secular import (
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.secular import (
     BEST,
     GRAD,
     HAT,
@@ -20,7 +21,6 @@ from driftwise.kernels.secular import (
     LOW,
     SPARE,
     THETA,
-    Atoms,
     Desk,
     atoms_,
     back_,
@@ -136,46 +136,31 @@ def centre_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: flo
 
 
 @kernel
-def narrow_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    lane: int,
-    used: int,
-    reg: float,
-    theta: Floats,
-    S: float,
-    Y: Floats,
-    limit: Floats,
-    count: int,
-    out: Floats,
-) -> tuple[float, float, bool]:
+def narrow_(p: Atoms, theta: Floats, Y: Floats, limit: Floats, count: int, out: Floats) -> tuple[float, float, bool]:
     """out (d,) = the estimate; ‖g-b‖_{H⁻¹} there, how much of half its square may be missing, and success.
 
     Y (d, m), limit (m,): the first count columns are the slabs. θ̂ = theta[lane] itself if it is in the set, else the
     better of the barrier's ends from tθ̂ and from 0.
     """
-    d = A.shape[0]
-    p = Atoms(link, A, w, s, lane, used, reg, S)
-    z = desk(d, used)
+    d = p.A.shape[0]
+    z = desk(d, p.used)
     here, hat, best = z.vec[THETA], z.vec[HAT], z.vec[BEST]
-    copy_(theta[lane], hat)
+    copy_(theta[p.lane], hat)
     copy_(hat, out)
-    near = room(S, Y, limit, count, hat)
+    near = room(p.S, Y, limit, count, hat)
     if near >= 1.0:
         return 0.0, 0.0, True
     least, slack, fine = math.inf, 0.0, False
     for start in range(2):
         for i in range(d):
             here[i] = AWAY * near * hat[i] if start == 0 else 0.0
-        atoms_(p, z, here, used < 0)
+        atoms_(p, z, here, p.used < 0)
         weight = 0.1 * back_(z) / (2.0 * (count + 1.0))
         good = True
         for _ in range(WEIGHTS):
             good = centre_(p, z, Y, limit, count, weight)
             weight *= 0.1
-        atoms_(p, z, here, used < 0)
+        atoms_(p, z, here, p.used < 0)
         value = 0.5 * back_(z)
         if value < least:
             least, slack, fine = value, 20.0 * (count + 1.0) * weight, good

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import kernel
-from driftwise.kernels.cholesky import backward_, factor_, forward_
 from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.cholesky import backward_, factor_, forward_
 
 STEPS = 100
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels import kernel
-from driftwise.kernels.exact import DONE, FAILED, RAYS, STARTS, rim_, summit_
-from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT
+from driftwise.kernels.links import tame
 from driftwise.kernels.point import Floats
-from driftwise.kernels.secular import (
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.exact import DONE, FAILED, RAYS, STARTS, rim_, summit_
+from driftwise.kernels.solvers.secular import (
     ARM,
     CENTRE,
     GAP,
@@ -34,7 +35,6 @@ from driftwise.kernels.secular import (
     THETA,
     TILT,
     ZERO,
-    Atoms,
     Desk,
     atoms_,
     back_,
@@ -104,9 +104,8 @@ def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
     D = min(far, L * (p.S + math.sqrt(dot(hat, hat))))
     for _ in range(8):
         D = min(D, tall * stretch(kind, D, rho, level))
-    tame = p.link == LOGISTIC or p.link == IDENTITY or (p.link == PROBIT and L * p.S <= 1.4)
     inside = dot(hat, hat) <= p.S * p.S
-    lone = kind == CONVEX or (inside and tame and D < 1.09 and tall * math.exp(0.5 * D) * rho < 1.22)
+    lone = kind == CONVEX or (inside and tame(p.link, L * p.S) and D < 1.09 and tall * math.exp(0.5 * D) * rho < 1.22)
     return Region(kind, L, rho, level, floor, stretch(kind, D, rho, level), lone)
 
 
@@ -305,22 +304,7 @@ def sharpen_(p: Atoms, r: Region, X: Floats, white: Floats, table: Floats, stage
 
 @kernel
 def optimist_(
-    kind: int,
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    lane: int,
-    used: int,
-    reg: float,
-    theta: Floats,
-    S: float,
-    L: float,
-    rho: float,
-    X: Floats,
-    prune: bool,
-    table: Floats,
-    centre: Floats,
+    kind: int, p: Atoms, theta: Floats, L: float, rho: float, X: Floats, prune: bool, table: Floats, centre: Floats,
     best: Floats,
 ) -> tuple[int, float, int, int, float, int, bool]:
     """The arm, a column of X (d, n), with the largest optimistic value, ties to the first; the θ that gives it in best.
@@ -330,10 +314,9 @@ def optimist_(
     one point in centre (d,), which is otherwise some point of the set.
     """
     d, n = X.shape
-    p = Atoms(link, A, w, s, lane, used, reg, S)
-    z = desk(d, used)
+    z = desk(d, p.used)
     here, e = z.vec[THETA], z.vec[ARM]
-    copy_(theta[lane], z.vec[HAT])
+    copy_(theta[p.lane], z.vec[HAT])
     r = region_(p, z, kind, L, rho)
     missed = not enter_(p, z, r)
     copy_(z.vec[CENTRE], centre)
@@ -372,7 +355,7 @@ def optimist_(
                 stage[a] = 1.0
                 table[VALUE, a] = min(table[VALUE, a], size * top)
                 continue
-            found, worst = size * S, 0.0
+            found, worst = size * p.S, 0.0
         else:
             if not scanned:
                 rim_(p, z, rho, rim)

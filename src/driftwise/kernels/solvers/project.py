@@ -1,7 +1,7 @@
 """The point of the ball ‖θ‖ ≤ S that best explains the data: argmin ‖g(θ) - b‖, in the norm of V⁻¹ or of H(θ)⁻¹.
 
-g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a =: r is the gradient of newton.py, whose arrays and scratch these kernels
-take. Half the squared norm has, with u = V⁻¹r (H⁻¹r), v_a = x_a'u and C = Σ w_a μ'' v_a x_a x_a',
+g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a =: r is the gradient of newton.py, whose slate these kernels take. Half
+the squared norm has, with u = V⁻¹r (H⁻¹r), v_a = x_a'u and C = Σ w_a μ'' v_a x_a x_a',
     in V⁻¹:  gradient Hu, Hessian HV⁻¹H + C;
     in H⁻¹:  gradient r - Σ w_a μ'' v_a² x_a / 2, Hessian H - C + CH⁻¹C - Σ w_a μ''' v_a² x_a x_a' / 2.
 The method is Newton's along the sphere: halved steps, then a shifted Hessian, until the value falls. In V⁻¹ nothing is
@@ -12,6 +12,9 @@ Local minima. In V⁻¹ the start on the ray of the estimate decides, other star
 170,000 made states (d ≤ 10, S ≤ 20, reg from 1e-8 to 10) that missed the best of thirteen starts in 3 of 90,000
 logistic ones (separable, S = 20), 1 of 40,000 probit and 34 of 45,000 Poisson ones; none at S ≤ 2 but for Poisson. In
 H⁻¹ the best of four starts is taken; it missed in 3, 21 and 18 of the same.
+
+secular.py minimises the same ‖g(θ) - b‖_{H(θ)⁻¹} over the ball for the set rules (its LOCAL). Both stay: they agree to
+1e-6, not to the last bit, and arms are a promise of bits.
 """
 
 from __future__ import annotations
@@ -19,28 +22,24 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import kernel
-from driftwise.kernels.links import POISSON, third
-from driftwise.kernels.newton import (
+from driftwise.kernels.links import one_valley, third
+from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
+from driftwise.kernels.solvers.newton import (
     BROKEN,
     CONVERGED,
-    CORRECTION,
     GRADIENT,
     ROUNDING,
     UNFINISHED,
-    along,
+    Slate,
     backward_,
     factor_,
     forward_,
     gradient_hessian_,
-    linear_predictor_,
     residuals_,
-    solve_,
-    spread,
 )
-from driftwise.kernels.point import Floats
 
 TRIALS = 2000
-RIDGES = 100
 CLOSE = 1e-11  # a step this short, relative to S, is the last
 LITTLE = 1e-13  # a gain this small, relative to the value, cannot be told from rounding
 SHORTEST = 2.0**-12.0  # part of a step tried before the Hessian is shifted
@@ -53,32 +52,20 @@ FACTOR, CURVE, WORK, HESSIAN = 0, 1, 2, 3
 
 
 @kernel
-def value_(
-    by_v: bool,
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    low: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> float:
+def value_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> float:
     """Half the squared norm of r at TRIAL; leaves r, H, the links' values and the factor of H behind."""
-    d = A.shape[0]
-    linear_predictor_(A, used, P, TRIAL, Z[0])
-    residuals_(link, w, s, used, k, Z[0], Z[1], Z[2], Z[3])
-    gradient_hessian_(A, used, TRIAL, reg, P, Z[1], Z[2], P[GRADIENT], M[HESSIAN])
+    d = p.A.shape[0]
+    Z, P, M = slate.Z, slate.P, slate.M
+    linear_predictor_(p, P, TRIAL, Z[0])
+    residuals_(p, Z[0], Z[1], Z[2], Z[3])
+    gradient_hessian_(p, P, TRIAL, Z[1], Z[2], P[GRADIENT], M[HESSIAN])
     u = P[DUAL]
     for i in range(d):
         u[i] = P[GRADIENT, i]
     if by_v:
         forward_(low, d, u)
     else:
-        if factor_(M[HESSIAN], d, reg, M[FACTOR]) < 0:
+        if factor_(M[HESSIAN], d, p.reg, M[FACTOR]) < 0:
             return math.inf
         forward_(M[FACTOR], d, u)
     total = 0.0
@@ -88,25 +75,14 @@ def value_(
 
 
 @kernel
-def shape_(
-    by_v: bool,
-    link: int,
-    A: Floats,
-    w: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    low: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> None:
+def shape_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
     """Gradient into P[DOWN] and Hessian into M[CURVE], where value_ was last."""
-    d = A.shape[0]
+    used, d = p.used, p.A.shape[0]
+    Z, P, M = slate.Z, slate.P, slate.M
     h, e, v, t = Z[2], Z[3], Z[4], Z[5]
     H, B, W = M[HESSIAN], M[CURVE], M[WORK]
     backward_(low if by_v else M[FACTOR], d, P[DUAL])
-    linear_predictor_(A, used, P, DUAL, v)
+    linear_predictor_(p, P, DUAL, v)
     if by_v:
         for a in range(used):
             t[a] = e[a] * v[a]
@@ -119,13 +95,13 @@ def shape_(
         for a in range(used):
             t[a] = e[a] * v[a] * v[a]
         for i in range(d):
-            P[DOWN, i] = P[GRADIENT, i] - 0.5 * along(A, i, used, t)
+            P[DOWN, i] = P[GRADIENT, i] - 0.5 * along(p, i, t)
         for a in range(used):
             t[a] = e[a] * v[a]
     # Rows of W are the columns of H (by V) or of C, then the forward solutions, whose products are the middle term.
     for i in range(d):
         for j in range(i + 1):
-            B[i, j] = spread(A, i, j, used, t)
+            B[i, j] = spread(p, i, j, t)
             W[i, j] = H[i, j] if by_v else B[i, j]
             W[j, i] = W[i, j]
     for i in range(d):
@@ -134,16 +110,17 @@ def shape_(
         for a in range(used):
             z = Z[0, a]
             t[a] = h[a] - e[a] * v[a]
-            if w[k, a] != 0.0:
-                t[a] -= 0.5 * w[k, a] * third(link, z) * v[a] * v[a]
+            weight = p.w[p.lane, a]
+            if weight != 0.0:
+                t[a] -= 0.5 * weight * third(p.link, z) * v[a] * v[a]
     for i in range(d):
         for j in range(i + 1):
-            total = B[i, j] if by_v else spread(A, i, j, used, t)
+            total = B[i, j] if by_v else spread(p, i, j, t)
             for m in range(d):
                 total += W[i, m] * W[j, m]
             B[i, j] = total
         if not by_v:
-            B[i, i] += reg
+            B[i, i] += p.reg
 
 
 @kernel
@@ -174,14 +151,16 @@ def definite_(B: Floats, d: int, F: Floats) -> bool:
 
 
 @kernel
-def propose_(d: int, S: float, tangent: bool, pull: float, shift: float, P: Floats, M: Floats) -> bool:
+def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -> bool:
     """P[MOVE] <- the Newton step from POINT for a shifted Hessian, along the sphere or free, if there is one.
 
     On the sphere the Hessian is ∇² + pull·I, pull the multiplier, across θ; adding any multiple of θθ' leaves the
     step along it as it is and makes the factor exist.
     """
+    P, M = slate.P, slate.M
     B, W = M[CURVE], M[WORK]
     x, p, n = P[POINT], P[MOVE], P[NORMAL]
+    d = x.size
     size = 0.0
     for i in range(d):
         size += abs(B[i, i])
@@ -220,8 +199,9 @@ def propose_(d: int, S: float, tangent: bool, pull: float, shift: float, P: Floa
 
 
 @kernel
-def retract_(d: int, S: float, tangent: bool, alpha: float, P: Floats) -> None:
+def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
     """P[TRIAL] <- POINT + α MOVE, brought back to the sphere, or into the ball when the move is free."""
+    d = P.shape[1]
     for i in range(d):
         P[TRIAL, i] = P[POINT, i] + alpha * P[MOVE, i]
     norm = norm_of(P, TRIAL)
@@ -231,30 +211,17 @@ def retract_(d: int, S: float, tangent: bool, alpha: float, P: Floats) -> None:
 
 
 @kernel
-def settle_(
-    by_v: bool,
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    low: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> tuple[int, float]:
+def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float]:
     """Down from TRIAL, a point of the ball, to a local minimum over the ball, left in POINT; status and value.
 
     One trial a turn, so that there is one call of each piece: every other one costs seconds of compilation.
     """
-    d = A.shape[0]
+    S, d = p.S, p.A.shape[0]
+    P, M = slate.P, slate.M
     value, alpha, shift, kept, scale, pull, slope, promise = math.inf, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf
     tangent, fresh, last = False, False, False
     for _ in range(TRIALS):
-        after = value_(by_v, link, A, w, s, used, k, reg, low, Z, P, M)
+        after = value_(by_v, p, low, slate)
         falls = after < value and after <= value + 1e-4 * slope
         renew = falls
         if falls or (last and after <= value + LITTLE * value):
@@ -266,7 +233,7 @@ def settle_(
         if last:
             return CONVERGED, value
         if falls:
-            shape_(by_v, link, A, w, used, k, reg, low, Z, P, M)
+            shape_(by_v, p, low, slate)
             pull, scale = 0.0, 0.0
             for i in range(d):
                 pull -= P[DOWN, i] * P[POINT, i] / (S * S)
@@ -284,11 +251,11 @@ def settle_(
             if alpha < SHORTEST:
                 alpha, renew = 1.0, True
                 shift = max(8.0 * shift, kept, 1e-12 * scale)
-        while renew and not propose_(d, S, tangent, pull, shift, P, M):
+        while renew and not propose_(S, tangent, pull, shift, slate):
             if not shift < 1e12 * scale:
                 return ending(value, promise), value
             shift = max(8.0 * shift, kept, 1e-12 * scale)
-        retract_(d, S, tangent, alpha, P)
+        retract_(S, tangent, alpha, P)
         length, slope = 0.0, 0.0
         for i in range(d):
             step = P[TRIAL, i] - P[POINT, i]
@@ -309,27 +276,12 @@ def ending(value: float, promise: float) -> int:
 
 
 @kernel
-def begin_(
-    start: int,
-    by_v: bool,
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    low: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> None:
+def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
     """TRIAL <- where to start: on the ray of the estimate, at 0, opposite, or at the best corner.
 
     The corners are ±S e_i, and at d = 1 a grid. The estimate itself is in P[ESTIMATE].
     """
-    d = A.shape[0]
+    S, d, P = p.S, p.A.shape[0], slate.P
     norm = norm_of(P, ESTIMATE)
     for i in range(d):
         P[TRIAL, i] = (1.0 - start) * S * (P[ESTIMATE, i] / norm) if start < 3 else 0.0
@@ -338,7 +290,7 @@ def begin_(
         for n in range(GRID if d == 1 else 2 * d):
             place = 0 if d == 1 else n // 2
             P[TRIAL, place] = S * ((2.0 * n) / (GRID - 1.0) - 1.0) if d == 1 else S * (1.0 - 2.0 * (n % 2))
-            value = value_(by_v, link, A, w, s, used, k, reg, low, Z, P, M)
+            value = value_(by_v, p, low, slate)
             if value < least:
                 least, best, there = value, place, P[TRIAL, place]
             P[TRIAL, place] = 0.0
@@ -346,138 +298,28 @@ def begin_(
 
 
 @kernel
-def project_(
-    by_v: bool,
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    low: Floats,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> tuple[int, float]:
-    """project_v_ or project_h_ by flag; low is not read for H⁻¹. Statuses are newton.py's.
+def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, slate: Slate) -> tuple[int, float]:
+    """theta[lane], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖; status (newton.py's) and that norm.
 
-    The best that the starts of begin_ lead to, for V⁻¹ the first that converges. A failure leaves the estimate.
+    In V⁻¹, low low' = V, or in H(θ)⁻¹, which does not read low. Inside the ball the estimate stays, at norm 0, as it
+    does after a failure. The best that the starts of begin_ lead to is taken, for V⁻¹ mostly the first that converges.
     """
-    d = A.shape[0]
-    if norm_of(theta, k) <= S:
+    k, d = p.lane, p.A.shape[0]
+    P = slate.P
+    if norm_of(theta, k) <= p.S:
         return CONVERGED, 0.0
     for i in range(d):
         P[ESTIMATE, i] = theta[k, i]
     status, least = BROKEN, math.inf
     for start in range(STARTS):
-        begin_(start, by_v, link, A, w, s, used, k, reg, S, low, Z, P, M)
-        found, value = settle_(by_v, link, A, w, s, used, k, reg, S, low, Z, P, M)
+        begin_(start, by_v, p, low, slate)
+        found, value = settle_(by_v, p, low, slate)
         if value < least - 1e-9 * least or (status == BROKEN and value < math.inf):  # among equals the first
             status, least = found, value
             for i in range(d):
                 P[BEST, i] = P[POINT, i]
-        if by_v and link != POISSON and found == CONVERGED:
+        if by_v and one_valley(p.link) and found == CONVERGED:
             break
     for i in range(d):
         theta[k, i] = P[ESTIMATE, i] if status == BROKEN else P[BEST, i]
     return status, math.sqrt(2.0 * least)
-
-
-@kernel
-def project_v_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    low: Floats,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> tuple[int, float]:
-    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in V⁻¹, low low' = V; status and that norm.
-
-    Inside the ball the estimate stays, at norm 0.
-    """
-    P[BEST, 0] = 1.0  # through memory: a constant would have everything compiled for it alone, four times as long
-    return project_(P[BEST, 0] > 0.0, link, A, w, s, used, k, reg, S, low, theta, Z, P, M)
-
-
-@kernel
-def project_h_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> tuple[int, float]:
-    """theta[k], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖ in H(θ)⁻¹; status and that norm.
-
-    Inside the ball the estimate stays, at norm 0.
-    """
-    P[BEST, 0] = 0.0
-    return project_(P[BEST, 0] > 0.0, link, A, w, s, used, k, reg, S, M[FACTOR], theta, Z, P, M)
-
-
-@kernel
-def confine_(
-    link: int,
-    A: Floats,
-    w: Floats,
-    s: Floats,
-    used: int,
-    k: int,
-    reg: float,
-    S: float,
-    theta: Floats,
-    Z: Floats,
-    P: Floats,
-    M: Floats,
-) -> int:
-    """theta[k], the estimate, <- argmin of Loss over the S-ball; 0, or the status of the solve that failed.
-
-    It is the estimate at a larger ridge reg + ν, found by Newton's method on 1/‖θ(ν)‖, which is nearly a line in ν.
-    """
-    d = A.shape[0]
-    if norm_of(theta, k) <= S:
-        return CONVERGED
-    low, high = 0.0, math.inf
-    more = 0.0
-    n = P[CORRECTION]
-    for _ in range(RIDGES):
-        status = solve_(link, A, w, s, used, k, reg + more, theta, Z, P, M, M[HESSIAN])
-        norm = norm_of(theta, k)
-        if status != CONVERGED or abs(norm - S) <= 1e-9 * S:
-            return status
-        if norm > S:
-            low = more
-        else:
-            high = more
-        for i in range(d):
-            n[i] = theta[k, i]
-        forward_(M[FACTOR], d, n)
-        below = 0.0
-        for i in range(d):
-            below += n[i] * n[i]
-        newton = more + (norm - S) / S * (norm * norm) / below if below > 0.0 else math.inf
-        if low < newton < high:
-            more = newton
-        elif high < math.inf:
-            more = 0.5 * (low + high)
-        else:
-            more = 4.0 * (more + reg)
-    return UNFINISHED

@@ -1,0 +1,296 @@
+"""The compiled entries of generalized linear policies, alone or adapting: scores, a lesson, whole stretches of rounds.
+
+One set of entries serves a policy that stands alone, which goes straight to its one lane, and MASTER, BOB and the bank
+over it: what costs is the estimate below them, and compiling it once is enough.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftwise.kernels import kernel, part, piece, routine
+from driftwise.kernels.adapt.book import (
+    acting_lane,
+    acting_row,
+    bank_behind,
+    bank_best,
+    bank_pay_,
+    bank_return_,
+    bob_refuses,
+    bob_turn_,
+    master_taker,
+    master_test_,
+    master_turn_,
+    pass_time_,
+    to_clear_,
+)
+from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.glm import Desk, forget_, glm_desk, glm_lane_, glm_scores_, predict_
+from driftwise.kernels.index import Board, board, first_best
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.links import widening
+from driftwise.kernels.memory import decay, follow_, fresh_lane_
+from driftwise.kernels.point import (
+    ADAPT,
+    ALONE,
+    BANK,
+    BOB,
+    CLOCK,
+    DROPPED,
+    EXPLORE,
+    FAILED,
+    KAPPA,
+    LINK,
+    MASTER,
+    REG,
+    SCORE_RIDGE,
+    SHARE,
+    USED,
+    Adapting,
+    Estimate,
+    Floats,
+    History,
+    Ints,
+    Lesson,
+    Point,
+    Sums,
+    adapting_of,
+    estimate_of,
+    history_of,
+    sums_of,
+)
+from driftwise.kernels.solvers.cholesky import factor_
+from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
+
+# ------------------------------------------------------------------------------------------ indices
+
+
+@piece
+def bank_scores_(
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, board: Board, proposed: Ints
+) -> None:
+    """The bank's choice: every memory proposes arms by its own index, the best-weighted one judges the proposals.
+
+    A memory proposes at the explorations e, 1 and e² (one arm where they agree). The judge's score of a proposal is
+    μ(x'θ + κ‖x‖) by its scoring estimate; an arm nobody proposes has bonus -1, which puts it below all others.
+    """
+    mean, bonus, n = board.mean, board.bonus, board.mean.size
+    for a in range(n):
+        proposed[a] = 0
+    for k in range(sums.G.shape[0]):
+        glm_scores_(point, k, k, X, at, sums, estimate, board)
+        e = point.table[k, EXPLORE]
+        for attempt in range(3 if e != 1.0 else 1):
+            factor = 1.0
+            if attempt == 1:
+                factor = 1.0 / e if e > 0.0 else 1.0
+            elif attempt == 2:
+                factor = e
+            top, arm = -math.inf, 0
+            for a in range(n):
+                score = mean[a] + factor * bonus[a]
+                if score > top:
+                    top, arm = score, a
+            proposed[arm] = 1
+    predict_(estimate.H, judge, 0.0, estimate.theta, X, at, board)
+    link, kappa = point.flags[LINK], point.table[0, KAPPA]
+    for a in range(n):
+        top = link_mean(link, mean[a] + kappa * math.sqrt(bonus[a]))
+        mean[a] = link_mean(link, mean[a])
+        bonus[a] = top - mean[a] if proposed[a] != 0 else -1.0
+
+
+@piece
+def glm_index_(
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, board: Board, proposed: Ints
+) -> int:
+    """Mean and bonus of every arm by the lane that acts, or by the judge of a bank of many; the row that acted."""
+    lanes = sums.G.shape[0]
+    if point.flags[ADAPT] == BANK and lanes > 1:
+        best = bank_best(own.scores)
+        bank_scores_(point, X, at, sums, estimate, lanes + best, board, proposed)
+        return best
+    lane = acting_lane(point, own)
+    row = acting_row(point, own, lane)
+    glm_scores_(point, row, lane, X, at, sums, estimate, board)
+    return row
+
+
+# ------------------------------------------------------------------------------------------ lessons
+
+
+@part
+def bank_surprise_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate, desk: Desk) -> None:
+    """-log p(r) of every memory by its scoring estimate, whose z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
+    low, pivot, z, link = desk.low, desk.pivot, desk.z, point.flags[LINK]
+    for k in range(lanes):
+        factor_(estimate.H, lanes + k, 0.0, low, pivot)
+        value, square = 0.0, 0.0
+        for i in range(z.size):
+            v = lesson.X[lesson.at, i, lesson.arm]
+            value += v * estimate.theta[lanes + k, i]
+            for j in range(i):
+                v -= low[i, j] * z[j]
+            z[i] = v * pivot[i]
+            square += z[i] * z[i]
+        chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
+        chance = min(max(chance, 1e-12), 1.0 - 1e-12)
+        desk.surprise[k] = -(lesson.reward * math.log(chance) + (1.0 - lesson.reward) * math.log1p(-chance))
+
+
+@part
+def bank_before_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate, own: Adapting, desk: Desk) -> None:
+    """Memories are paid for the density they gave a reward, then their scoring estimates learn it."""
+    table, theta, H, slate, x = point.table, estimate.theta, estimate.H, desk.slate, desk.z
+    ridge = table[0, SCORE_RIDGE]
+    if lesson.arm >= 0:
+        bank_surprise_(point, lesson, lanes, estimate, desk)
+        bank_pay_(own.scores, desk.surprise, table[0, SHARE])
+        for i in range(x.size):
+            x[i] = lesson.X[lesson.at, i, lesson.arm]
+    for k in range(lanes):
+        factor = decay(table, k, lesson.ticks)
+        if lesson.arm >= 0:
+            weight = decay(table, k, lesson.age) if lesson.age > 0.0 else 1.0
+            one_pass_(point.flags[LINK], H, theta, lanes + k, x, lesson.reward, factor, weight, ridge, slate)
+        else:
+            one_pass_fade_(H, theta, lanes + k, factor, ridge, slate.M)
+
+
+@part
+def bank_after_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
+    """A longer memory far behind the best one drops its data for that one's."""
+    lanes, d = sums.b.shape
+    theta, shown, H = estimate.theta, estimate.shown, estimate.H
+    best = bank_best(own.scores)
+    behind = bank_behind(point, own, best)
+    for k in range(best + 1, lanes):
+        if own.scores[k] < behind:
+            for half in range(2):  # the estimate played, and the one that scores
+                source, target = best + half * lanes, k + half * lanes
+                for i in range(d):
+                    theta[target, i] = theta[source, i]
+                    for j in range(d):
+                        H[target, i, j] = H[source, i, j]
+            for i in range(d):
+                shown[k, i] = shown[best, i]
+            for a in range(history.cursor[USED]):
+                history.weights[k, a] = history.weights[best, a]
+                history.targets[k, a] = history.targets[best, a]
+            follow_(k, best, sums)
+            bank_return_(point, own, k, best)
+
+
+@part
+def clear_due_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
+    """Lanes that a turn has marked begin anew; MASTER's keep the time."""
+    for k in range(sums.G.shape[0]):
+        if to_clear_(own, k):
+            ticked = sums.count[k, CLOCK]
+            fresh_lane_(k, sums, history)
+            if point.flags[ADAPT] == MASTER:
+                sums.count[k, CLOCK] = ticked
+            forget_(k, point.table[0, REG], sums.count, history, estimate)
+            for i in range(sums.b.shape[1]):
+                estimate.shown[k, i] = 0.0
+
+
+@routine
+def glm_learn_(
+    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, estimate: Estimate,
+    own: Adapting, desk: Desk,
+) -> None:
+    """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
+    lanes = sums.G.shape[0]
+    adaptation = point.flags[ADAPT]
+    if adaptation == ALONE:
+        lane = lanes - lanes  # 0, but not a literal, for which everything below would be compiled again
+        glm_lane_(point, lane, lane, lesson, sums, history, estimate, desk)
+        return
+    turns = pass_time_(own, lesson.ticks)
+    taker, arm = -1, lesson.arm  # the lane that takes the lesson, -1 for all
+    if adaptation == MASTER:
+        taker = master_taker(own, lesson)
+        if taker < 0:
+            sums.count[0, DROPPED] += 1.0
+            taker = lanes
+    elif adaptation == BOB:
+        if bob_refuses(own, sums.count[0, CLOCK], lesson):
+            sums.count[0, DROPPED] += 1.0
+            arm = -1
+    elif adaptation == BANK and lanes > 1:
+        bank_before_(point, lesson, lanes, estimate, own, desk)
+    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+    for k in range(lanes):
+        if taker >= 0 and k != taker:
+            sums.count[k, CLOCK] += lesson.ticks  # frozen otherwise
+        else:
+            glm_lane_(point, acting_row(point, own, k), k, taken, sums, history, estimate, desk)
+    if adaptation == BANK and lanes > 1:
+        bank_after_(point, sums, history, estimate, own)
+    fired = False
+    if adaptation == MASTER and lesson.arm >= 0:
+        fired = master_test_(point, own, largest, lesson.reward, rho)
+    for turn in range(turns):
+        if adaptation == MASTER:
+            master_turn_(point, own, fired and turn == 0)
+        elif adaptation == BOB:
+            bob_turn_(point, own, lesson.reward if turn == 0 and lesson.arm >= 0 else 0.0)
+        if adaptation == MASTER or adaptation == BOB:
+            clear_due_(point, sums, history, estimate, own)
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@kernel
+def glm_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
+    """Mean and bonus of every arm of X (1, d, n)."""
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    found, proposed = board(X.shape[1], X.shape[2]), np.empty(X.shape[2], dtype=np.int64)
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, found, proposed)
+    return found.mean, found.bonus
+
+
+@kernel
+def glm_learn_entry_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
+    age: float, rho: Floats, largest: float,
+) -> None:
+    """A lesson; arm < 0 lets time pass without an observation."""
+    first = X.size - X.size
+    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    desk = glm_desk(X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    lesson = Lesson(X, first, arm, reward, ticks, age)
+    glm_learn_(Point(flags, table), rho, lesson, largest, sums, history, estimate_of(flags, floats), own, desk)
+
+
+@kernel
+def play_glm_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
+    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints, rho: Floats,
+) -> None:
+    """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted.
+
+    Stops where the solver fails.
+    """
+    d, n = arms.shape[1], arms.shape[2]
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, sums, estimate = Point(flags, table), sums_of(flags, floats), estimate_of(flags, floats)
+    history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    seen, proposed = board(d, n), np.empty(n, dtype=np.int64)
+    desk = glm_desk(d, max(1, history.atoms.shape[1]), sums.G.shape[0])
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        used[t] = glm_index_(point, arms, at, sums, estimate, own, seen, proposed)
+        arm = first_best(seen.mean, seen.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
+        glm_learn_(point, rho, lesson, seen.mean[arm] + seen.bonus[arm], sums, history, estimate, own, desk)
+        for k in range(sums.G.shape[0]):
+            if sums.count[k, FAILED] > 0.0:
+                return

@@ -1,0 +1,211 @@
+"""The compiled entries of linear policies that adapt: MASTER, BOB and the bank over lanes of the linear family."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from driftwise.kernels import kernel, part, piece
+from driftwise.kernels.adapt.book import (
+    acting_lane,
+    acting_row,
+    bank_behind,
+    bank_best,
+    bank_pay_,
+    bank_return_,
+    bob_refuses,
+    bob_turn_,
+    master_taker,
+    master_test_,
+    master_turn_,
+    pass_time_,
+    to_clear_,
+)
+from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.index import board, first_best
+from driftwise.kernels.linear import linear_scores_
+from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
+from driftwise.kernels.point import (
+    ADAPT,
+    BANK,
+    BOB,
+    CLOCK,
+    DROPPED,
+    MASTER,
+    SCORE_NOISE,
+    SCORE_RIDGE,
+    SHARE,
+    Adapting,
+    Floats,
+    History,
+    Ints,
+    Lesson,
+    Point,
+    Sums,
+    adapting_of,
+    history_of,
+    sums_of,
+)
+from driftwise.kernels.solvers.cholesky import factor_, forward_
+
+
+class Scales(NamedTuple):
+    """Scratch to weigh memories with: a factor (d, d), pivot, z and y (d,), and every lane's surprise."""
+
+    low: Floats
+    pivot: Floats
+    z: Floats
+    y: Floats
+    surprise: Floats
+
+
+@kernel
+def scales(d: int, lanes: int) -> Scales:
+    """Empty scales."""
+    return Scales(np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d), np.empty(lanes))
+
+
+@part
+def weigh_lanes_(point: Point, lesson: Lesson, sums: Sums, scales: Scales) -> None:
+    """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I."""
+    low, pivot, z, y = scales.low, scales.pivot, scales.z, scales.y
+    noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
+    for k in range(sums.G.shape[0]):
+        factor_(sums.G, k, ridge, low, pivot)
+        forward_(low, pivot, sums.b, k, z)
+        value, square = 0.0, 0.0
+        for i in range(y.size):
+            v = lesson.X[lesson.at, i, lesson.arm]
+            for j in range(i):
+                v -= low[i, j] * y[j]
+            y[i] = v * pivot[i]
+            value += y[i] * z[i]
+            square += y[i] * y[i]
+        error = (lesson.reward - value) / noise
+        scales.surprise[k] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
+
+
+@part
+def master_learn_(
+    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting, turns: int
+) -> None:
+    """The instance that chose learns, the others stand frozen; then tests and the schedule."""
+    lanes = sums.G.shape[0]
+    taker = master_taker(own, lesson)
+    for k in range(lanes):
+        if k != taker:
+            sums.count[k, CLOCK] += lesson.ticks
+    if taker >= 0:
+        learn_(point, acting_row(point, own, taker), taker, lesson, sums, history)
+    fired = False
+    if lesson.arm >= 0:
+        fired = master_test_(point, own, largest, lesson.reward, rho)
+        if taker < 0:
+            sums.count[0, DROPPED] += 1.0
+    for turn in range(turns):
+        master_turn_(point, own, fired and turn == 0)
+        for k in range(lanes):
+            if to_clear_(own, k):
+                clear_(k, sums)
+
+
+@part
+def bob_learn_(point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, turns: int) -> None:
+    """The one lane learns by the row drawn, unless the reward belongs to a block that is over."""
+    arm, lane = lesson.arm, acting_lane(point, own)
+    if bob_refuses(own, sums.count[lane, CLOCK], lesson):
+        sums.count[lane, DROPPED] += 1.0
+        arm = -1
+    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+    learn_(point, acting_row(point, own, lane), lane, taken, sums, history)
+    for turn in range(turns):
+        bob_turn_(point, own, lesson.reward if turn == 0 and lesson.arm >= 0 else 0.0)
+        if to_clear_(own, lane):
+            fresh_lane_(lane, sums, history)
+
+
+@part
+def bank_learn_(
+    point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, scales: Scales
+) -> None:
+    """Every memory is paid for the density it gave the reward, then learns it; those far behind follow the best."""
+    lanes = sums.G.shape[0]
+    if lesson.arm >= 0 and lanes > 1:
+        weigh_lanes_(point, lesson, sums, scales)
+        bank_pay_(own.scores, scales.surprise, point.table[0, SHARE])
+    for k in range(lanes):
+        learn_(point, k, k, lesson, sums, history)
+    best = bank_best(own.scores)
+    behind = bank_behind(point, own, best)
+    for k in range(best + 1, lanes):
+        if own.scores[k] < behind:
+            follow_(k, best, sums)
+            bank_return_(point, own, k, best)
+
+
+@piece
+def adaptive_learn_(
+    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting,
+    scales: Scales,
+) -> None:
+    """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
+    turns = pass_time_(own, lesson.ticks)
+    if point.flags[ADAPT] == MASTER:
+        master_learn_(point, rho, lesson, largest, sums, history, own, turns)
+    elif point.flags[ADAPT] == BOB:
+        bob_learn_(point, lesson, sums, history, own, turns)
+    elif point.flags[ADAPT] == BANK:
+        bank_learn_(point, lesson, sums, history, own, scales)
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@kernel
+def adaptive_linear_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
+    """Mean and bonus of every arm of X (1, d, n), by the lane that acts."""
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    found = board(X.shape[1], X.shape[2])
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    lane = acting_lane(point, own)
+    linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), found)
+    return found.mean, found.bonus
+
+
+@kernel
+def adaptive_linear_learn_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
+    age: float, rho: Floats, largest: float,
+) -> None:
+    """A lesson; arm < 0 lets time pass without an observation."""
+    first = X.size - X.size
+    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    lesson = Lesson(X, first, arm, reward, ticks, age)
+    adaptive_learn_(
+        Point(flags, table), rho, lesson, largest, sums, history, own, scales(X.shape[1], sums.G.shape[0])
+    )
+
+
+@kernel
+def play_adaptive_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
+    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints, rho: Floats,
+) -> None:
+    """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
+    desk, weighing = board(arms.shape[1], arms.shape[2]), scales(arms.shape[1], sums.G.shape[0])
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        lane = acting_lane(point, own)
+        row = acting_row(point, own, lane)
+        linear_scores_(point, row, lane, arms, at, sums, desk)
+        arm = first_best(desk.mean, desk.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        used[t] = row
+        lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
+        adaptive_learn_(point, rho, lesson, desk.mean[arm] + desk.bonus[arm], sums, history, own, weighing)

@@ -1,0 +1,146 @@
+"""The linear family: scores, a lesson, and whole stretches of rounds (MATH.md 1).
+
+`play_linear_` makes its choices and learns by the same kernels as live use; that is why both play the same arms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftwise.kernels import kernel, piece
+from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.index import Board, board, first_best, roots_, shape_, squares_, whiten_
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.memory import learn_
+from driftwise.kernels.point import (
+    BETA,
+    CLOCK,
+    CONSTANT,
+    EXPLORE,
+    LAM,
+    LOG_DELTA,
+    RADIUS,
+    RULE,
+    SQUARES,
+    TWO_AS_PUBLISHED,
+    TWO_MATRIX,
+    WEIGHTED,
+    Floats,
+    Ints,
+    L,
+    Lesson,
+    Point,
+    R,
+    S,
+    Sums,
+    history_of,
+    sums_of,
+)
+from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
+from driftwise.theory.radius import lb_radius
+
+
+@piece
+def confidence(table: Floats, row: int, clock: float) -> float:
+    """log(1/δ); below 0 in the table means δ = 1/max(2, t) at round t, for a horizon nobody knows."""
+    fixed = table[row, LOG_DELTA]
+    return float(fixed) if fixed >= 0.0 else math.log(max(2.0, clock + 1.0))
+
+
+@piece
+def linear_radius(point: Point, row: int, squares: float, clock: float, d: int) -> float:
+    """The multiplier of the bonus: β of MATH.md 1 times the exploration factor."""
+    table = point.table
+    beta = math.nan
+    if point.flags[RADIUS] == CONSTANT:
+        beta = table[row, BETA]
+    elif point.flags[RADIUS] == WEIGHTED:
+        log_delta = confidence(table, row, clock)
+        beta = lb_radius(
+            squares, float(d), table[row, LAM], log_delta, table[row, S], table[row, L], table[row, R]
+        )
+    return float(table[row, EXPLORE] * beta)
+
+
+@piece
+def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, board: Board) -> None:
+    """Mean and bonus of every arm: x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices."""
+    lam = point.table[row, LAM]
+    two = point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED
+    if two:
+        factor_(sums.twin, lane, lam, board.other, board.pivot)
+    factor_(sums.G, lane, lam, board.low, board.pivot)
+    forward_(board.low, board.pivot, sums.b, lane, board.z)
+    whiten_(board, X, at)
+    if two:
+        divide_(board.low, board.pivot, board.other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
+        shape_(board.other, board.Y)
+        squares_(board.Y, board.bonus)
+    count = sums.count
+    roots_(linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1]), board.bonus)
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@kernel
+def linear_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
+    """Mean and bonus of every arm of X (1, d, n)."""
+    found = board(X.shape[1], X.shape[2])
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), found)
+    return found.mean, found.bonus
+
+
+@kernel
+def linear_learn_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
+    age: float,
+) -> None:
+    """A lesson; arm < 0 lets time pass without an observation."""
+    first = X.size - X.size
+    lesson = Lesson(X, first, arm, reward, ticks, age)
+    learn_(Point(flags, table), first, first, lesson, sums_of(flags, floats), history_of(flags, floats, ints))
+
+
+@kernel
+def play_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
+    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints,
+) -> None:
+    """Play len(path) rounds; regret is cumulative and starts from total."""
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    desk = board(arms.shape[1], arms.shape[2])
+    lane = chosen.size - chosen.size
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        linear_scores_(point, lane, lane, arms, at, sums, desk)
+        arm = first_best(desk.mean, desk.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        used[t] = lane
+        learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
+
+
+@kernel
+def best_means_(arms: Floats, theta: Floats, link: int, best: Floats) -> None:
+    """The mean of the best arm of every round, from the same sums as the arm played."""
+    d, n = arms.shape[1], arms.shape[2]
+    value = np.empty(n)
+    fresh = arms.shape[0] > 1
+    for t in range(theta.shape[0]):
+        at = t if fresh else 0
+        for a in range(n):
+            value[a] = 0.0
+        for i in range(d):
+            h = theta[t, i]
+            for a in range(n):
+                value[a] += arms[at, i, a] * h
+        top = value[0]
+        for a in range(1, n):
+            if value[a] > top:
+                top = value[a]
+        best[t] = link_mean(link, top)

@@ -1,0 +1,1 @@
+"""Small programs solved inside a round: estimates, projections, optimistic points. They know atoms, not policies."""

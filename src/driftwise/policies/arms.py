@@ -1,0 +1,72 @@
+"""Arms as a policy takes them, and what it says about them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.border import array
+from driftwise.errors import BadInput
+from driftwise.kernels.index import columns_
+from driftwise.kernels.point import Floats
+
+# Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
+NORM_SLACK = 1e-9
+
+ROWS = "pass an array (n, d) with one arm a row"
+
+
+class Choice(NamedTuple):
+    """The arm to play, with its optimistic score = mean + bonus."""
+
+    arm: int
+    score: float
+    mean: float
+    bonus: float
+
+
+class Scores(NamedTuple):
+    """Mean and bonus of every arm."""
+
+    mean: Floats
+    bonus: Floats
+
+    @property
+    def score(self) -> Floats:
+        return self.mean + self.bonus
+
+    def best(self) -> Choice:
+        """The arm of largest score, the first of them in a tie."""
+        arm = int(self.score.argmax())
+        return Choice(arm, float(self.mean[arm] + self.bonus[arm]), float(self.mean[arm]), float(self.bonus[arm]))
+
+
+def _numeric(values: object) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "fiu"
+
+
+class ArmSet:
+    """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
+
+    def __init__(self, arms: npt.ArrayLike) -> None:
+        rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
+        if rows is None or rows.ndim != 2 or 0 in rows.shape:
+            rows = array("arms", arms, (None, None), ROWS)
+        self.columns = np.empty((1, rows.shape[1], rows.shape[0]))
+        self.longest = columns_(rows, self.columns)
+        if not math.isfinite(self.longest):
+            array("arms", rows, (None, None), ROWS)
+            raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
+
+    @property
+    def dim(self) -> int:
+        return int(self.columns.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[2])
+
+
+Arms: TypeAlias = ArmSet | npt.ArrayLike
