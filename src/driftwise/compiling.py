@@ -89,13 +89,17 @@ def kernel(function: F) -> F:
 def piece(function: F) -> F:
     """A kernel for the inside of a round: always inlined and without reference counts, so it may not allocate.
 
-    At d = 2 handing on arrays and counting references to them took longer than the arithmetic.
+    At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns arrays
+    hands out references nobody counted: only pieces and routines may call it, never a kernel, nor Python.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def routine(function: F) -> F:
-    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined."""
+    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined.
+
+    What a piece says of returning arrays holds here too. Entries are routines: all they need is handed to them.
+    """
     return _compiled(function, _nrt=False)
 
 
@@ -112,7 +116,8 @@ def _compiled(function: F, **options: Any) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
     try:
-        compiled = compiler(cache=_FOLDER is not None, nogil=True, error_model="numpy", **options)(function)
+        common = {"cache": _FOLDER is not None, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+        compiled = compiler(**common, **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, compiled)

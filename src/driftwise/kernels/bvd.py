@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import kernel, part
+from driftwise.kernels import kernel, part, routine
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.glm import glm_scores_, length_of
-from driftwise.kernels.index import board, first_best
+from driftwise.kernels.index import board_of, board_size, first_best
 from driftwise.kernels.memory import blend_, decay, fade_atoms_, place_atom_, scale_, weight_of
 from driftwise.kernels.point import (
     CLOCK,
@@ -31,22 +31,19 @@ from driftwise.kernels.point import (
     TIE,
     USED,
     WEIGHT,
-    Estimate,
     Floats,
-    History,
     Ints,
     L,
     Lesson,
     Point,
     R,
     S,
-    Sums,
     estimate_of,
     history_of,
     sums_of,
 )
 from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.newton import CONVERGED, Slate, blank_slate, solve_
+from driftwise.kernels.solvers.newton import CONVERGED, slate_of, slate_size, solve_
 from driftwise.kernels.solvers.secular import (
     ELLIPSOID,
     FIXED,
@@ -65,7 +62,8 @@ from driftwise.kernels.solvers.secular import (
     clip_,
     copy_,
     descend_,
-    desk,
+    desk_of,
+    desk_size,
     dot,
     evaluate_,
     factor_,
@@ -127,15 +125,14 @@ def joint_(z: Desk, way: Way) -> None:
 
 
 @part
-def confine_(p: Atoms, theta: Floats, way: Way, out: Floats) -> tuple[int, float, float, float]:
+def confine_(p: Atoms, theta: Floats, way: Way, z: Desk, out: Floats) -> tuple[int, float, float, float]:
     """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last step.
 
-    theta (lanes, d) is θ̂. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and (ii): for NEAREST
-    θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the intersection is a
-    point. A last step above 1e-7 (1+‖θ‖) is a failure.
+    theta (lanes, d) is θ̂, z an empty desk. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and
+    (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the
+    intersection is a point. A last step above 1e-7 (1+‖θ‖) is a failure.
     """
     lam, S = way.lam, p.S
-    z = desk(p.A.shape[0], p.used)
     here, hat = z.vec[THETA], z.vec[HAT]
     copy_(theta[p.lane], hat)
     copy_(hat, out)
@@ -163,31 +160,36 @@ def confine_(p: Atoms, theta: Floats, way: Way, out: Floats) -> tuple[int, float
     return stage, norm, least, step
 
 
-@kernel
-def bvd_lane_(
-    point: Point, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, slate: Slate
+@routine
+def learn_bvd_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float,
 ) -> None:
-    """A lesson that ends with θ̂ in theta and θ̃ in shown.
+    """A lesson that ends with θ̂ in theta and θ̃ in shown; arm < 0 lets time pass without an observation.
 
     The phases of memory.py are written out for the one memory there is here: with windows and restarts in it, this
     took half as long again to compile.
     """
-    flags, table, count = point.flags, point.table, sums.count
-    theta, shown = estimate.theta, estimate.shown
-    factor = decay(table, lane, lesson.ticks)
-    count[lane, CLOCK] += lesson.ticks
+    lane = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)
+    sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
+    d, capacity = X.shape[1], history.cursor[USED] + 1
+    slate, rest = slate_of(scratch, d, capacity), scratch[slate_size(d, capacity) :]
+    count, theta, shown = sums.count, estimate.theta, estimate.shown
+    factor = decay(table, lane, ticks)
+    count[lane, CLOCK] += ticks
     count[lane, WEIGHT] *= factor
     count[lane, SQUARES] *= factor * factor
     fade_atoms_(lane, factor, count, history)
-    if lesson.arm >= 0:
-        weight = weight_of(point, lane, lesson.age)
+    if arm >= 0:
+        weight = weight_of(point, lane, age)
         count[lane, COUNT] += 1.0
         count[lane, WEIGHT] += weight
         count[lane, SQUARES] += weight * weight
         blend_(lane, factor, weight, lesson, sums)
         a = place_atom_(lesson, count, history)
         history.weights[lane, a] += weight
-        history.targets[lane, a] += weight * lesson.reward
+        history.targets[lane, a] += weight * reward
     else:
         scale_(lane, factor, sums)
     lam, reach = table[lane, LAM], table[lane, S]
@@ -204,35 +206,25 @@ def bvd_lane_(
             table[lane, R], table[lane, SLOPE_LEAST],
         )  # fmt: skip
         way = Way(sums.G[lane], sums.twin[lane], lam, beta, flags[TIE])
-        _, _, _, last = confine_(atoms, theta, way, shown[lane])
+        for i in range(desk_size(d, atoms.used)):
+            rest[i] = 0.0
+        _, _, _, last = confine_(atoms, theta, way, desk_of(rest, d, atoms.used), shown[lane])
         good = last <= 1e-7 * (1.0 + length_of(shown, lane))
     if not good:
         count[lane, FAILED] += 1.0
 
 
-@kernel
-def bvd_learn_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
-    age: float,
-) -> None:
-    """A lesson; arm < 0 lets time pass without an observation."""
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
-    slate = blank_slate(X.shape[1], history.cursor[USED] + 1)
-    bvd_lane_(Point(flags, table), first, Lesson(X, first, arm, reward, ticks, age), sums, history, estimate, slate)
-
-
-@kernel
+@routine
 def play_bvd_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
-    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints,
 ) -> None:
     """Play len(path) rounds; regret is cumulative and starts from total. Stops where the solver fails."""
     d, n = arms.shape[1], arms.shape[2]
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, sums = Point(flags, table), sums_of(flags, floats)
-    history, estimate = history_of(flags, floats, ints), estimate_of(flags, floats)
-    seen, slate = board(d, n), blank_slate(d, history.atoms.shape[1])
+    estimate, seen, rest = estimate_of(flags, floats), board_of(scratch, d, n), scratch[board_size(d, n) :]
     lane = chosen.size - chosen.size
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
@@ -241,6 +233,6 @@ def play_bvd_(
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = lane
-        bvd_lane_(point, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history, estimate, slate)
+        learn_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
         if sums.count[lane, FAILED] > 0.0:
             return

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from driftwise.kernels import kernel, part, piece, routine
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.index import Board, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
@@ -75,7 +73,7 @@ from driftwise.kernels.point import (
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import nearest_
 from driftwise.kernels.solvers.cholesky import factor_, forward_
-from driftwise.kernels.solvers.newton import Slate, blank_slate, solve_
+from driftwise.kernels.solvers.newton import Slate, slate_of, slate_size, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
@@ -95,11 +93,27 @@ class Desk(NamedTuple):
     surprise: Floats
 
 
-@kernel
-def glm_desk(d: int, capacity: int, lanes: int) -> Desk:
-    """An empty desk."""
-    square, slate = np.empty((2, d, d)), blank_slate(d, capacity)
-    return Desk(np.empty((d, d)), np.empty(d), np.empty(d), slate, square, np.empty((1, d)), np.empty(lanes))
+@piece
+def desk_size(d: int, capacity: int, lanes: int) -> int:
+    """The numbers on a desk."""
+    return slate_size(d, capacity) + 3 * d * d + 3 * d + lanes
+
+
+@piece
+def desk_of(scratch: Floats, d: int, capacity: int, lanes: int) -> Desk:
+    """A desk cut from the beginning of scratch."""
+    low = slate_size(d, capacity)
+    pivot, Q = low + d * d, low + d * d + 3 * d
+    end = Q + 2 * d * d
+    return Desk(
+        scratch[low:pivot].reshape((d, d)),
+        scratch[pivot : pivot + d],
+        scratch[pivot + d : pivot + 2 * d],
+        slate_of(scratch, d, capacity),
+        scratch[Q:end].reshape((2, d, d)),
+        scratch[pivot + 2 * d : Q].reshape((1, d)),
+        scratch[end : end + lanes],
+    )
 
 
 @piece
@@ -262,7 +276,7 @@ def glm_turn_(
             count[lane, FAILED] += 1.0
 
 
-@kernel
+@routine
 def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, desk: Desk) -> int:
     """One pass keeps no history, so g(θ)-b is taken as H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
     H, Q, z, rhs = estimate.H, desk.Q, desk.z, desk.row
@@ -289,7 +303,7 @@ def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: E
     return nearest_(Q, point.table[row, S], estimate.shown, lane, desk.low, desk.pivot, z, rhs)
 
 
-@routine
+@part
 def glm_lane_(
     point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, desk: Desk
 ) -> None:

@@ -5,29 +5,44 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.point import Floats
 
 
 class Board(NamedTuple):
-    """Scratch for the indices of n arms: factors low and other (d, d), pivot, z (d,), Y (d, n), mean and bonus (n,)."""
+    """Scratch for the indices of n arms: mean, bonus and proposed (n,), factors low and other (d, d), pivot and z (d,),
+    Y (d, n)."""
 
+    mean: Floats
+    bonus: Floats
+    proposed: Floats
     low: Floats
     other: Floats
     pivot: Floats
     z: Floats
     Y: Floats
-    mean: Floats
-    bonus: Floats
 
 
-@kernel
-def board(d: int, n: int) -> Board:
-    """An empty board."""
+@piece
+def board_size(d: int, n: int) -> int:
+    """The numbers on a board."""
+    return 3 * n + 2 * d * d + 2 * d + d * n
+
+
+@piece
+def board_of(scratch: Floats, d: int, n: int) -> Board:
+    """A board cut from the beginning of scratch."""
+    low, other, pivot = 3 * n, 3 * n + d * d, 3 * n + 2 * d * d
+    z, Y = pivot + d, pivot + 2 * d
     return Board(
-        np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d), np.empty((d, n)), np.empty(n), np.empty(n)
+        scratch[:n],
+        scratch[n : 2 * n],
+        scratch[2 * n : 3 * n],
+        scratch[low:other].reshape((d, d)),
+        scratch[other:pivot].reshape((d, d)),
+        scratch[pivot:z],
+        scratch[z:Y],
+        scratch[Y : Y + d * n].reshape((d, n)),
     )
 
 

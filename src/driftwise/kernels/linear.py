@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import kernel, piece, routine
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.index import Board, board, first_best, roots_, shape_, squares_, whiten_
+from driftwise.kernels.index import Board, board_of, first_best, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import learn_
 from driftwise.kernels.point import (
@@ -85,40 +85,40 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 # ------------------------------------------------------------------------------------------ entries
 
 
-@kernel
-def linear_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
-    """Mean and bonus of every arm of X (1, d, n)."""
-    found = board(X.shape[1], X.shape[2])
+@routine
+def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
+    """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), found)
-    return found.mean, found.bonus
+    seen = board_of(scratch, X.shape[1], X.shape[2])
+    linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), seen)
 
 
-@kernel
-def linear_learn_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
-    age: float,
+@routine
+def learn_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float,
 ) -> None:
     """A lesson; arm < 0 lets time pass without an observation."""
     first = X.size - X.size
-    lesson = Lesson(X, first, arm, reward, ticks, age)
+    lesson = Lesson(X, at, arm, reward, ticks, age)
     learn_(Point(flags, table), first, first, lesson, sums_of(flags, floats), history_of(flags, floats, ints))
 
 
-@kernel
+@routine
 def play_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
-    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints,
 ) -> None:
     """Play len(path) rounds; regret is cumulative and starts from total."""
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    desk = board(arms.shape[1], arms.shape[2])
+    seen = board_of(scratch, arms.shape[1], arms.shape[2])
     lane = chosen.size - chosen.size
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
-        linear_scores_(point, lane, lane, arms, at, sums, desk)
-        arm = first_best(desk.mean, desk.bonus)
+        linear_scores_(point, lane, lane, arms, at, sums, seen)
+        arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = lane

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import piece, routine
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
@@ -123,7 +123,7 @@ def follow_(lane: int, other: int, sums: Sums) -> None:
 # ------------------------------------------------------------------------------------------ a window's ring
 
 
-@kernel
+@routine
 def move_(lane: int, sign: float, place: int, sums: Sums, ring: Floats) -> None:
     """Add (+1) or take away (-1) the observation at a place of the ring."""
     d = sums.b.shape[1]
@@ -138,7 +138,7 @@ def move_(lane: int, sign: float, place: int, sums: Sums, ring: Floats) -> None:
                 sums.twin[lane, i, j] = sums.G[lane, i, j]
 
 
-@kernel
+@routine
 def rebuild_(lane: int, sums: Sums, history: History) -> None:
     """The sums anew from the ring: what rounding left behind after many removals goes."""
     scale_(lane, 0.0, sums)
@@ -147,7 +147,7 @@ def rebuild_(lane: int, sums: Sums, history: History) -> None:
     history.cursor[REMOVED] = 0
 
 
-@kernel
+@routine
 def forget_oldest_(lane: int, sums: Sums, history: History) -> None:
     """Take the oldest observation out of the window; rebuild once per window's worth of removals."""
     cursor = history.cursor
@@ -162,7 +162,7 @@ def forget_oldest_(lane: int, sums: Sums, history: History) -> None:
         rebuild_(lane, sums, history)
 
 
-@kernel
+@routine
 def age_out_(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
     """Take every observation that has reached the window's length out of it."""
     oldest = sums.count[lane, CLOCK] - point.table[row, LENGTH]
@@ -170,7 +170,7 @@ def age_out_(point: Point, row: int, lane: int, sums: Sums, history: History) ->
         forget_oldest_(lane, sums, history)
 
 
-@kernel
+@routine
 def remember_(lane: int, lesson: Lesson, born: float, sums: Sums, history: History) -> None:
     """Put an observation into a ring with room, which is sorted by birth: late ones move up from the young end."""
     d = sums.b.shape[1]
@@ -411,7 +411,7 @@ def clear_atoms_(lane: int, count: Floats, history: History) -> None:
         a -= 1
 
 
-@kernel
+@routine
 def recount_atoms_(lane: int, history: History) -> None:
     """The sums of the atoms anew from the ring: what rounding left behind after many removals goes."""
     d = history.atoms.shape[0]

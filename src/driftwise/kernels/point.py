@@ -2,7 +2,8 @@
 
 A policy is a vector of flags and a table of numbers, a row per lane. A state is two packed arrays, floats and ints, cut
 into named groups; the flags say how large each group is and where it begins, so that a compiled entry takes a policy
-and a state as four arrays and cuts them into bundles just inside.
+and a state as four arrays, scratch as a fifth, and cuts them into bundles just inside. Entries allocate nothing, and so
+count no references, which would cost both them and the compiler.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.kernels import kernel
+from driftwise.kernels import piece
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -154,7 +155,7 @@ class Lesson(NamedTuple):
     age: float
 
 
-@kernel
+@piece
 def sums_of(flags: Ints, floats: Floats) -> Sums:
     """The sums of a packed state."""
     d, K, twins = flags[DIM], flags[LANES], flags[TWINS]
@@ -167,7 +168,7 @@ def sums_of(flags: Ints, floats: Floats) -> Sums:
     )
 
 
-@kernel
+@piece
 def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
     """The history of a packed state."""
     d, room, size, K = flags[DIM], flags[ROOM], flags[ATOMS], flags[PLAYED]
@@ -182,7 +183,7 @@ def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
     )
 
 
-@kernel
+@piece
 def estimate_of(flags: Ints, floats: Floats) -> Estimate:
     """The estimates of a packed state."""
     d, played, every = flags[DIM], flags[PLAYED], flags[ESTIMATES]
@@ -194,7 +195,7 @@ def estimate_of(flags: Ints, floats: Floats) -> Estimate:
     )
 
 
-@kernel
+@piece
 def adapting_of(flags: Ints, floats: Floats, ints: Ints) -> Adapting:
     """What the adaptation of a packed state keeps."""
     key, marks, notes = flags[AT_KEY], flags[AT_MARKS], flags[AT_NOTES]

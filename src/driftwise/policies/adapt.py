@@ -113,14 +113,19 @@ class Adaptive(Compiled):
         self._begin(state)
         return state
 
-    def _own_notes(self, state: State) -> point.Adapting:
-        return point.adapting_of(self.point.flags, state.floats, state.ints)
+    def _notes(self, state: State) -> point.Adapting:
+        """What bookkeeping takes, those groups that this adaptation does without being empty."""
+        groups = state.groups()
+        return point.Adapting(*(groups.get(name, np.zeros(0)) for name in point.Adapting._fields))
 
     def _tests(self) -> tuple[Any, ...]:
         return (NO_TESTS,)
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (*self._tests(), 0.0)
+
+    def _scratch(self, used: int) -> int:
+        return self.base.lane_scratch(used, self.lanes)
 
     def effective(self) -> Floats:
         """Effective rounds of each row: what a run's record of rows stands for."""
@@ -190,8 +195,9 @@ class BanditOverBandit(Adaptive):
         }  # fmt: skip
 
     def _begin(self, state: State) -> None:
-        book.bob_draw_(self.point, self._own_notes(state), 0)
-        book.to_clear_(self._own_notes(state), 0)
+        own = self._notes(state)
+        book.bob_draw_(self.point, own, 0)
+        book.to_clear_(own, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +263,7 @@ class Master(Adaptive):
         return np.asarray(6.0 * (math.log2(T) + 1.0) * (math.log(T) + log_delta) * rho)
 
     def _begin(self, state: State) -> None:
-        own = self._own_notes(state)
+        own = self._notes(state)
         book.begin_block_(own, self.n0)
         book.schedule_(own)
         for lane in range(self.lanes):

@@ -10,9 +10,9 @@ import numpy as np
 
 from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels.index import columns_
+from driftwise.kernels.index import board_size, columns_
 from driftwise.kernels.links import LinkRow
-from driftwise.kernels.point import Floats, Point
+from driftwise.kernels.point import ATOMS, CURSORS, USED, Floats, Point
 from driftwise.policies.arms import NORM_SLACK, ROWS, Arms, ArmSet, Choice, Scores
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.state import Layout, State
@@ -84,7 +84,10 @@ class Compiled:
         """Mean and bonus of every arm. Changes nothing."""
         X = self._columns(arms)
         self._own(state)
-        return Scores(*self.entries.scores(*self.point, state.floats, state.ints, X))
+        n = X.shape[2]
+        scratch = np.empty(board_size(self.dim, n))
+        self.entries.scores(*self.point, state.floats, state.ints, scratch, X)
+        return Scores(scratch[:n], scratch[n : 2 * n])
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
@@ -106,14 +109,21 @@ class Compiled:
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
-        self.entries.play(*self.point, state.floats, state.ints, *rounds, used, *self._tests())
+        board = board_size(self.dim, rounds[0].shape[2])
+        scratch = np.zeros(board + self._scratch(int(self.layout.flags[ATOMS])))
+        self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests())
         self._settle(state)
         return used
 
     def _lesson(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, *beside: Any
     ) -> None:
-        self.entries.learn(*self.point, state.floats, state.ints, x, arm, reward, ticks, age, *beside)
+        scratch = np.zeros(self._scratch(int(state.cursor[USED]) if self.layout.flags[CURSORS] else 0))
+        self.entries.learn(*self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside)
+
+    def _scratch(self, used: int) -> int:
+        """The numbers a lesson scribbles on, with so many atoms in use."""
+        return 0
 
     def _tests(self) -> tuple[Any, ...]:
         """What the entries of its family take besides point, state and rounds."""

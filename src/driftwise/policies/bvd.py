@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Literal
 from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
-from driftwise.kernels.adapt.glm import glm_scores
+from driftwise.kernels.adapt.glm import score_glm_
+from driftwise.kernels.solvers.newton import slate_size
+from driftwise.kernels.solvers.secular import desk_size
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import Entries
 from driftwise.policies.glm import GeneralizedUCB
@@ -28,7 +30,7 @@ class BVDGLMUCB(GeneralizedUCB):
 
     tie: Literal["nearest", "origin"] = "nearest"
     rule: ClassVar[int] = point.GLB
-    entries: ClassVar[Entries] = Entries(glm_scores, bvd.bvd_learn_, bvd.play_bvd_)
+    entries: ClassVar[Entries] = Entries(score_glm_, bvd.learn_bvd_, bvd.play_bvd_)
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):
@@ -50,6 +52,9 @@ class BVDGLMUCB(GeneralizedUCB):
 
     def sizes(self, lanes: int) -> dict[str, int]:
         return {**super().sizes(lanes), "twins": lanes}
+
+    def _scratch(self, used: int) -> int:
+        return slate_size(self.dim, used + 1) + desk_size(self.dim, used + 1)
 
     def _tests(self) -> tuple[Any, ...]:
         return ()

@@ -51,7 +51,7 @@ class GeneralizedUCB(Compiled):
     horizon: int | None = None
 
     rule: ClassVar[int]
-    entries: ClassVar[Entries] = Entries(entries_of.glm_scores, entries_of.glm_learn_entry_, entries_of.play_glm_)
+    entries: ClassVar[Entries] = Entries(entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_)
     adaptive: ClassVar[Entries] = entries
 
     def __post_init__(self) -> None:
@@ -172,6 +172,13 @@ class GeneralizedUCB(Compiled):
         state = super().start(seed)
         state.H[:] = self.reg * np.eye(self.dim)
         return state
+
+    def lane_scratch(self, used: int, lanes: int) -> int:
+        """The numbers a lesson scribbles on when it is one of an adaptation."""
+        return glm.desk_size(self.dim, used + 1, lanes)
+
+    def _scratch(self, used: int) -> int:
+        return self.lane_scratch(used, 1)
 
     def _tests(self) -> tuple[Any, ...]:
         return (NO_TESTS,)

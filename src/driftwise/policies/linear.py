@@ -43,9 +43,9 @@ class LinearUCB(Compiled):
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: Literal["weighted", "cheung"] = "weighted"
 
-    entries: ClassVar[Entries] = Entries(linear.linear_scores, linear.linear_learn_, linear.play_linear_)
+    entries: ClassVar[Entries] = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_)
     adaptive: ClassVar[Entries] = Entries(
-        adaptive.adaptive_linear_scores, adaptive.adaptive_linear_learn_, adaptive.play_adaptive_linear_
+        adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
     )
 
     def __post_init__(self) -> None:
@@ -98,6 +98,10 @@ class LinearUCB(Compiled):
         """Sizes of the groups that so many lanes need."""
         room = self.memory.room()
         return {"twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0}
+
+    def lane_scratch(self, used: int, lanes: int) -> int:
+        """The numbers a lesson scribbles on when it is one of an adaptation."""
+        return adaptive.scales_size(self.dim, lanes)
 
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""

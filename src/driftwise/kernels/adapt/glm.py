@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from driftwise.kernels import kernel, part, piece, routine
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
     acting_lane,
     acting_row,
@@ -27,8 +25,8 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.glm import Desk, forget_, glm_desk, glm_lane_, glm_scores_, predict_
-from driftwise.kernels.index import Board, board, first_best
+from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, predict_
+from driftwise.kernels.index import Board, board_of, board_size, first_best
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
 from driftwise.kernels.memory import decay, follow_, fresh_lane_
@@ -64,21 +62,23 @@ from driftwise.kernels.point import (
 from driftwise.kernels.solvers.cholesky import factor_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
+ALL = -1  # lanes
+
 # ------------------------------------------------------------------------------------------ indices
 
 
 @piece
 def bank_scores_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, board: Board, proposed: Ints
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, board: Board
 ) -> None:
     """The bank's choice: every memory proposes arms by its own index, the best-weighted one judges the proposals.
 
     A memory proposes at the explorations e, 1 and e² (one arm where they agree). The judge's score of a proposal is
     μ(x'θ + κ‖x‖) by its scoring estimate; an arm nobody proposes has bonus -1, which puts it below all others.
     """
-    mean, bonus, n = board.mean, board.bonus, board.mean.size
+    mean, bonus, proposed, n = board.mean, board.bonus, board.proposed, board.mean.size
     for a in range(n):
-        proposed[a] = 0
+        proposed[a] = 0.0
     for k in range(sums.G.shape[0]):
         glm_scores_(point, k, k, X, at, sums, estimate, board)
         e = point.table[k, EXPLORE]
@@ -93,24 +93,24 @@ def bank_scores_(
                 score = mean[a] + factor * bonus[a]
                 if score > top:
                     top, arm = score, a
-            proposed[arm] = 1
+            proposed[arm] = 1.0
     predict_(estimate.H, judge, 0.0, estimate.theta, X, at, board)
     link, kappa = point.flags[LINK], point.table[0, KAPPA]
     for a in range(n):
         top = link_mean(link, mean[a] + kappa * math.sqrt(bonus[a]))
         mean[a] = link_mean(link, mean[a])
-        bonus[a] = top - mean[a] if proposed[a] != 0 else -1.0
+        bonus[a] = top - mean[a] if proposed[a] != 0.0 else -1.0
 
 
 @piece
 def glm_index_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, board: Board, proposed: Ints
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, board: Board
 ) -> int:
     """Mean and bonus of every arm by the lane that acts, or by the judge of a bank of many; the row that acted."""
     lanes = sums.G.shape[0]
     if point.flags[ADAPT] == BANK and lanes > 1:
         best = bank_best(own.scores)
-        bank_scores_(point, X, at, sums, estimate, lanes + best, board, proposed)
+        bank_scores_(point, X, at, sums, estimate, lanes + best, board)
         return best
     lane = acting_lane(point, own)
     row = acting_row(point, own, lane)
@@ -197,38 +197,33 @@ def clear_due_(point: Point, sums: Sums, history: History, estimate: Estimate, o
                 estimate.shown[k, i] = 0.0
 
 
-@routine
-def glm_learn_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, estimate: Estimate,
-    own: Adapting, desk: Desk,
-) -> None:
-    """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
-    lanes = sums.G.shape[0]
-    adaptation = point.flags[ADAPT]
-    if adaptation == ALONE:
-        lane = lanes - lanes  # 0, but not a literal, for which everything below would be compiled again
-        glm_lane_(point, lane, lane, lesson, sums, history, estimate, desk)
-        return
-    turns = pass_time_(own, lesson.ticks)
-    taker, arm = -1, lesson.arm  # the lane that takes the lesson, -1 for all
+@part
+def before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: Adapting, desk: Desk) -> tuple[int, int]:
+    """What an adaptation does before its lanes learn; the one lane that takes the lesson or ALL, and the arm taken."""
+    lanes, adaptation, arm = sums.G.shape[0], point.flags[ADAPT], lesson.arm
+    taker = ALL
     if adaptation == MASTER:
         taker = master_taker(own, lesson)
         if taker < 0:
             sums.count[0, DROPPED] += 1.0
-            taker = lanes
+            taker = lanes  # none
     elif adaptation == BOB:
         if bob_refuses(own, sums.count[0, CLOCK], lesson):
             sums.count[0, DROPPED] += 1.0
             arm = -1
     elif adaptation == BANK and lanes > 1:
         bank_before_(point, lesson, lanes, estimate, own, desk)
-    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
-    for k in range(lanes):
-        if taker >= 0 and k != taker:
-            sums.count[k, CLOCK] += lesson.ticks  # frozen otherwise
-        else:
-            glm_lane_(point, acting_row(point, own, k), k, taken, sums, history, estimate, desk)
-    if adaptation == BANK and lanes > 1:
+    return taker, arm
+
+
+@part
+def after_(
+    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, estimate: Estimate,
+    own: Adapting, turns: int,
+) -> None:
+    """The adaptation's turn once its lanes have learned; `largest` is the index the choice was made with."""
+    adaptation = point.flags[ADAPT]
+    if adaptation == BANK and sums.G.shape[0] > 1:
         bank_after_(point, sums, history, estimate, own)
     fired = False
     if adaptation == MASTER and lesson.arm >= 0:
@@ -245,52 +240,63 @@ def glm_learn_(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@kernel
-def glm_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
-    """Mean and bonus of every arm of X (1, d, n)."""
+@routine
+def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
+    """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    found, proposed = board(X.shape[1], X.shape[2]), np.empty(X.shape[2], dtype=np.int64)
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, found, proposed)
-    return found.mean, found.bonus
+    seen = board_of(scratch, X.shape[1], X.shape[2])
+    glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, seen)
 
 
-@kernel
-def glm_learn_entry_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
-    age: float, rho: Floats, largest: float,
+@routine
+def learn_glm_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> None:
-    """A lesson; arm < 0 lets time pass without an observation."""
-    first = X.size - X.size
-    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
-    desk = glm_desk(X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lesson = Lesson(X, first, arm, reward, ticks, age)
-    glm_learn_(Point(flags, table), rho, lesson, largest, sums, history, estimate_of(flags, floats), own, desk)
+    """A lesson; arm < 0 lets time pass without an observation. A policy that stands alone is its one lane's."""
+    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    estimate, own = estimate_of(flags, floats), adapting_of(flags, floats, ints)
+    desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    lesson = Lesson(X, at, arm, reward, ticks, age)
+    alone = flags[ADAPT] == ALONE
+    turns, taker, taken = 0, ALL, arm
+    if not alone:
+        turns = pass_time_(own, ticks)
+        taker, taken = before_(point, lesson, sums, estimate, own, desk)
+    for k in range(sums.G.shape[0]):
+        if taker == ALL or k == taker:
+            row = acting_row(point, own, k)
+            glm_lane_(point, row, k, Lesson(X, at, taken, reward, ticks, age), sums, history, estimate, desk)
+        else:
+            sums.count[k, CLOCK] += ticks  # frozen otherwise
+    if not alone:
+        after_(point, rho, lesson, largest, sums, history, estimate, own, turns)
 
 
-@kernel
+@routine
 def play_glm_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
-    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints, rho: Floats,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints, rho: Floats,
 ) -> None:
     """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted.
 
-    Stops where the solver fails.
+    Stops where the solver fails. Calls the live lesson itself, whose cuts cost nothing beside an estimate: what is
+    inside it would have to be optimised again.
     """
     d, n = arms.shape[1], arms.shape[2]
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, sums, estimate = Point(flags, table), sums_of(flags, floats), estimate_of(flags, floats)
-    history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
-    seen, proposed = board(d, n), np.empty(n, dtype=np.int64)
-    desk = glm_desk(d, max(1, history.atoms.shape[1]), sums.G.shape[0])
+    own, seen, rest = adapting_of(flags, floats, ints), board_of(scratch, d, n), scratch[board_size(d, n) :]
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
-        used[t] = glm_index_(point, arms, at, sums, estimate, own, seen, proposed)
+        used[t] = glm_index_(point, arms, at, sums, estimate, own, seen)
         arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
-        lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
-        glm_learn_(point, rho, lesson, seen.mean[arm] + seen.bonus[arm], sums, history, estimate, own, desk)
+        largest = seen.mean[arm] + seen.bonus[arm]
+        learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
         for k in range(sums.G.shape[0]):
             if sums.count[k, FAILED] > 0.0:
                 return

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from driftwise.kernels import kernel, part, piece
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
     acting_lane,
     acting_row,
@@ -24,7 +22,7 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.index import board, first_best
+from driftwise.kernels.index import board_of, board_size, first_best
 from driftwise.kernels.linear import linear_scores_
 from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
 from driftwise.kernels.point import (
@@ -61,10 +59,23 @@ class Scales(NamedTuple):
     surprise: Floats
 
 
-@kernel
-def scales(d: int, lanes: int) -> Scales:
-    """Empty scales."""
-    return Scales(np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d), np.empty(lanes))
+@piece
+def scales_size(d: int, lanes: int) -> int:
+    """The numbers on the scales."""
+    return d * d + 3 * d + lanes
+
+
+@piece
+def scales_of(scratch: Floats, d: int, lanes: int) -> Scales:
+    """Scales cut from the beginning of scratch."""
+    low = d * d
+    return Scales(
+        scratch[:low].reshape((d, d)),
+        scratch[low : low + d],
+        scratch[low + d : low + 2 * d],
+        scratch[low + 2 * d : low + 3 * d],
+        scratch[low + 3 * d : low + 3 * d + lanes],
+    )
 
 
 @part
@@ -163,49 +174,47 @@ def adaptive_learn_(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@kernel
-def adaptive_linear_scores(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> tuple[Floats, Floats]:
-    """Mean and bonus of every arm of X (1, d, n), by the lane that acts."""
+@routine
+def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
+    """Mean and bonus of every arm of X (1, d, n) by the lane that acts, at the beginning of scratch."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    found = board(X.shape[1], X.shape[2])
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     lane = acting_lane(point, own)
-    linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), found)
-    return found.mean, found.bonus
+    seen = board_of(scratch, X.shape[1], X.shape[2])
+    linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), seen)
 
 
-@kernel
-def adaptive_linear_learn_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats, arm: int, reward: float, ticks: float,
-    age: float, rho: Floats, largest: float,
+@routine
+def learn_adaptive_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> None:
     """A lesson; arm < 0 lets time pass without an observation."""
-    first = X.size - X.size
     sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
-    lesson = Lesson(X, first, arm, reward, ticks, age)
-    adaptive_learn_(
-        Point(flags, table), rho, lesson, largest, sums, history, own, scales(X.shape[1], sums.G.shape[0])
-    )
+    lesson, scales = Lesson(X, at, arm, reward, ticks, age), scales_of(scratch, X.shape[1], sums.G.shape[0])
+    adaptive_learn_(Point(flags, table), rho, lesson, largest, sums, history, own, scales)
 
 
-@kernel
+@routine
 def play_adaptive_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, arms: Floats, path: Floats, draws: Floats, best: Floats,
-    link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats, used: Ints, rho: Floats,
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints, rho: Floats,
 ) -> None:
     """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
-    desk, weighing = board(arms.shape[1], arms.shape[2]), scales(arms.shape[1], sums.G.shape[0])
+    d, n = arms.shape[1], arms.shape[2]
+    seen, scales = board_of(scratch, d, n), scales_of(scratch[board_size(d, n) :], d, sums.G.shape[0])
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
         lane = acting_lane(point, own)
         row = acting_row(point, own, lane)
-        linear_scores_(point, row, lane, arms, at, sums, desk)
-        arm = first_best(desk.mean, desk.bonus)
+        linear_scores_(point, row, lane, arms, at, sums, seen)
+        arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = row
         lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
-        adaptive_learn_(point, rho, lesson, desk.mean[arm] + desk.bonus[arm], sums, history, own, weighing)
+        adaptive_learn_(point, rho, lesson, seen.mean[arm] + seen.bonus[arm], sums, history, own, scales)

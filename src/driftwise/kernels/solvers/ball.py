@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.cholesky import backward_, factor_, forward_
 
 STEPS = 100
 
 
-@kernel
+@routine
 def nearest_(Q: Floats, S: float, theta: Floats, lane: int, low: Floats, pivot: Floats, z: Floats, rhs: Floats) -> int:
     """theta[lane] <- argmin over ‖θ‖ ≤ S of (θ-θ̂)'Q[0](θ-θ̂), from θ̂ = theta[lane]; 0, or 2 if it does not converge.
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import piece, routine
 from driftwise.kernels.links import (
     EXPONENT,
     IDENTITY,
@@ -61,13 +61,29 @@ class Slate(NamedTuple):
     M: Floats
 
 
-@kernel
-def blank_slate(dim: int, capacity: int) -> Slate:
-    """An empty slate."""
-    return Slate(np.zeros((6, capacity)), np.zeros((11, dim)), np.zeros((4, dim, dim)))
+@piece
+def slate_size(d: int, capacity: int) -> int:
+    """The numbers on a slate."""
+    return 6 * capacity + 11 * d + 4 * d * d
 
 
-@kernel
+@piece
+def slate_of(scratch: Floats, d: int, capacity: int) -> Slate:
+    """A slate cut from the beginning of scratch."""
+    P, M = 6 * capacity, 6 * capacity + 11 * d
+    return Slate(
+        scratch[:P].reshape((6, capacity)),
+        scratch[P:M].reshape((11, d)),
+        scratch[M : M + 4 * d * d].reshape((4, d, d)),
+    )
+
+
+def blank_slate(d: int, capacity: int) -> Slate:
+    """A slate of its own, for callers in Python."""
+    return Slate(np.zeros((6, capacity)), np.zeros((11, d)), np.zeros((4, d, d)))
+
+
+@routine
 def weigh_(p: Atoms, mu: Floats, dmu: Floats, c: Floats, h: Floats) -> None:
     """c_a = w_a μ_a - s_a, h_a = w_a μ'_a, for a link evaluated elsewhere; arrays may be shared."""
     w, s, k = p.w, p.s, p.lane
@@ -218,7 +234,7 @@ def correct_(p: Atoms, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
         P[STEP, i] += q[i]
 
 
-@kernel
+@routine
 def only_rounding(p: Atoms, theta: Floats, c: Floats, g: Floats, ulps: float) -> bool:
     """Whether each g_i is within so many units of rounding of the terms it is summed from."""
     A, w, s, k = p.A, p.w, p.s, p.lane
@@ -231,7 +247,7 @@ def only_rounding(p: Atoms, theta: Floats, c: Floats, g: Floats, ulps: float) ->
     return True
 
 
-@kernel
+@routine
 def damp_(p: Atoms, least: float, rise: float, bow: float, Z: Floats) -> float:
     """1, ½, ¼, … until the loss falls all the way to θ + αp, or least; Z[0] is x_a'θ, Z[4] x_a'p, the rest is scratch.
 
@@ -251,7 +267,7 @@ def damp_(p: Atoms, least: float, rise: float, bow: float, Z: Floats) -> float:
     return least
 
 
-@kernel
+@routine
 def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
     """theta[lane] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta always is).
 

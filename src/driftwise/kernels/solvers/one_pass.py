@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import routine
 from driftwise.kernels.links import IDENTITY, mean, slope
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, ROUNDING, Slate, backward_, factor_, forward_
 
 
-@kernel
+@routine
 def root(link: int, z0: float, q: float, r: float) -> float:
     """The z with z = z0 + q(r - μ(z)), q ≥ 0: Newton inside a bracket, bisection where it cycles or crawls.
 
@@ -52,7 +52,7 @@ def root(link: int, z0: float, q: float, r: float) -> float:
     return z0 + sign * t
 
 
-@kernel
+@routine
 def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M: Floats) -> int:
     """Time passes: A = γH + (1-γ)reg·I, θ <- A⁻¹γHθ = θ - (1-γ)reg A⁻¹θ; H[k] becomes A, M[0] its factor."""
     d = theta.shape[1]
@@ -75,7 +75,7 @@ def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M
     return CONVERGED
 
 
-@kernel
+@routine
 def one_pass_aim_(theta: Floats, k: int, x: Floats, slate: Slate) -> tuple[float, float]:
     """(x'θ, x'A⁻¹x) after one_pass_fade_, A⁻¹x in P[0]: what the scalar equation of `root` needs."""
     d = x.size
@@ -91,7 +91,7 @@ def one_pass_aim_(theta: Floats, k: int, x: Floats, slate: Slate) -> tuple[float
     return z0, q
 
 
-@kernel
+@routine
 def one_pass_take_(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: float, P: Floats) -> None:
     """θ <- θ - c A⁻¹x, H <- A + h xx', with c = w(μ(z) - r) and h = wμ'(z) at the root z."""
     for i in range(x.size):
@@ -100,7 +100,7 @@ def one_pass_take_(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: flo
             H[k, i, j] += h * x[i] * x[j]
 
 
-@kernel
+@routine
 def one_pass_(
     link: int, H: Floats, theta: Floats, k: int, x: Floats, r: float, gamma: float, weight: float, reg: float,
     slate: Slate,

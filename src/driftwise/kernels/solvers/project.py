@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import routine
 from driftwise.kernels.links import one_valley, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
@@ -51,7 +51,7 @@ POINT, TRIAL, DUAL, DOWN, MOVE, NORMAL, BEST, ESTIMATE = 3, 4, 5, 6, 7, 8, 9, 10
 FACTOR, CURVE, WORK, HESSIAN = 0, 1, 2, 3
 
 
-@kernel
+@routine
 def value_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> float:
     """Half the squared norm of r at TRIAL; leaves r, H, the links' values and the factor of H behind."""
     d = p.A.shape[0]
@@ -74,7 +74,7 @@ def value_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> float:
     return 0.5 * total if total < math.inf else math.inf
 
 
-@kernel
+@routine
 def shape_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
     """Gradient into P[DOWN] and Hessian into M[CURVE], where value_ was last."""
     used, d = p.used, p.A.shape[0]
@@ -123,7 +123,7 @@ def shape_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
             B[i, i] += p.reg
 
 
-@kernel
+@routine
 def norm_of(theta: Floats, k: int) -> float:
     """‖θ_k‖."""
     total = 0.0
@@ -132,7 +132,7 @@ def norm_of(theta: Floats, k: int) -> float:
     return math.sqrt(total)
 
 
-@kernel
+@routine
 def definite_(B: Floats, d: int, F: Floats) -> bool:
     """F F' = B where B is positive enough to be factored as it is."""
     for i in range(d):
@@ -150,7 +150,7 @@ def definite_(B: Floats, d: int, F: Floats) -> bool:
     return True
 
 
-@kernel
+@routine
 def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -> bool:
     """P[MOVE] <- the Newton step from POINT for a shifted Hessian, along the sphere or free, if there is one.
 
@@ -198,7 +198,7 @@ def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -
     return True
 
 
-@kernel
+@routine
 def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
     """P[TRIAL] <- POINT + α MOVE, brought back to the sphere, or into the ball when the move is free."""
     d = P.shape[1]
@@ -210,7 +210,7 @@ def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
             P[TRIAL, i] = S * (P[TRIAL, i] / norm)
 
 
-@kernel
+@routine
 def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float]:
     """Down from TRIAL, a point of the ball, to a local minimum over the ball, left in POINT; status and value.
 
@@ -268,14 +268,14 @@ def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float
     return ending(value, promise), value
 
 
-@kernel
+@routine
 def ending(value: float, promise: float) -> int:
     """Whether to go on would, by the last Newton model, have lowered the norm by more than a millionth."""
     norm = math.sqrt(2.0 * value)
     return CONVERGED if norm - math.sqrt(max(0.0, 2.0 * (value - promise))) <= 1e-6 * max(1.0, norm) else UNFINISHED
 
 
-@kernel
+@routine
 def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
     """TRIAL <- where to start: on the ray of the estimate, at 0, opposite, or at the best corner.
 
@@ -297,7 +297,7 @@ def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
         P[TRIAL, best] = there
 
 
-@kernel
+@routine
 def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, slate: Slate) -> tuple[int, float]:
     """theta[lane], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖; status (newton.py's) and that norm.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import kernel, part
+from driftwise.kernels import kernel, part, piece
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, spread
@@ -52,9 +52,31 @@ class Desk(NamedTuple):
     kkt: Floats
 
 
+@piece
+def desk_size(d: int, used: int) -> int:
+    """The numbers on a desk."""
+    return VECTORS * d + MATRICES * d * d + ROWS * used + NUMBERS + (d + 2) * (d + 3)
+
+
+@piece
+def desk_of(scratch: Floats, d: int, used: int) -> Desk:
+    """A desk cut from scratch, which is 0 at first: not every triangle is written before it is read."""
+    mat = VECTORS * d
+    work = mat + MATRICES * d * d
+    number = work + ROWS * used
+    kkt = number + NUMBERS
+    return Desk(
+        scratch[:mat].reshape((VECTORS, d)),
+        scratch[mat:work].reshape((MATRICES, d, d)),
+        scratch[work:number].reshape((ROWS, used)),
+        scratch[number:kkt],
+        scratch[kkt : kkt + (d + 2) * (d + 3)].reshape((d + 2, d + 3)),
+    )
+
+
 @kernel
 def desk(d: int, used: int) -> Desk:
-    """An empty desk."""
+    """An empty desk of its own."""
     return Desk(
         np.zeros((VECTORS, d)),
         np.zeros((MATRICES, d, d)),
