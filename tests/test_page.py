@@ -8,7 +8,7 @@ import pytest
 
 from driftwise.errors import BadInput
 from driftwise.experiments import styles
-from driftwise.experiments.page import DARK, Bullets, Figure, Heading, Page, Table, Text, html, markdown, themed
+from driftwise.experiments.page import DARK, Bullets, Heading, Page, Picture, Table, Text, html, markdown, themed
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
@@ -37,7 +37,7 @@ EVERY = page(
     Bullets(["one thing", "another thing"]),
     Heading("Deeper", 3),
     Table(["name", "regret"], [["OFUL", "4360"], ["ours", "reproduced"]], numeric=[1]),
-    Figure("one", "A caption.", "What one sees"),
+    Picture("one", "A caption.", "What one sees"),
     Heading("First words"),
 )
 ORDER = ["The title", "What it is.", "First words", "A paragraph.", "one thing", "another thing", "Deeper", "regret",
@@ -96,7 +96,7 @@ def test_the_html_can_be_found_one_s_way_in(folder):
 
 def test_what_looks_like_markup_stays_words(folder):
     nasty = "<script>alert('1')</script> a|b & c"
-    every = page(Heading(nasty), Text(nasty), Bullets([nasty]), Table([nasty], [[nasty]]), Figure("one", nasty, nasty))
+    every = page(Heading(nasty), Text(nasty), Bullets([nasty]), Table([nasty], [[nasty]]), Picture("one", nasty, nasty))
     text = html(Page(nasty, nasty, every.blocks), folder)
     assert "script" not in {name for name, _ in Tags(text).tags}
     assert "<td>&lt;script&gt;" in text or '<th scope="row">&lt;script&gt;' in text
@@ -177,7 +177,7 @@ def test_words_and_badges_have_contrast_in_both_schemes(folder):
 
 
 def test_the_embedded_drawing_is_the_themed_one(folder):
-    (image,) = Tags(html(page(Figure("one", "", "x")), folder)).all("img")
+    (image,) = Tags(html(page(Picture("one", "", "x")), folder)).all("img")
     assert base64.b64decode(image["src"].split(",")[1]).decode() == themed(SVG)
 
 
@@ -187,4 +187,4 @@ def test_what_cannot_be_a_page_is_refused(folder):
     with pytest.raises(BadInput, match="row: wanted 2 cells"):
         Table(["a", "b"], [["only one"]])
     with pytest.raises(BadInput, match=r"figure: wanted a drawing that exists, got .*gone\.svg"):
-        html(page(Figure("gone", "", "")), folder)
+        html(page(Picture("gone", "", "")), folder)

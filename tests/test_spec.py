@@ -47,10 +47,10 @@ test_scale = inf
 def test_a_spec_makes_what_it_says():
     spec = parse(GOOD, "mine.toml")
     assert (spec.key, spec.trials, spec.seed, spec.notes) == ("mine", 3, 7, ("one", "two"))
-    ((point,),) = spec.points
-    assert point.world == dw.worlds.Turn(horizon=200, turns=0.5)
-    assert point.policies["LB-WeightUCB"] == dw.make("LB-WeightUCB", **point.world.facts)
-    by_hand = point.policies["by hand"]
+    ((contest,),) = spec.contests
+    assert contest.world == dw.worlds.Turn(horizon=200, turns=0.5)
+    assert contest.policies["LB-WeightUCB"] == dw.make("LB-WeightUCB", **contest.world.facts)
+    by_hand = contest.policies["by hand"]
     assert by_hand.memory == dw.Fade(0.05) and by_hand.lam == 1.0
     assert [spec.trials_of(entry) for entry in spec.entries] == [3, 2, 3]
 
@@ -61,13 +61,13 @@ def test_a_sweep_changes_the_world_or_what_is_told():
         '\n[[sweep]]\nover = "policies.path_length"\nvalues = [0.5, 2.0]\ntimes = true\n'
     )
     spec = parse(text, "mine.toml")
-    turns, told = spec.points
-    assert [point.world.turns for point in turns] == [0.0, 2.0]
+    turns, told = spec.contests
+    assert [contest.world.turns for contest in turns] == [0.0, 2.0]
     truth = told[0].world.path_length
-    assert {point.world.turns for point in told} == {0.5}
-    for point, factor in zip(told, (0.5, 2.0), strict=True):
-        wanted = dw.make("LB-WeightUCB", **{**point.world.facts, "path_length": factor * truth})
-        assert point.policies["LB-WeightUCB"] == wanted
+    assert {contest.world.turns for contest in told} == {0.5}
+    for contest, factor in zip(told, (0.5, 2.0), strict=True):
+        wanted = dw.make("LB-WeightUCB", **{**contest.world.facts, "path_length": factor * truth})
+        assert contest.policies["LB-WeightUCB"] == wanted
 
 
 WRONG = [
@@ -164,9 +164,9 @@ def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
     assert wanted == set(curves()), "every published curve is shown, and no other"
     for spec in specs:
         assert spec.trials == 20 and spec.seed == 0
-        for points in spec.points:
-            for point in points:
-                assert np.isfinite(point.world.path_length)
+        for contests in spec.contests:
+            for contest in contests:
+                assert np.isfinite(contest.world.path_length)
 
 
 def test_unknown_specs_and_experiments_name_the_nearest():

@@ -13,8 +13,7 @@ from typing import Any
 from driftwise.experiments import claims, growth, plots
 from driftwise.experiments.claims import Claim, Measured
 from driftwise.experiments.folder import keep
-from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
-from driftwise.experiments.page import Figure as Picture
+from driftwise.experiments.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.results import Figure, Outcome, versions
 from driftwise.experiments.tables import plus_minus, speed, table
@@ -142,7 +141,7 @@ def _picture(figure: Figure, caption: str) -> Picture:
 
 def _world(outcome: Outcome, number: int = 0) -> str:
     """The world of a figure in a line, but for what is swept in it."""
-    sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.points[number][0].world
+    sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.contests[number][0].world
     swept = sweep.over.split(".") if sweep else ["", ""]
     facts = {"dim": f"d = {world.dim}", "horizon": f"T = {world.horizon:,}", "arms": f"{world.arms} arms",
              "radius": f"θ of norm {world.radius:g}"}  # fmt: skip

@@ -96,7 +96,8 @@ def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple
         return tuple(line(number, entry) for entry in spec.entries)
 
     if not spec.sweeps:
-        return Outcome(spec, (Figure(spec.key, spec.title, tuple(spec.rounds_of(spec.points[0][0].world)), lines(0)),))
+        rounds = spec.rounds_of(spec.contests[0][0].world)
+        return Outcome(spec, (Figure(spec.key, spec.title, tuple(rounds), lines(0)),))
     return Outcome(
         spec,
         tuple(
@@ -173,8 +174,8 @@ def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
     for number, key in enumerate(keys):
         for entry in spec.entries:
             rows = regret[number, entry.label] = arrays[f"{key}/{entry.label}"]
-            points = spec.points[number]
-            wide = len(points) if spec.sweeps else len(spec.rounds_of(points[0].world))
+            contests = spec.contests[number]
+            wide = len(contests) if spec.sweeps else len(spec.rounds_of(contests[0].world))
             if rows.shape != (spec.trials_of(entry), wide) or not np.isfinite(rows).all():
                 raise ValueError(f"the curves of {entry.label} are not those of the spec")
             times[number, entry.label] = np.array(seconds[key][entry.label], dtype=np.float64)
@@ -211,8 +212,8 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
                 for figure in outcome.figures if figure.sweep
             ]
         }  # fmt: skip
-    (figure,), world = outcome.figures, spec.points[0][0].world
-    policies = spec.points[0][0].policies
+    (figure,), world = outcome.figures, spec.contests[0][0].world
+    policies = spec.contests[0][0].policies
     return found | {
         "world": plain(world) | {"path_length": world.path_length, "changes": world.changes},
         "policies": [

@@ -147,13 +147,13 @@ class Wanted(NamedTuple):
 def _wanted(spec: Spec) -> Iterator[Wanted]:
     """Every trial of a spec, the first trial of all policies first."""
     everyone: list[tuple[Wanted, int]] = []
-    for figure, points in enumerate(spec.points):
-        for place, point in enumerate(points):
-            rounds = spec.rounds_of(point.world)
+    for figure, contests in enumerate(spec.contests):
+        for place, contest in enumerate(contests):
+            rounds = spec.rounds_of(contest.world)
             for entry in spec.entries:
-                policy = point.policies[entry.label]
-                name = identity(point.world, policy, spec.seed, rounds)
-                one = Wanted(figure, place, entry.label, point.world, policy, name, len(rounds))
+                policy = contest.policies[entry.label]
+                name = identity(contest.world, policy, spec.seed, rounds)
+                one = Wanted(figure, place, entry.label, contest.world, policy, name, len(rounds))
                 everyone.append((one, spec.trials_of(entry)))
     for trial in range(spec.trials):
         yield from (one._replace(trial=trial) for one, trials in everyone if trial < trials)
@@ -217,7 +217,7 @@ def _gather(spec: Spec, store: Store) -> Outcome:
     for where, found in rows.items():
         trials, places = (max(each) + 1 for each in zip(*found, strict=True))
         grid = [[found[trial, place] for place in range(places)] for trial in range(trials)]
-        # A sweep keeps the last round of each point; otherwise the one point's rounds.
+        # A sweep keeps the last round of each contest; otherwise the one contest's rounds.
         regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
         times[where] = np.fmin.reduce([[taken for _, taken in row] for row in grid], axis=0)
     return figures(spec, regrets, times)

@@ -55,7 +55,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Point:
+class Contest:
     """Who plays where: the unit that trials repeat."""
 
     world: World
@@ -75,7 +75,7 @@ class Spec:
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
     sweeps: tuple[Sweep, ...]
-    points: tuple[tuple[Point, ...], ...]
+    contests: tuple[tuple[Contest, ...], ...]
 
     def rounds_of(self, world: World) -> list[int]:
         """The rounds recorded; a sweep keeps the last."""
@@ -126,9 +126,9 @@ def parse(text: str, file: str) -> Spec:
     sweeps = tuple(_sweeps(source, top.get("sweep", [])))
     world = _world(source, top["world"], {})
     if sweeps:
-        points = tuple(tuple(_swept(source, top["world"], entries, sweeps)))
+        contests = tuple(tuple(_swept(source, top["world"], entries, sweeps)))
     else:
-        points = ((_point(source, world, entries, {}),),)
+        contests = ((_contest(source, world, entries, {}),),)
     with source.at(()):
         record: Record = "last" if sweeps else top.get("record", 50)
         recorded_rounds(record, world.horizon)
@@ -138,7 +138,7 @@ def parse(text: str, file: str) -> Spec:
     if not any(entry.drawn for entry in entries):
         source.fail(("policies",), "drawn", False, "at least one policy that is drawn", "leave drawn out")
     notes = tuple(map(str, top.get("notes", ())))
-    return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, points)
+    return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, contests)
 
 
 _TOP = ("title", "key", "trials", "seed", "record", "notes", "world", "policies", "sweep")
@@ -255,20 +255,20 @@ def _fields(kind: str) -> list[str]:
     return [one.name for one in dataclasses.fields(_WORLDS[kind])]
 
 
-def _point(
+def _contest(
     source: Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
-) -> Point:
+) -> Contest:
     policies = {}
     for number, entry in enumerate(entries):
         with source.at(at or ("policies", number)):
             policies[entry.label] = make(entry.name, **{**world.facts, **entry.fields, **told})
             check_fit({entry.label: policies[entry.label]}, world)
-    return Point(world, policies)
+    return Contest(world, policies)
 
 
 def _swept(
     source: Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
-) -> Iterator[tuple[Point, ...]]:
+) -> Iterator[tuple[Contest, ...]]:
     for number, sweep in enumerate(sweeps):
         place, (side, field) = ("sweep", number, "values"), sweep.over.split(".")
         plain = _world(source, table, {})
@@ -279,9 +279,9 @@ def _swept(
         if sweep.times and not _is_number(truth):
             wanted = "a field that is a number in this world"
             source.fail(("sweep", number, "over"), "over", sweep.over, wanted, "leave times out")
-        points = []
+        contests = []
         for value in sweep.values:
             used = value * truth if sweep.times else value
             world = _world(source, table, {field: used} if side == "world" else {}, place)
-            points.append(_point(source, world, entries, {field: used} if side == "policies" else {}, place))
-        yield tuple(points)
+            contests.append(_contest(source, world, entries, {field: used} if side == "policies" else {}, place))
+        yield tuple(contests)
