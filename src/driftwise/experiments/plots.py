@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.experiments.folder import keep
 from driftwise.experiments.lettering import caption, fitted, inches, is_number, line_names, shown, wrapped
 from driftwise.experiments.results import Figure, Line
 from driftwise.experiments.styles import GRID, INK, Style, styles
+from driftwise.files import keep
 from driftwise.kernels.point import Floats
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from driftwise.experiments import claims, growth, plots
 from driftwise.experiments.claims import Claim, Measured
-from driftwise.experiments.folder import keep
 from driftwise.experiments.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.results import Figure, Outcome, versions
 from driftwise.experiments.tables import plus_minus, speed, table
+from driftwise.files import keep
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15

@@ -16,8 +16,8 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.experiments import published
-from driftwise.experiments.folder import keep
 from driftwise.experiments.spec import Entry, Spec, Sweep, parse
+from driftwise.files import keep
 from driftwise.kernels.point import Floats
 
 

@@ -25,9 +25,10 @@ import numpy as np
 import driftwise
 from driftwise.border import whole
 from driftwise.errors import BadInput, NumericalError
-from driftwise.experiments.folder import keep, sweep_out
+from driftwise.experiments.folder import sweep_out
 from driftwise.experiments.results import Outcome, figures, plain, versions
 from driftwise.experiments.spec import Spec
+from driftwise.files import keep
 from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import FadeBank
 from driftwise.policies.base import Compiled
@@ -121,12 +122,16 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
+# What stands beside the sources that decide a number, and decides none.
+_ASIDE = ("agent", "checks.py", "cli.py", "experiments", "files.py", "progress.py")
+
+
 @cache
 def _sources() -> str:
     """Hash of every source that decides a number, and of the kind of machine."""
     root, digest = Path(driftwise.__file__).parent, hashlib.sha256(platform.machine().encode())
     for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in ("experiments", "agent", "cli.py", "progress.py", "checks.py"):
+        if source.relative_to(root).parts[0] not in _ASIDE:
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
