@@ -108,10 +108,11 @@ def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` 
     """Draw the figures of stored results again, and the page if there is one."""
     from driftwise.experiments import results
     from driftwise.experiments.folder import alone
+    from driftwise.experiments.published import beside
 
     outcomes, page = results.read(folder)
     with alone(folder):
-        _draw(outcomes, folder, page)
+        _draw(list(map(beside, outcomes)), folder, page)
 
 
 def _run(
@@ -121,12 +122,13 @@ def _run(
     """Play, keep, draw and tabulate."""
     from driftwise.experiments import plots, results, runs
     from driftwise.experiments.folder import alone
+    from driftwise.experiments.published import beside
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
     plots.pyplot()  # find out before the work that figures can be drawn
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
-        outcomes = runs.run(repeated, folder, jobs)
+        outcomes = list(map(beside, runs.run(repeated, folder, jobs)))
         results.write(outcomes, folder, words, page)
         _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
     if not page:

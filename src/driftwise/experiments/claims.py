@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftwise.border import Floats
+from driftwise.draw.figure import Figure, Line
 from driftwise.experiments.paper import ALL, built_in
 from driftwise.experiments.published import SECONDS
-from driftwise.experiments.results import Figure, Line, Outcome
+from driftwise.experiments.results import Outcome
 from driftwise.experiments.spec import Spec
 from driftwise.experiments.tables import plus_minus
-from driftwise.kernels.point import Floats
 from driftwise.simulation import interval
 
 YES, NO, OPEN = "reproduced", "not reproduced", "cannot be told"

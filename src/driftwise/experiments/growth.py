@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftwise.border import Floats
+from driftwise.draw.figure import Curve, Figure, Line
 from driftwise.experiments.claims import NO, OPEN, YES, Measured
-from driftwise.experiments.published import Curve
-from driftwise.experiments.results import Figure, Line
 from driftwise.experiments.theorems import THEOREMS, Setting, Theorem
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.point import Floats
 from driftwise.simulation import half_width
 from driftwise.worlds import World
 
@@ -70,8 +69,8 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
 
 
 def _quantity(figure: Figure) -> str:
-    assert figure.sweep is not None
-    return _QUANTITIES[figure.sweep.over.split(".")[1]]
+    assert figure.axis is not None
+    return _QUANTITIES[figure.axis.field]
 
 
 def slope(at: Floats, rows: Floats) -> tuple[float, float]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
-from driftwise.kernels.point import Floats
+from driftwise.draw.figure import Curve
+from driftwise.experiments.results import Outcome
 
-# Seconds per run of 6,000 rounds in the paper's bar chart (LB only).
+# Seconds per run of 6,000 rounds in the paper's bar chart, which is of the LB panel.
 SECONDS = {
     "OFUL": 3.88,
     "RestartUCB": 3.59,
@@ -20,20 +21,6 @@ SECONDS = {
     "D-LinUCB": 6.21,
     "LB-WeightUCB": 4.09,
 }
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A published regret curve."""
-
-    rounds: Floats
-    mean: Floats
-    low: Floats
-    high: Floats
-
-    @property
-    def final(self) -> float:
-        return float(self.mean[-1])
 
 
 @cache
@@ -45,3 +32,18 @@ def curves() -> dict[tuple[str, str], Curve]:
             numbers = tuple(float(row[name]) for name in ("t", "mean_regret", "band_low", "band_high"))
             rows.setdefault((row["panel"], row["algorithm"]), []).append(numbers)
     return {key: Curve(*np.array(values).T) for key, values in rows.items()}
+
+
+def beside(outcome: Outcome) -> Outcome:
+    """The outcome with what was published of its lines: the curves that its spec names, and the seconds of LB."""
+    spec = outcome.spec
+    if spec.sweeps:
+        return outcome
+    (figure,), seconds = outcome.figures, SECONDS if spec.key == "LB" else {}
+    lines = tuple(
+        replace(
+            line, curve=curves().get((spec.key, entry.published or "")), published_seconds=seconds.get(entry.label)
+        )
+        for line, entry in zip(figure.lines, spec.entries, strict=True)
+    )
+    return replace(outcome, figures=(replace(figure, lines=lines),))

@@ -10,12 +10,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from driftwise.draw.figure import Figure
 from driftwise.experiments import claims, growth, plots
 from driftwise.experiments.claims import Claim, Measured
 from driftwise.experiments.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
-from driftwise.experiments.results import Figure, Outcome, versions
-from driftwise.experiments.tables import plus_minus, speed, table
+from driftwise.experiments.published import SECONDS
+from driftwise.experiments.results import Outcome, versions
+from driftwise.experiments.tables import plus_minus, table
 from driftwise.files import keep
 
 # "Near" the published value: within this factor.
@@ -123,7 +125,7 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
         yield table(figure)
     if key == "LB":
         yield Text(_say("speed"))
-        yield speed(found.figure("speed"), "LB-WeightUCB")
+        yield _speed(found.figure("speed"), "LB-WeightUCB")
     fewer = {entry.label: spec.trials_of(entry) for entry in spec.entries if spec.trials_of(entry) < spec.trials}
     notes = [note[:1].upper() + note[1:] + "." for note in spec.notes]
     if fewer:
@@ -133,9 +135,20 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
         yield Bullets(notes)
 
 
+def _speed(figure: Figure, unit: str) -> Table:
+    """Times of a sweep in times of one policy, beside those of the paper's bar chart."""
+    at, one = [f"d = {value}" for value in figure.at], figure.line(unit)
+    rows = [
+        [line.label, *(f"{ratio:.2f}" for ratio in line.times / one.times),
+         f"{SECONDS[line.label] / SECONDS[unit]:.2f}" if line.label in SECONDS else "–"]
+        for line in figure.lines
+    ]  # fmt: skip
+    return Table([f"seconds of a run, {unit} = 1", *at, "published, d = 2"], rows, range(1, len(at) + 2))
+
+
 def _picture(figure: Figure, caption: str) -> Picture:
     parts = [f"{line.label} {line.mean:.0f}" for line in figure.drawn]
-    alt = f"{figure.title}: " + ("regret " if figure.sweep is None else "at the last value ") + ", ".join(parts)
+    alt = f"{figure.title}: " + ("regret " if figure.axis is None else "at the last value ") + ", ".join(parts)
     return Picture(figure.key, caption, alt)
 
 

@@ -14,65 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from driftwise.border import Floats
+from driftwise.draw.figure import Axis, Figure, Line
 from driftwise.errors import BadInput
-from driftwise.experiments import published
-from driftwise.experiments.spec import Entry, Spec, Sweep, parse
+from driftwise.experiments.spec import Spec, Sweep, parse
 from driftwise.files import keep
-from driftwise.kernels.point import Floats
-
-
-@dataclass(frozen=True)
-class Line:
-    """One policy of one figure: regret (trials, rounds or swept values), and a curve to hold it to.
-
-    `times` are seconds of the fastest run, the one that the machine's other work disturbed least: one number, or one
-    for each value of a sweep; NaN where nothing was timed.
-    """
-
-    label: str
-    regret: Floats
-    times: Floats
-    curve: published.Curve | None = None
-    drawn: bool = True
-
-    @property
-    def final(self) -> Floats:
-        """The regret at the end, a number per trial."""
-        return self.regret[:, -1]
-
-    @property
-    def mean(self) -> float:
-        return float(self.final.mean())
-
-    @property
-    def low(self) -> float:
-        return float(self.final.min())
-
-    @property
-    def high(self) -> float:
-        return float(self.final.max())
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Lines on one pair of axes: regret over rounds, or with a sweep the regret at the horizon over its values.
-
-    `dashed` says what the curves are that lines are held against.
-    """
-
-    key: str
-    title: str
-    at: tuple[Any, ...]
-    lines: tuple[Line, ...]
-    sweep: Sweep | None = None
-    dashed: str = "published"
-
-    def line(self, label: str) -> Line:
-        return next(line for line in self.lines if line.label == label)
-
-    @property
-    def drawn(self) -> tuple[Line, ...]:
-        return tuple(line for line in self.lines if line.drawn)
 
 
 @dataclass(frozen=True)
@@ -85,15 +31,12 @@ class Outcome:
 
 def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple[int, str], Floats]) -> Outcome:
     """An outcome from regret and times by (number of the figure, label)."""
-    curves = published.curves()
-
-    def line(number: int, entry: Entry) -> Line:
-        curve = curves.get((spec.key, entry.published)) if entry.published and not spec.sweeps else None
-        where = number, entry.label
-        return Line(entry.label, regret[where], times[where], curve, entry.drawn)
 
     def lines(number: int) -> tuple[Line, ...]:
-        return tuple(line(number, entry) for entry in spec.entries)
+        return tuple(
+            Line(entry.label, regret[number, entry.label], times[number, entry.label], drawn=entry.drawn)
+            for entry in spec.entries
+        )
 
     if not spec.sweeps:
         rounds = spec.rounds_of(spec.contests[0][0].world)
@@ -101,10 +44,14 @@ def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple
     return Outcome(
         spec,
         tuple(
-            Figure(f"{spec.key}-{sweep.over}", sweep.title or spec.title, sweep.values, lines(number), sweep)
+            Figure(f"{spec.key}-{sweep.over}", sweep.title or spec.title, sweep.values, lines(number), _axis(sweep))
             for number, sweep in enumerate(spec.sweeps)
         ),
     )
+
+
+def _axis(sweep: Sweep) -> Axis:
+    return Axis(sweep.over.split(".")[1], sweep.times, sweep.axis, sweep.scale)
 
 
 def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
@@ -116,7 +63,7 @@ def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = 
         keep(folder / "specs" / f"{outcome.spec.key}.toml", outcome.spec.text)
     arrays = {f"{figure.key}/{line.label}": line.regret for figure, line in _all_lines(outcomes)}
     arrays |= {f"{figure.key}/rounds": np.array(figure.at) for one in outcomes for figure in one.figures
-               if figure.sweep is None}  # fmt: skip
+               if figure.axis is None}  # fmt: skip
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
     keep(folder / "curves.npz", data.getvalue())
@@ -207,9 +154,9 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     if spec.sweeps:
         return found | {
             "sweeps": [
-                {"over": figure.sweep.over, "at": [plain(value) for value in figure.at], "times": figure.sweep.times,
+                {"over": sweep.over, "at": [plain(value) for value in figure.at], "times": sweep.times,
                  "regret": {line.label: line.regret.mean(axis=0).tolist() for line in figure.lines}}
-                for figure in outcome.figures if figure.sweep
+                for figure, sweep in zip(outcome.figures, spec.sweeps, strict=True)
             ]
         }  # fmt: skip
     (figure,), world = outcome.figures, spec.contests[0][0].world

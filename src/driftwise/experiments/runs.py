@@ -23,13 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 import driftwise
-from driftwise.border import whole
+from driftwise.border import Floats, whole
 from driftwise.errors import BadInput, NumericalError
 from driftwise.experiments.folder import sweep_out
 from driftwise.experiments.results import Outcome, figures, plain, versions
 from driftwise.experiments.spec import Spec
 from driftwise.files import keep
-from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import FadeBank
 from driftwise.policies.base import Compiled
 from driftwise.progress import bar
@@ -123,7 +122,7 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 
 # What stands beside the sources that decide a number, and decides none.
-_ASIDE = ("agent", "checks.py", "cli.py", "experiments", "files.py", "progress.py")
+_ASIDE = ("agent", "checks.py", "cli.py", "draw", "experiments", "files.py", "progress.py")
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftwise.border import one_of, whole
+from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
 from driftwise.experiments.source import Place, Source
 from driftwise.policies.base import Compiled
@@ -21,7 +22,6 @@ from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
 
 _WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
 _MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
-_SCALES = ("even", "log", "linear")
 _MOST_TRIALS = 1_000_000
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
@@ -225,18 +225,14 @@ def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
             wanted = "a field of the world or of policies, another in each sweep"
             source.fail((*place, "over"), "over", table["over"], wanted, 'write over = "world.turns"')
         seen.add(table["over"])
-        if not table["values"] or (table.get("times") and not all(map(_is_number, table["values"]))):
+        if not table["values"] or (table.get("times") and not all(map(is_number, table["values"]))):
             wanted = "at least one value" + (", all numbers" if table.get("times") else "")
             source.fail((*place, "values"), "values", table["values"], wanted, "add some")
         with source.at(place):
-            one_of("scale", table.get("scale", "even"), _SCALES)
+            one_of("scale", table.get("scale", "even"), SCALES)
         with source.at((*place, "values")):
             values = tuple(_value(table["over"].split(".")[1], value) for value in table["values"])
         yield Sweep(**{**table, "values": values})
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
@@ -276,7 +272,7 @@ def _swept(
             with source.at(("sweep", number)):
                 one_of("over", field, _fields(table["kind"]))
         truth = plain.facts.get(field) if side == "policies" else getattr(plain, field, None)
-        if sweep.times and not _is_number(truth):
+        if sweep.times and not is_number(truth):
             wanted = "a field that is a number in this world"
             source.fail(("sweep", number, "over"), "over", sweep.over, wanted, "leave times out")
         contests = []
