@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from driftwise.draw import styles
+from driftwise.draw.page import DARK, Bullets, Heading, Page, Picture, Table, Text, html, markdown, themed
 from driftwise.errors import BadInput
-from driftwise.experiments import styles
-from driftwise.experiments.page import DARK, Bullets, Heading, Page, Picture, Table, Text, html, markdown, themed
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">

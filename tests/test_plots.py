@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driftwise.draw import plots, styles
 from driftwise.draw.figure import Axis, Curve, Figure, Line
+from driftwise.draw.lettering import line_names
 from driftwise.errors import BadInput
-from driftwise.experiments import plots, styles
-from driftwise.experiments.lettering import line_names
 
 pytest.importorskip("matplotlib")
 

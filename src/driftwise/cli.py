@@ -120,7 +120,8 @@ def _run(
     page: bool = False,
 ) -> None:  # fmt: skip
     """Play, keep, draw and tabulate."""
-    from driftwise.experiments import plots, results, runs
+    from driftwise.draw import plots
+    from driftwise.experiments import results, runs
     from driftwise.experiments.folder import alone
     from driftwise.experiments.published import beside
 
@@ -138,7 +139,8 @@ def _run(
 
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[str] = ()) -> None:
     """Figures or the page, and a word on what was written."""
-    from driftwise.experiments import plots, report
+    from driftwise.draw import plots
+    from driftwise.experiments import report
 
     if page:
         counts = report.write(outcomes, folder)
@@ -165,7 +167,7 @@ def bench(
 
 
 def _report(outcome: Outcome) -> None:
-    from driftwise.experiments.tables import table
+    from driftwise.draw.tables import table
 
     spec = outcome.spec
     for figure in outcome.figures:

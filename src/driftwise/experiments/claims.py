@@ -9,11 +9,11 @@ import numpy as np
 
 from driftwise.border import Floats
 from driftwise.draw.figure import Figure, Line
+from driftwise.draw.tables import plus_minus
 from driftwise.experiments.paper import ALL, built_in
 from driftwise.experiments.published import SECONDS
 from driftwise.experiments.results import Outcome
 from driftwise.experiments.spec import Spec
-from driftwise.experiments.tables import plus_minus
 from driftwise.simulation import interval
 
 YES, NO, OPEN = "reproduced", "not reproduced", "cannot be told"

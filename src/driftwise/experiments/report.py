@@ -10,14 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from driftwise.draw import plots
 from driftwise.draw.figure import Figure
-from driftwise.experiments import claims, growth, plots
+from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.tables import plus_minus, table
+from driftwise.experiments import claims, growth
 from driftwise.experiments.claims import Claim, Measured
-from driftwise.experiments.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.published import SECONDS
 from driftwise.experiments.results import Outcome, versions
-from driftwise.experiments.tables import plus_minus, table
 from driftwise.files import keep
 
 # "Near" the published value: within this factor.

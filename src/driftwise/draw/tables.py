@@ -1,4 +1,4 @@
-"""Outcomes as tables, for the terminal and the page alike."""
+"""Figures as tables, for the terminal and the page alike."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from driftwise.border import Floats
 from driftwise.draw.figure import Figure, Line
-from driftwise.experiments.page import Table
+from driftwise.draw.page import Table
 from driftwise.simulation import interval
 
 
 def table(figure: Figure) -> Table:
-    """Final regret beside what was published, or of every policy at every value of a sweep."""
+    """Final regret beside what was published, or of every policy at every value of an axis."""
     return _swept(figure) if figure.axis else _final(figure)
 
 
@@ -52,7 +52,7 @@ def _swept(figure: Figure) -> Table:
 
 
 def _span(times: Floats) -> str:
-    """Seconds at all values of a sweep: one number where they hardly differ."""
+    """Seconds at all values of an axis: one number where they hardly differ."""
     low, high = float(times.min()), float(times.max())
     if not math.isfinite(low + high):
         return "–"

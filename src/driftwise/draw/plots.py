@@ -15,9 +15,9 @@ import numpy as np
 
 from driftwise.border import Floats
 from driftwise.draw.figure import Figure, Line, is_number
+from driftwise.draw.lettering import caption, fitted, inches, line_names, shown, wrapped
+from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
-from driftwise.experiments.lettering import caption, fitted, inches, line_names, shown, wrapped
-from driftwise.experiments.styles import GRID, INK, Style, styles
 from driftwise.files import keep
 
 

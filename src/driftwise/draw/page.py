@@ -281,4 +281,4 @@ _HEAD = """<!doctype html>
 
 
 def _style() -> str:
-    return (files("driftwise.experiments") / "data" / "page.css").read_text(encoding="utf-8")
+    return (files("driftwise.draw") / "page.css").read_text(encoding="utf-8")
