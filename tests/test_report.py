@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.experiments import claims, growth, paper
-from driftwise.experiments.claims import NO, OPEN, YES, Measured, below, decide, difference
-from driftwise.experiments.results import figures
-from driftwise.experiments.theorems import THEOREMS, Setting
+from driftwise.experiments.paper import claims, growth, panels
+from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
+from driftwise.experiments.paper.theorems import THEOREMS, Setting
+from driftwise.experiments.run.results import figures
 
 
 def outcome(name, value, trials=8):
     """An outcome of a built-in spec whose regret is value(figure, label, place, trial) at the end."""
-    spec = paper.built_in(name).repeated(trials, None)
+    spec = panels.built_in(name).repeated(trials, None)
     regret, times = {}, {}
     for number, contests in enumerate(spec.contests):
         for entry in spec.entries:
@@ -105,7 +105,7 @@ def test_the_slope_of_a_power_is_its_exponent_and_its_interval_covers():
 def growing(power, wobble=0.001):
     """All three growth specs with regret value**power."""
     def value(name):
-        contests = paper.built_in(name).contests
+        contests = panels.built_in(name).contests
 
         def at(number, label, place, trial):
             world = contests[number][place].world
@@ -115,7 +115,7 @@ def growing(power, wobble=0.001):
             return quantity**power * (1.0 + wobble * (-1) ** trial * place)
         return at
 
-    return Measured([outcome(name, value(name)) for name in paper.GROWTH])
+    return Measured([outcome(name, value(name)) for name in panels.GROWTH])
 
 
 @pytest.mark.parametrize(("power", "verdicts"), [(0.2, {YES}), (0.76, {YES, OPEN}), (0.95, {OPEN})])
@@ -189,5 +189,5 @@ def test_the_page_holds_every_panel_claim_and_table(report):
 
 def test_what_the_folder_holds_can_be_read_back(report):
     summary = json.loads((report / "summary.json").read_text(encoding="utf-8"))
-    assert [panel["panel"] for panel in summary["panels"]] == [paper.built_in(name).key for name in paper.ALL]
+    assert [panel["panel"] for panel in summary["panels"]] == [panels.built_in(name).key for name in panels.ALL]
     assert {path.stem for path in (report / "specs").glob("*.toml")} == {panel["panel"] for panel in summary["panels"]}

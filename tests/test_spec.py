@@ -8,9 +8,9 @@ import pytest
 import driftwise as dw
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.experiments import paper
-from driftwise.experiments.published import curves
-from driftwise.experiments.spec import load, parse
+from driftwise.experiments.paper import panels
+from driftwise.experiments.paper.published import curves
+from driftwise.experiments.run.spec import load, parse
 
 GOOD = """\
 # A comment, so that lines are not counted from the first field.
@@ -156,9 +156,9 @@ def test_the_command_says_the_same_sentence(tmp_path, capsys):
 
 
 def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
-    folder = Path(paper.__file__).parent / "specs"
-    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(paper.ALL)
-    specs = [paper.built_in(name) for name in paper.ALL]
+    folder = Path(panels.__file__).parents[1] / "specs"
+    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(panels.ALL)
+    specs = [panels.built_in(name) for name in panels.ALL]
     assert len({spec.key for spec in specs}) == len(specs)
     wanted = {(spec.key, entry.published) for spec in specs for entry in spec.entries if entry.published}
     assert wanted == set(curves()), "every published curve is shown, and no other"
@@ -171,6 +171,6 @@ def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
 
 def test_unknown_specs_and_experiments_name_the_nearest():
     with pytest.raises(BadInput, match="growth_lb"):
-        paper.find("growth_bl")
+        panels.find("growth_bl")
     with pytest.raises(BadInput, match="piecewise"):
-        paper.experiment("piecewize")
+        panels.experiment("piecewize")

@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 
 from driftwise.draw.figure import Curve
-from driftwise.experiments.results import Outcome
+from driftwise.experiments.run.results import Outcome
 
 # Seconds per run of 6,000 rounds in the paper's bar chart, which is of the LB panel.
 SECONDS = {
@@ -27,7 +27,7 @@ SECONDS = {
 def curves() -> dict[tuple[str, str], Curve]:
     """All published curves by (panel, algorithm)."""
     rows: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    with (files("driftwise.experiments") / "data" / "published.csv").open(encoding="utf-8") as lines:
+    with (files("driftwise.experiments.paper") / "published.csv").open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             numbers = tuple(float(row[name]) for name in ("t", "mean_regret", "band_low", "band_high"))
             rows.setdefault((row["panel"], row["algorithm"]), []).append(numbers)

@@ -10,8 +10,8 @@ import numpy as np
 
 from driftwise.border import Floats
 from driftwise.draw.figure import Curve, Figure, Line
-from driftwise.experiments.claims import NO, OPEN, YES, Measured
-from driftwise.experiments.theorems import THEOREMS, Setting, Theorem
+from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured
+from driftwise.experiments.paper.theorems import THEOREMS, Setting, Theorem
 from driftwise.kernels.links import mean as link_mean
 from driftwise.simulation import half_width
 from driftwise.worlds import World

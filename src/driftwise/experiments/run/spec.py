@@ -12,7 +12,7 @@ from typing import Any
 from driftwise.border import one_of, whole
 from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
-from driftwise.experiments.source import Place, Source
+from driftwise.experiments.run.source import Place, Source
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.names import make

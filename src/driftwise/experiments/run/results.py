@@ -17,7 +17,7 @@ import numpy as np
 from driftwise.border import Floats
 from driftwise.draw.figure import Axis, Figure, Line
 from driftwise.errors import BadInput
-from driftwise.experiments.spec import Spec, Sweep, parse
+from driftwise.experiments.run.spec import Spec, Sweep, parse
 from driftwise.files import keep
 
 

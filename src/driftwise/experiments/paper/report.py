@@ -14,11 +14,11 @@ from driftwise.draw import plots
 from driftwise.draw.figure import Figure
 from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.draw.tables import plus_minus, table
-from driftwise.experiments import claims, growth
-from driftwise.experiments.claims import Claim, Measured
-from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
-from driftwise.experiments.published import SECONDS
-from driftwise.experiments.results import Outcome, versions
+from driftwise.experiments.paper import claims, growth
+from driftwise.experiments.paper.claims import Claim, Measured
+from driftwise.experiments.paper.panels import GROWTH, PANELS, SENSITIVITY, SLIPS
+from driftwise.experiments.paper.published import SECONDS
+from driftwise.experiments.run.results import Outcome, versions
 from driftwise.files import keep
 
 # "Near" the published value: within this factor.
@@ -28,7 +28,7 @@ _NEAR = 1.15
 @cache
 def _words() -> dict[str, Any]:
     """The sentences, which are data."""
-    return tomllib.loads((files("driftwise.experiments") / "data" / "report.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("driftwise.experiments.paper") / "report.toml").read_text(encoding="utf-8"))
 
 
 def _say(key: str, **facts: Any) -> str:

@@ -25,9 +25,9 @@ import numpy as np
 import driftwise
 from driftwise.border import Floats, whole
 from driftwise.errors import BadInput, NumericalError
-from driftwise.experiments.folder import sweep_out
-from driftwise.experiments.results import Outcome, figures, plain, versions
-from driftwise.experiments.spec import Spec
+from driftwise.experiments.run.folder import sweep_out
+from driftwise.experiments.run.results import Outcome, figures, plain, versions
+from driftwise.experiments.run.spec import Spec
 from driftwise.files import keep
 from driftwise.policies.adapt import FadeBank
 from driftwise.policies.base import Compiled
@@ -39,14 +39,14 @@ from driftwise.worlds import World
 _STEPPED, _GENERALIZED = 400.0, 10.0
 
 
-def run(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
+def play(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
     """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder."""
     workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
     sweep_out(folder)
     store = Store(folder)
     missing = _missing(specs, store)
     with bar("trials", sum(one.cost for one in missing), progress) as tick:
-        _play(missing, store, workers, tick)
+        _play_all(missing, store, workers, tick)
     return [_gather(spec, store) for spec in specs]
 
 
@@ -178,7 +178,7 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
     return list(jobs.values())
 
 
-def _play(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
+def _play_all(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
     def one(job: Job) -> None:
         result = simulate(
             job.policies, job.world, trials=[job.trial], seed=job.seed, record=job.record, jobs=1, progress=False
