@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from colours import coded, luminance
 from driftwise.draw import styles
 from driftwise.draw.page import DARK, Bullets, Heading, Page, Picture, Table, Text, html, markdown, themed
 from driftwise.errors import BadInput
@@ -145,14 +146,8 @@ def test_a_drawing_has_no_ink_that_a_dark_page_would_swallow():
     assert drawing.startswith("<svg")
 
 
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
 def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted(luminance(coded(colour)) for colour in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from colours import coded, linear
 from driftwise.draw import plots, styles
 from driftwise.draw.figure import Axis, Curve, Figure, Line
 from driftwise.draw.lettering import line_names
@@ -54,11 +55,9 @@ SIGHT = {
 
 def lab(hue, sight):
     """A colour as seen, in CIELAB."""
-    coded = np.array([int(hue[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
-    linear = np.clip(SIGHT[sight] @ linear, 0.0, 1.0)
+    seen = np.clip(SIGHT[sight] @ linear(coded(hue)), 0.0, 1.0)
     to_xyz = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
-    ratio = to_xyz @ linear / [0.9505, 1.0, 1.0888]
+    ratio = to_xyz @ seen / [0.9505, 1.0, 1.0888]
     x, y, z = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
