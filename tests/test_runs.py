@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,6 +137,15 @@ def test_a_changed_spec_plays_only_what_changed(tmp_path):
     fresh = trials.play([changed], writable(tmp_path / "fresh"))[0]
     for one, other in zip(outcome.figures[0].lines, fresh.figures[0].lines, strict=True):
         assert (one.regret == other.regret).all()
+
+
+def test_what_decides_no_number_names_no_trial():
+    """A room that is renamed but not in the list would give every stored trial another name."""
+    root = Path(dw.__file__).parent
+    here = {path.name for path in root.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    numbers = {"__init__.py", "border.py", "compiling.py", "errors.py", "kernels", "policies", "rng.py",
+               "simulation.py", "theory", "worlds"}  # fmt: skip
+    assert here == numbers | set(trials._ASIDE)
 
 
 def test_one_thread_or_two_give_the_same_sweep(tmp_path):
