@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 import driftwise as dw
-from driftwise.experiments.published import curves
+from driftwise.experiments.paper.published import curves
 from driftwise.progress import bar
 
 EVERY = 250

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import driftwise as dw
-from driftwise.experiments.drifts import linear_worlds, logistic_worlds
+from drifts import linear_worlds, logistic_worlds
 from driftwise.policies.adapt import MEMORIES, fades
 from driftwise.policies.names import BANK_EXPLORATION
 from driftwise.worlds import World

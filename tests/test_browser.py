@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colours import luminance
+
 SCREENSHOTS = Path(__file__).resolve().parent.parent / "build" / "screenshots"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -80,12 +82,6 @@ def picture(page, name):
         top = part * TALLEST
         clip = {"x": 0, "y": top, "width": wide, "height": min(TALLEST, tall - top)}
         page.screenshot(path=SCREENSHOTS / f"{name}{f'-{part + 1}' if part else ''}.png", full_page=True, clip=clip)
-
-
-def luminance(colours):
-    """Relative luminance of red, green, blue between 0 and 1, along the last axis."""
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
 
 
 def light(png):

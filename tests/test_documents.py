@@ -34,7 +34,7 @@ def test_docs_theory_prints_the_horizon_it_names(capsys):
 
 
 def test_the_spec_in_the_docs_is_one_with_either_sweep():
-    from driftwise.experiments.spec import parse
+    from driftwise.experiments.run.spec import parse
 
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     spec, sweeps = re.findall(r"```toml\n(.*?)```", text, flags=re.S)

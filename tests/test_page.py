@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from colours import coded, luminance
+from driftwise.draw import styles
+from driftwise.draw.page import DARK, Bullets, Heading, Page, Picture, Table, Text, html, markdown, themed
 from driftwise.errors import BadInput
-from driftwise.experiments import styles
-from driftwise.experiments.page import DARK, Bullets, Figure, Heading, Page, Table, Text, html, markdown, themed
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
@@ -37,7 +38,7 @@ EVERY = page(
     Bullets(["one thing", "another thing"]),
     Heading("Deeper", 3),
     Table(["name", "regret"], [["OFUL", "4360"], ["ours", "reproduced"]], numeric=[1]),
-    Figure("one", "A caption.", "What one sees"),
+    Picture("one", "A caption.", "What one sees"),
     Heading("First words"),
 )
 ORDER = ["The title", "What it is.", "First words", "A paragraph.", "one thing", "another thing", "Deeper", "regret",
@@ -96,7 +97,7 @@ def test_the_html_can_be_found_one_s_way_in(folder):
 
 def test_what_looks_like_markup_stays_words(folder):
     nasty = "<script>alert('1')</script> a|b & c"
-    every = page(Heading(nasty), Text(nasty), Bullets([nasty]), Table([nasty], [[nasty]]), Figure("one", nasty, nasty))
+    every = page(Heading(nasty), Text(nasty), Bullets([nasty]), Table([nasty], [[nasty]]), Picture("one", nasty, nasty))
     text = html(Page(nasty, nasty, every.blocks), folder)
     assert "script" not in {name for name, _ in Tags(text).tags}
     assert "<td>&lt;script&gt;" in text or '<th scope="row">&lt;script&gt;' in text
@@ -145,14 +146,8 @@ def test_a_drawing_has_no_ink_that_a_dark_page_would_swallow():
     assert drawing.startswith("<svg")
 
 
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
 def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted(luminance(coded(colour)) for colour in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -177,7 +172,7 @@ def test_words_and_badges_have_contrast_in_both_schemes(folder):
 
 
 def test_the_embedded_drawing_is_the_themed_one(folder):
-    (image,) = Tags(html(page(Figure("one", "", "x")), folder)).all("img")
+    (image,) = Tags(html(page(Picture("one", "", "x")), folder)).all("img")
     assert base64.b64decode(image["src"].split(",")[1]).decode() == themed(SVG)
 
 
@@ -187,4 +182,4 @@ def test_what_cannot_be_a_page_is_refused(folder):
     with pytest.raises(BadInput, match="row: wanted 2 cells"):
         Table(["a", "b"], [["only one"]])
     with pytest.raises(BadInput, match=r"figure: wanted a drawing that exists, got .*gone\.svg"):
-        html(page(Figure("gone", "", "")), folder)
+        html(page(Picture("gone", "", "")), folder)

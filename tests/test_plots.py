@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from colours import coded, linear
+from driftwise.draw import plots, styles
+from driftwise.draw.figure import Axis, Curve, Figure, Line
+from driftwise.draw.lettering import line_names
 from driftwise.errors import BadInput
-from driftwise.experiments import plots, published, styles
-from driftwise.experiments.lettering import line_names
-from driftwise.experiments.results import Figure, Line
-from driftwise.experiments.spec import Sweep
 
 pytest.importorskip("matplotlib")
 
@@ -55,11 +55,9 @@ SIGHT = {
 
 def lab(hue, sight):
     """A colour as seen, in CIELAB."""
-    coded = np.array([int(hue[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
-    linear = np.clip(SIGHT[sight] @ linear, 0.0, 1.0)
+    seen = np.clip(SIGHT[sight] @ linear(coded(hue)), 0.0, 1.0)
     to_xyz = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
-    ratio = to_xyz @ linear / [0.9505, 1.0, 1.0888]
+    ratio = to_xyz @ seen / [0.9505, 1.0, 1.0888]
     x, y, z = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -72,18 +70,17 @@ def figure(labels, finals, key="LB", trials=5, rounds=120, curves=False):
         shape = final * (at / at[-1]) ** 0.8
         regret = shape * (1 + 0.1 * (np.arange(trials) - (trials - 1) / 2)[:, None])
         regret[:, :-1] += rng.normal(0.0, final / 300, (trials, rounds - 1))
-        curve = published.Curve(at, 0.9 * shape, shape, shape) if curves else None
+        curve = Curve(at, 0.9 * shape, shape, shape) if curves else None
         lines.append(Line(label, regret, np.full(trials, np.nan), curve))
     return Figure(key, "Linear bandits", tuple(at.tolist()), tuple(lines))
 
 
 def swept(at, scale, labels=BUILT["LB"], **how):
-    sweep = Sweep("world.turns", tuple(at), scale=scale, **how)
     levels = 100.0 * (1 + np.arange(len(at)))
     lines = tuple(
         Line(label, (i + 1) * levels * np.array([[0.9], [1.1]]), np.full(2, np.nan)) for i, label in enumerate(labels)
     )
-    return Figure("swept", "Regret against something", tuple(at), lines, sweep)
+    return Figure("swept", "Regret against something", tuple(at), lines, Axis("turns", scale=scale, **how))
 
 
 def crowded(key="LB"):
@@ -195,7 +192,7 @@ STRANGE = {
     "thirty lines": lambda: figure([f"policy {i}" for i in range(30)], [100.0 + i for i in range(30)]),
     "one round, one trial": lambda: figure(("OFUL", "mine"), [3.0, 4.0], trials=1, rounds=1),
     "even": lambda: swept((0.25, 0.5, 1.0, 4.0), "even"),
-    "words": lambda: swept([f"a world of kind {i}" for i in range(9)], "even", axis="world"),
+    "words": lambda: swept([f"a world of kind {i}" for i in range(9)], "even", words="world"),
     "words on a log scale": lambda: swept(("still", "one turn"), "log"),
     "log": lambda: swept((24000, 750, 1500, 6000, 12000), "log"),
     "log with zero": lambda: swept((0, 1, 10), "log", times=True),
@@ -258,7 +255,7 @@ def test_only_a_log_sweep_leaves_out_zero():
 
 def test_a_published_curve_that_two_lines_answer_to_is_drawn_once():
     at = np.array([50.0, 100.0])
-    curve = published.Curve(at, at, at, at)
+    curve = Curve(at, at, at, at)
     lines = tuple(Line(label, np.ones((2, 2)), np.ones(2), curve) for label in ("D-LinUCB", "D-LinUCB as published"))
     with plots._picture([Figure("LB", "", (50, 100), lines)], plots._WIDE) as picture:
         assert sum(line.get_linestyle() == "--" for line in picture.axes[0].lines) == 1

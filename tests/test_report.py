@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.experiments import claims, growth, paper
-from driftwise.experiments.claims import NO, OPEN, YES, Measured, below, decide, difference
-from driftwise.experiments.results import figures
-from driftwise.experiments.theorems import THEOREMS, Problem
+from driftwise.experiments.paper import claims, growth, panels
+from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
+from driftwise.experiments.paper.theorems import THEOREMS, Setting
+from driftwise.experiments.run.results import figures
 
 
 def outcome(name, value, trials=8):
     """An outcome of a built-in spec whose regret is value(figure, label, place, trial) at the end."""
-    spec = paper.built_in(name).repeated(trials, None)
+    spec = panels.built_in(name).repeated(trials, None)
     regret, times = {}, {}
-    for number, points in enumerate(spec.points):
+    for number, contests in enumerate(spec.contests):
         for entry in spec.entries:
             count = spec.trials_of(entry)
-            places = range(len(points))
+            places = range(len(contests))
             ends = [[value(number, entry.label, place, trial) for place in places] for trial in range(count)]
-            width = 1 if spec.sweeps else len(spec.rounds_of(points[0].world))
+            width = 1 if spec.sweeps else len(spec.rounds_of(contests[0].world))
             regret[number, entry.label] = np.repeat(np.array(ends, dtype=float), width, axis=1)
-            times[number, entry.label] = np.full(len(points), 0.001)
+            times[number, entry.label] = np.full(len(contests), 0.001)
     return figures(spec, regret, times)
 
 
@@ -105,17 +105,17 @@ def test_the_slope_of_a_power_is_its_exponent_and_its_interval_covers():
 def growing(power, wobble=0.001):
     """All three growth specs with regret value**power."""
     def value(name):
-        points = paper.built_in(name).points
+        contests = panels.built_in(name).contests
 
         def at(number, label, place, trial):
-            world = points[number][place].world
+            world = contests[number][place].world
             family = "PW" if name == "growth_pw" else "LB"
-            problem = growth._problem(family, world)
-            quantity = (problem.horizon, problem.drift, problem.dim)[number]
+            setting = growth._setting(family, world)
+            quantity = (setting.horizon, setting.drift, setting.dim)[number]
             return quantity**power * (1.0 + wobble * (-1) ** trial * place)
         return at
 
-    return Measured([outcome(name, value(name)) for name in paper.GROWTH])
+    return Measured([outcome(name, value(name)) for name in panels.GROWTH])
 
 
 @pytest.mark.parametrize(("power", "verdicts"), [(0.2, {YES}), (0.76, {YES, OPEN}), (0.95, {OPEN})])
@@ -155,12 +155,12 @@ def test_a_bound_is_reproduced_only_where_random_play_would_break_it():
 def test_the_bounds_grow_as_table_1_says(family):
     """At sizes where logarithms no longer matter the theorem's own tuning gives the exponents of Table 1."""
     theorem, powers = THEOREMS[family], {"T": "horizon", "drift": "drift"}
-    base = Problem(dim=2, horizon=1e40, drift=3.0)
+    base = Setting(dim=2, horizon=1e40, drift=3.0)
     for quantity, field in powers.items():
         large = dataclasses.replace(base, **{field: getattr(base, field) * 1e4})
         slope = math.log(theorem.at(large) / theorem.at(base)) / math.log(1e4)
         assert slope == pytest.approx(theorem.exponents[quantity], abs=0.03), quantity
-    assert theorem.at(Problem(dim=2, horizon=2.0, drift=100.0)) == math.inf
+    assert theorem.at(Setting(dim=2, horizon=2.0, drift=100.0)) == math.inf
 
 
 pytest.importorskip("matplotlib")
@@ -189,5 +189,5 @@ def test_the_page_holds_every_panel_claim_and_table(report):
 
 def test_what_the_folder_holds_can_be_read_back(report):
     summary = json.loads((report / "summary.json").read_text(encoding="utf-8"))
-    assert [panel["panel"] for panel in summary["panels"]] == [paper.built_in(name).key for name in paper.ALL]
+    assert [panel["panel"] for panel in summary["panels"]] == [panels.built_in(name).key for name in panels.ALL]
     assert {path.stem for path in (report / "specs").glob("*.toml")} == {panel["panel"] for panel in summary["panels"]}

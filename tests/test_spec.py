@@ -8,9 +8,9 @@ import pytest
 import driftwise as dw
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.experiments import paper
-from driftwise.experiments.published import curves
-from driftwise.experiments.spec import load, parse
+from driftwise.experiments.paper import panels
+from driftwise.experiments.paper.published import curves
+from driftwise.experiments.run.spec import load, parse
 
 GOOD = """\
 # A comment, so that lines are not counted from the first field.
@@ -47,10 +47,10 @@ test_scale = inf
 def test_a_spec_makes_what_it_says():
     spec = parse(GOOD, "mine.toml")
     assert (spec.key, spec.trials, spec.seed, spec.notes) == ("mine", 3, 7, ("one", "two"))
-    ((point,),) = spec.points
-    assert point.world == dw.worlds.Turn(horizon=200, turns=0.5)
-    assert point.policies["LB-WeightUCB"] == dw.make("LB-WeightUCB", **point.world.facts)
-    by_hand = point.policies["by hand"]
+    ((contest,),) = spec.contests
+    assert contest.world == dw.worlds.Turn(horizon=200, turns=0.5)
+    assert contest.policies["LB-WeightUCB"] == dw.make("LB-WeightUCB", **contest.world.facts)
+    by_hand = contest.policies["by hand"]
     assert by_hand.memory == dw.Fade(0.05) and by_hand.lam == 1.0
     assert [spec.trials_of(entry) for entry in spec.entries] == [3, 2, 3]
 
@@ -61,13 +61,13 @@ def test_a_sweep_changes_the_world_or_what_is_told():
         '\n[[sweep]]\nover = "policies.path_length"\nvalues = [0.5, 2.0]\ntimes = true\n'
     )
     spec = parse(text, "mine.toml")
-    turns, told = spec.points
-    assert [point.world.turns for point in turns] == [0.0, 2.0]
+    turns, told = spec.contests
+    assert [contest.world.turns for contest in turns] == [0.0, 2.0]
     truth = told[0].world.path_length
-    assert {point.world.turns for point in told} == {0.5}
-    for point, factor in zip(told, (0.5, 2.0), strict=True):
-        wanted = dw.make("LB-WeightUCB", **{**point.world.facts, "path_length": factor * truth})
-        assert point.policies["LB-WeightUCB"] == wanted
+    assert {contest.world.turns for contest in told} == {0.5}
+    for contest, factor in zip(told, (0.5, 2.0), strict=True):
+        wanted = dw.make("LB-WeightUCB", **{**contest.world.facts, "path_length": factor * truth})
+        assert contest.policies["LB-WeightUCB"] == wanted
 
 
 WRONG = [
@@ -156,21 +156,21 @@ def test_the_command_says_the_same_sentence(tmp_path, capsys):
 
 
 def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
-    folder = Path(paper.__file__).parent / "specs"
-    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(paper.ALL)
-    specs = [paper.built_in(name) for name in paper.ALL]
+    folder = Path(panels.__file__).parents[1] / "specs"
+    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(panels.ALL)
+    specs = [panels.built_in(name) for name in panels.ALL]
     assert len({spec.key for spec in specs}) == len(specs)
     wanted = {(spec.key, entry.published) for spec in specs for entry in spec.entries if entry.published}
     assert wanted == set(curves()), "every published curve is shown, and no other"
     for spec in specs:
         assert spec.trials == 20 and spec.seed == 0
-        for points in spec.points:
-            for point in points:
-                assert np.isfinite(point.world.path_length)
+        for contests in spec.contests:
+            for contest in contests:
+                assert np.isfinite(contest.world.path_length)
 
 
 def test_unknown_specs_and_experiments_name_the_nearest():
     with pytest.raises(BadInput, match="growth_lb"):
-        paper.find("growth_bl")
+        panels.find("growth_bl")
     with pytest.raises(BadInput, match="piecewise"):
-        paper.experiment("piecewize")
+        panels.experiment("piecewize")

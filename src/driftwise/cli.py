@@ -13,8 +13,8 @@ import typer
 from driftwise.errors import DriftwiseError
 
 if TYPE_CHECKING:
-    from driftwise.experiments.results import Outcome
-    from driftwise.experiments.spec import Spec
+    from driftwise.experiments.run.results import Outcome
+    from driftwise.experiments.run.spec import Spec
 
 app = typer.Typer(
     name="driftwise", help="Choosing under drift.", add_completion=False, rich_markup_mode=None,
@@ -58,7 +58,7 @@ def tune(
     link: Annotated[str, typer.Option(help="Link of the generalized families.")] = "logistic",
 ) -> None:
     """How fast to forget when the drift is known: what the theorems say, for each family."""
-    from driftwise.experiments.tuning import advice
+    from driftwise.experiments.paper.tuning import advice
 
     columns = ("family", "γ", "1-γ", "memory in rounds", "window", "period", "λ")
     _table(
@@ -83,7 +83,7 @@ def reproduce(
     jobs: Jobs = None,
 ) -> None:
     """The paper's experiments again, beside the published values; `all` writes one page to judge them by."""
-    from driftwise.experiments.paper import experiment as find
+    from driftwise.experiments.paper.panels import experiment as find
 
     _run(find(experiment), f"driftwise reproduce {experiment}", trials, seed, out, jobs, page=experiment == "all")
 
@@ -97,7 +97,7 @@ def run(
     jobs: Jobs = None,
 ) -> None:
     """An experiment of your own; interrupted, the same command goes on where it was."""
-    from driftwise.experiments.paper import find
+    from driftwise.experiments.paper.panels import find
 
     found = find(spec)
     _run([found], f"driftwise run {Path(spec).name}", trials, seed, out, jobs)
@@ -106,12 +106,13 @@ def run(
 @app.command()
 def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` filled.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
-    from driftwise.experiments import results
-    from driftwise.experiments.folder import alone
+    from driftwise.experiments.paper.published import beside
+    from driftwise.experiments.run import results
+    from driftwise.experiments.run.folder import alone
 
     outcomes, page = results.read(folder)
     with alone(folder):
-        _draw(outcomes, folder, page)
+        _draw(list(map(beside, outcomes)), folder, page)
 
 
 def _run(
@@ -119,14 +120,17 @@ def _run(
     page: bool = False,
 ) -> None:  # fmt: skip
     """Play, keep, draw and tabulate."""
-    from driftwise.experiments import plots, results, runs
-    from driftwise.experiments.folder import alone
+    from driftwise.draw import plots
+    from driftwise.experiments.paper.published import beside
+    from driftwise.experiments.run import results
+    from driftwise.experiments.run.folder import alone
+    from driftwise.experiments.run.trials import play
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
     plots.pyplot()  # find out before the work that figures can be drawn
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
-        outcomes = runs.run(repeated, folder, jobs)
+        outcomes = list(map(beside, play(repeated, folder, jobs)))
         results.write(outcomes, folder, words, page)
         _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
     if not page:
@@ -136,7 +140,8 @@ def _run(
 
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[str] = ()) -> None:
     """Figures or the page, and a word on what was written."""
-    from driftwise.experiments import plots, report
+    from driftwise.draw import plots
+    from driftwise.experiments.paper import report
 
     if page:
         counts = report.write(outcomes, folder)
@@ -155,7 +160,7 @@ def bench(
 ) -> None:
     """How long a round takes, in rounds of LB-WeightUCB: on shared machines only ratios of one run mean anything."""
     from driftwise.border import whole
-    from driftwise.experiments.bench import rounds
+    from driftwise.experiments.run.bench import rounds
 
     whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
     rows = [(name, f"{ns:.0f}", f"{ratio:.2f}") for name, ns, ratio in rounds(horizon=horizon, repeats=repeats)]
@@ -163,7 +168,7 @@ def bench(
 
 
 def _report(outcome: Outcome) -> None:
-    from driftwise.experiments.tables import table
+    from driftwise.draw.tables import table
 
     spec = outcome.spec
     for figure in outcome.figures:

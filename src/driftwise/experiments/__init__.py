@@ -1,1 +1,1 @@
-"""The paper's experiments, their results on disk, and their pictures."""
+"""Running experiments, and the paper's among them."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from driftwise.experiments.results import Figure
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+from driftwise.draw.figure import Figure, is_number
 
 
 def shown(value: Any) -> str:
@@ -22,7 +18,7 @@ def caption(figure: Figure) -> str:
     """What is drawn: the label of the upright axis."""
     counts = sorted({len(line.regret) for line in figure.drawn})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-    what = "cumulative regret" if figure.sweep is None else "regret at the horizon"
+    what = "cumulative regret" if figure.axis is None else "regret at the horizon"
     how = "one trial" if counts == [1] else f"mean and min–max of {trials} trials"
     dashed = any(line.curve is not None for line in figure.drawn)
     return f"{what}, {how}{f'; dashed: {figure.dashed}' if dashed else ''}"
@@ -45,7 +41,7 @@ def line_names(figure: Figure, short: bool) -> list[str]:
         for pattern, less in _SHORTER:
             names = [re.sub(pattern, less, name) for name in names]
         names = [name if names.count(name) == 1 else label for name, label in zip(names, full, strict=True)]
-    if figure.sweep is not None:
+    if figure.axis is not None:
         return names
     means = (shown(round(line.mean, 0 if line.mean >= 10 else 1)) for line in figure.drawn)
     return [f"{name}  {mean}" for name, mean in zip(names, means, strict=True)]

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.experiments.claims import NO, OPEN, YES, Measured
-from driftwise.experiments.published import Curve
-from driftwise.experiments.results import Figure, Line
-from driftwise.experiments.theorems import THEOREMS, Problem, Theorem
+from driftwise.border import Floats
+from driftwise.draw.figure import Curve, Figure, Line
+from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured
+from driftwise.experiments.paper.theorems import THEOREMS, Setting, Theorem
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.point import Floats
 from driftwise.simulation import half_width
 from driftwise.worlds import World
 
@@ -51,15 +50,15 @@ def slopes(found: Measured) -> list[Slope]:
 
 def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope:
     outcome = found.outcome(_GROWTH[family])
-    figure, points = outcome.figures[number], outcome.spec.points[number]
+    figure, contests = outcome.figures[number], outcome.spec.contests[number]
     quantity = _quantity(figure)
-    problems = [_problem(family, point.world) for point in points]
-    at = np.log([{"T": p.horizon, "d": p.dim, "drift": p.drift}[quantity] for p in problems])
+    settings = [_setting(family, contest.world) for contest in contests]
+    at = np.log([{"T": s.horizon, "d": s.dim, "drift": s.drift}[quantity] for s in settings])
     regret = np.maximum(figure.line(theorem.policy).regret, 1e-9)
-    bound = np.array([theorem.at(p) for p in problems])
+    bound = np.array([theorem.at(s) for s in settings])
     broken = bool((regret > bound).any())
     if quantity == "d":  # in more dimensions arms differ less along θ, and whoever plays loses less
-        regret = regret / [random_loss(point.world, outcome.spec.seed) for point in points]
+        regret = regret / [random_loss(contest.world, outcome.spec.seed) for contest in contests]
     measured = slope(at[-_LAST:], regret[:, -_LAST:])
     theory = theorem.exponents[quantity]
     verdict = YES if sum(measured) <= theory + SLACK else NO if broken else OPEN
@@ -70,8 +69,8 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
 
 
 def _quantity(figure: Figure) -> str:
-    assert figure.sweep is not None
-    return _QUANTITIES[figure.sweep.over.split(".")[1]]
+    assert figure.axis is not None
+    return _QUANTITIES[figure.axis.field]
 
 
 def slope(at: Floats, rows: Floats) -> tuple[float, float]:
@@ -91,9 +90,9 @@ def slope(at: Floats, rows: Floats) -> tuple[float, float]:
     return fitted(rows), half_width(math.sqrt((n - 1) * float(without.var())), n)
 
 
-def _problem(family: str, world: World) -> Problem:
+def _setting(family: str, world: World) -> Setting:
     drift = float(world.changes) if family == "PW" else world.path_length
-    return Problem(world.dim, float(world.horizon), drift, world.S, world.L)
+    return Setting(world.dim, float(world.horizon), drift, world.S, world.L)
 
 
 def random_loss(world: World, seed: int, trials: int = 5) -> float:
@@ -147,13 +146,13 @@ def bounds(found: Measured) -> list[Bound]:
 
 def _bound(found: Measured, family: str, key: str, last: bool = False) -> Bound:
     theorem, outcome = THEOREMS[family], found.outcome(key)
-    world = outcome.spec.points[0][-1 if last else 0].world
-    problem = _problem(family, world)
-    largest, bound = outcome.figures[0].line(theorem.policy).high, theorem.at(problem)
-    random, most = random_loss(world, outcome.spec.seed), theorem.gap(problem) * problem.horizon
+    world = outcome.spec.contests[0][-1 if last else 0].world
+    setting = _setting(family, world)
+    largest, bound = outcome.figures[0].line(theorem.policy).high, theorem.at(setting)
+    random, most = random_loss(world, outcome.spec.seed), theorem.gap(setting) * setting.horizon
     # A bound above what blind play loses holds whatever is played.
     verdict = NO if largest > bound else YES if bound < random else OPEN
     return Bound(
         f"{theorem.name}, {theorem.policy}", f"{world.reward} rewards, S = {world.S:g}, T = {world.horizon:,}", largest,
-        bound, random, most, theorem.informative(problem), verdict, found.command(key),
+        bound, random, most, theorem.informative(setting), verdict, found.command(key),
     )  # fmt: skip

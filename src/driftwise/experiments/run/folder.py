@@ -1,14 +1,14 @@
-"""A folder of results: writable, one process at a time, every file there whole or not at all."""
+"""A folder of results: writable, one process at a time, without what killed ones left half written."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from driftwise.errors import BadInput
+from driftwise.files import HALF
 
 
 def writable(folder: Path) -> Path:
@@ -39,19 +39,11 @@ def alone(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def keep(target: Path, data: bytes | str) -> None:
-    """Write a file beside its place and move it there."""
-    raw = data.encode("utf-8") if isinstance(data, str) else data
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f"{target.name}.{threading.get_ident()}.tmp")
-    aside.write_bytes(raw)
-    aside.replace(target)
-
-
 def sweep_out(folder: Path) -> None:
     """Remove what killed processes left half written. Only for who is alone in the folder."""
-    for left in [*folder.glob("*.tmp"), *folder.glob("*/*.tmp"), *folder.glob("trials/*/*.tmp")]:
-        left.unlink()
+    for depth in ("", "*/", "trials/*/"):
+        for left in list(folder.glob(f"{depth}*{HALF}")):
+            left.unlink()
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from driftwise.border import one_of, whole
+from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
-from driftwise.experiments.source import Place, Source
+from driftwise.experiments.run.source import Place, Source
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.names import make
@@ -21,7 +22,6 @@ from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
 
 _WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
 _MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
-_SCALES = ("even", "log", "linear")
 _MOST_TRIALS = 1_000_000
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
@@ -55,7 +55,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Point:
+class Contest:
     """Who plays where: the unit that trials repeat."""
 
     world: World
@@ -75,7 +75,7 @@ class Spec:
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
     sweeps: tuple[Sweep, ...]
-    points: tuple[tuple[Point, ...], ...]
+    contests: tuple[tuple[Contest, ...], ...]
 
     def rounds_of(self, world: World) -> list[int]:
         """The rounds recorded; a sweep keeps the last."""
@@ -126,9 +126,9 @@ def parse(text: str, file: str) -> Spec:
     sweeps = tuple(_sweeps(source, top.get("sweep", [])))
     world = _world(source, top["world"], {})
     if sweeps:
-        points = tuple(tuple(_swept(source, top["world"], entries, sweeps)))
+        contests = tuple(tuple(_swept(source, top["world"], entries, sweeps)))
     else:
-        points = ((_point(source, world, entries, {}),),)
+        contests = ((_contest(source, world, entries, {}),),)
     with source.at(()):
         record: Record = "last" if sweeps else top.get("record", 50)
         recorded_rounds(record, world.horizon)
@@ -138,7 +138,7 @@ def parse(text: str, file: str) -> Spec:
     if not any(entry.drawn for entry in entries):
         source.fail(("policies",), "drawn", False, "at least one policy that is drawn", "leave drawn out")
     notes = tuple(map(str, top.get("notes", ())))
-    return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, points)
+    return Spec(key, top["title"], text, trials, seed, record, notes, entries, sweeps, contests)
 
 
 _TOP = ("title", "key", "trials", "seed", "record", "notes", "world", "policies", "sweep")
@@ -225,18 +225,14 @@ def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
             wanted = "a field of the world or of policies, another in each sweep"
             source.fail((*place, "over"), "over", table["over"], wanted, 'write over = "world.turns"')
         seen.add(table["over"])
-        if not table["values"] or (table.get("times") and not all(map(_is_number, table["values"]))):
+        if not table["values"] or (table.get("times") and not all(map(is_number, table["values"]))):
             wanted = "at least one value" + (", all numbers" if table.get("times") else "")
             source.fail((*place, "values"), "values", table["values"], wanted, "add some")
         with source.at(place):
-            one_of("scale", table.get("scale", "even"), _SCALES)
+            one_of("scale", table.get("scale", "even"), SCALES)
         with source.at((*place, "values")):
             values = tuple(_value(table["over"].split(".")[1], value) for value in table["values"])
         yield Sweep(**{**table, "values": values})
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
@@ -255,20 +251,20 @@ def _fields(kind: str) -> list[str]:
     return [one.name for one in dataclasses.fields(_WORLDS[kind])]
 
 
-def _point(
+def _contest(
     source: Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
-) -> Point:
+) -> Contest:
     policies = {}
     for number, entry in enumerate(entries):
         with source.at(at or ("policies", number)):
             policies[entry.label] = make(entry.name, **{**world.facts, **entry.fields, **told})
             check_fit({entry.label: policies[entry.label]}, world)
-    return Point(world, policies)
+    return Contest(world, policies)
 
 
 def _swept(
     source: Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
-) -> Iterator[tuple[Point, ...]]:
+) -> Iterator[tuple[Contest, ...]]:
     for number, sweep in enumerate(sweeps):
         place, (side, field) = ("sweep", number, "values"), sweep.over.split(".")
         plain = _world(source, table, {})
@@ -276,12 +272,12 @@ def _swept(
             with source.at(("sweep", number)):
                 one_of("over", field, _fields(table["kind"]))
         truth = plain.facts.get(field) if side == "policies" else getattr(plain, field, None)
-        if sweep.times and not _is_number(truth):
+        if sweep.times and not is_number(truth):
             wanted = "a field that is a number in this world"
             source.fail(("sweep", number, "over"), "over", sweep.over, wanted, "leave times out")
-        points = []
+        contests = []
         for value in sweep.values:
             used = value * truth if sweep.times else value
             world = _world(source, table, {field: used} if side == "world" else {}, place)
-            points.append(_point(source, world, entries, {field: used} if side == "policies" else {}, place))
-        yield tuple(points)
+            contests.append(_contest(source, world, entries, {field: used} if side == "policies" else {}, place))
+        yield tuple(contests)

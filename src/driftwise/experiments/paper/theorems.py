@@ -1,4 +1,4 @@
-"""The paper's four regret bounds at their own tuning, as functions of the problem, and the exponents of its Table 1."""
+"""The paper's four regret bounds at their own tuning, as functions of the setting, and the exponents of its Table 1."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from driftwise.theory import (
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a bound depends on. `drift` is P_T, or Γ_T in the piecewise stationary setting."""
+class Setting:
+    """What a bound depends on. `drift` is P_T, or Γ_T where θ is piecewise stationary."""
 
     dim: int
     horizon: float
@@ -53,69 +53,69 @@ class Theorem:
 
     name: str
     policy: str
-    bound: Callable[[Problem], float]
-    gap: Callable[[Problem], float]
+    bound: Callable[[Setting], float]
+    gap: Callable[[Setting], float]
     exponents: Mapping[str, float]
 
-    def at(self, problem: Problem) -> float:
+    def at(self, setting: Setting) -> float:
         """The bound; infinite where its tuning forgets everything at once."""
         try:
-            return self.bound(problem)
+            return self.bound(setting)
         except BadInput:
             return math.inf
 
-    def informative(self, problem: Problem) -> float:
+    def informative(self, setting: Setting) -> float:
         """The T from which the bound is below what the worst player loses."""
 
         def bound(T: float) -> float:
-            return self.at(Problem(problem.dim, T, problem.drift, problem.S, problem.L, problem.R))
+            return self.at(Setting(setting.dim, T, setting.drift, setting.S, setting.L, setting.R))
 
-        return informative_horizon(bound, self.gap(problem))
+        return informative_horizon(bound, self.gap(setting))
 
 
-def _lb(p: Problem) -> float:
-    forget = lb_forget(p.dim, p.horizon, p.drift)
+def _lb(s: Setting) -> float:
+    forget = lb_forget(s.dim, s.horizon, s.drift)
     return lb_regret_bound(
-        dim=p.dim, horizon=p.horizon, path_length=p.drift, forget=forget, lam=float(p.dim), S=p.S, L=p.L, R=p.R
+        dim=s.dim, horizon=s.horizon, path_length=s.drift, forget=forget, lam=float(s.dim), S=s.S, L=s.L, R=s.R
     )
 
 
-def _glb(p: Problem) -> float:
-    k, c = p.slopes
-    forget = glb_forget(p.dim, p.horizon, p.drift, k, c)
+def _glb(s: Setting) -> float:
+    k, c = s.slopes
+    forget = glb_forget(s.dim, s.horizon, s.drift, k, c)
     return glb_regret_bound(
-        dim=p.dim, horizon=p.horizon, path_length=p.drift, forget=forget, lam=p.dim / c**2, S=p.S, L=p.L, R=p.R, k=k,
+        dim=s.dim, horizon=s.horizon, path_length=s.drift, forget=forget, lam=s.dim / c**2, S=s.S, L=s.L, R=s.R, k=k,
         c=c,
     )  # fmt: skip
 
 
-def _scb(p: Problem) -> float:
-    k, c = p.slopes
-    forget, lam = scb_forget(p.dim, p.horizon, p.drift, k), p.dim * math.log(max(2.0, p.horizon)) / c
+def _scb(s: Setting) -> float:
+    k, c = s.slopes
+    forget, lam = scb_forget(s.dim, s.horizon, s.drift, k), s.dim * math.log(max(2.0, s.horizon)) / c
     return scb_regret_bound(
-        dim=p.dim, horizon=p.horizon, path_length=p.drift, forget=forget, lam=lam, S=p.S, L=p.L, m=1.0, k=k, c=c
+        dim=s.dim, horizon=s.horizon, path_length=s.drift, forget=forget, lam=lam, S=s.S, L=s.L, m=1.0, k=k, c=c
     )
 
 
-def _pw(p: Problem) -> float:
-    k, _ = p.slopes
-    T = max(2.0, p.horizon)
-    forget, reg = pw_forget(p.dim, T, p.drift), p.dim * math.log(T)
+def _pw(s: Setting) -> float:
+    k, _ = s.slopes
+    T = max(2.0, s.horizon)
+    forget, reg = pw_forget(s.dim, T, s.drift), s.dim * math.log(T)
     delay = pw_delay(forget, T)
-    rho = pw_radius(float(delay), forget, float(p.dim), reg, math.log(T), p.S, p.L, 1.0, k, False)
+    rho = pw_radius(float(delay), forget, float(s.dim), reg, math.log(T), s.S, s.L, 1.0, k, False)
     return pw_regret_bound(
-        dim=p.dim, horizon=T, changes=p.drift, gap=p.click_gap, delay=delay, forget=forget, reg=reg, rho=rho, S=p.S,
-        L=p.L, k=k,
+        dim=s.dim, horizon=T, changes=s.drift, gap=s.click_gap, delay=delay, forget=forget, reg=reg, rho=rho, S=s.S,
+        L=s.L, k=k,
     )  # fmt: skip
 
 
-def _click_gap(p: Problem) -> float:
-    return p.click_gap
+def _click_gap(s: Setting) -> float:
+    return s.click_gap
 
 
 _DRIFTING = {"T": 3 / 4, "drift": 1 / 4, "d": 3 / 4}
 THEOREMS = {
-    "LB": Theorem("Theorem 1", "LB-WeightUCB", _lb, lambda p: 2.0 * p.S * p.L, _DRIFTING),
+    "LB": Theorem("Theorem 1", "LB-WeightUCB", _lb, lambda s: 2.0 * s.S * s.L, _DRIFTING),
     "GLB": Theorem("Theorem 2", "GLB-WeightUCB", _glb, _click_gap, _DRIFTING),
     "SCB": Theorem("Theorem 3", "SCB-WeightUCB", _scb, _click_gap, _DRIFTING),
     "PW": Theorem("Theorem 4", "SCB-PW-WeightUCB", _pw, _click_gap, {"T": 2 / 3, "drift": 1 / 3, "d": 2 / 3}),

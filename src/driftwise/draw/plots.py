@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwise.border import Floats
+from driftwise.draw.figure import Figure, Line, is_number
+from driftwise.draw.lettering import caption, fitted, inches, line_names, shown, wrapped
+from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
-from driftwise.experiments.folder import keep
-from driftwise.experiments.lettering import caption, fitted, inches, is_number, line_names, shown, wrapped
-from driftwise.experiments.results import Figure, Line
-from driftwise.experiments.styles import GRID, INK, Style, styles
-from driftwise.kernels.point import Floats
+from driftwise.files import keep
 
 
 def pyplot() -> Any:
@@ -108,7 +108,7 @@ class _Panel:
         self.axes = picture.add_axes((0, 0, 1, 1))
         self.axes.patch.set_visible(False)
         self.axes.tick_params(labelsize=look.text)
-        (_over_rounds if figure.sweep is None else _over_values)(self.axes, figure, self.styles, look)
+        (_over_rounds if figure.axis is None else _over_values)(self.axes, figure, self.styles, look)
         self.axes.yaxis.set_major_formatter(lambda value, _: shown(value))
         width = look.width - 2 * _PAD
         self.title = wrapped(figure.title, width, look.title, "bold")
@@ -128,7 +128,7 @@ class _Panel:
         heads = 1.3 * (look.title * len(self.title) + look.text * len(self.caption)) / 72
         top = heads + 0.2
         self._span(0.6, right, top, 0.6)
-        if self.figure.sweep is not None:
+        if self.figure.axis is not None:
             _untangle(self.axes, renderer)
         box, beside = self.axes.get_window_extent(), self.axes.yaxis.get_tightbbox(renderer)
         below = self.axes.xaxis.get_tightbbox(renderer)
@@ -213,7 +213,7 @@ def _dashed(axes: Any, line: Line, style: Style) -> None:
     """What the line is held against."""
     if line.curve is not None:
         tone = _fillable(style.colour)
-        axes.plot(line.curve.rounds, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
+        axes.plot(line.curve.at, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
 
 
 def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
@@ -240,7 +240,7 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
 
 def _scale(figure: Figure) -> tuple[str, list[int]]:
     """The scale of a swept axis, even where the values are words, one, or without logarithm, and their order on it."""
-    scale, places = figure.sweep.scale if figure.sweep else "linear", list(range(len(figure.at)))
+    scale, places = figure.axis.scale if figure.axis else "linear", list(range(len(figure.at)))
     if len(figure.at) == 1 or not all(map(is_number, figure.at)) or (scale == "log" and min(figure.at) <= 0):
         scale = "even"
     return scale, places if scale == "even" else sorted(places, key=lambda i: figure.at[i])
@@ -248,7 +248,7 @@ def _scale(figure: Figure) -> tuple[str, list[int]]:
 
 def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
     """Regret at the horizon against a swept value."""
-    assert figure.sweep is not None
+    assert figure.axis is not None
     scale, order = _scale(figure)
     x = np.array(order if scale == "even" else [figure.at[i] for i in order], dtype=np.float64)
     for line in figure.drawn:
@@ -270,9 +270,8 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         axes.minorticks_off()
     if len(x) > 1:  # lines end at the edge, where their labels begin
         axes.set_xlim(right=x[-1])
-    told = " (times the true one)" if figure.sweep.times else ""
-    name = figure.sweep.axis or figure.sweep.over.split(".")[-1].replace("_", " ") + told
-    axes.set_xlabel(name, fontsize=look.text)
+    told = " (times the true one)" if figure.axis.times else ""
+    axes.set_xlabel(figure.axis.words or figure.axis.field.replace("_", " ") + told, fontsize=look.text)
 
 
 def _logarithmic(axes: Any, least: float) -> None:

@@ -14,65 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from driftwise.border import Floats
+from driftwise.draw.figure import Axis, Figure, Line
 from driftwise.errors import BadInput
-from driftwise.experiments import published
-from driftwise.experiments.folder import keep
-from driftwise.experiments.spec import Entry, Spec, Sweep, parse
-from driftwise.kernels.point import Floats
-
-
-@dataclass(frozen=True)
-class Line:
-    """One policy of one figure: regret (trials, rounds or swept values), and a curve to hold it to.
-
-    `times` are seconds of the fastest run, the one that the machine's other work disturbed least: one number, or one
-    for each value of a sweep; NaN where nothing was timed.
-    """
-
-    label: str
-    regret: Floats
-    times: Floats
-    curve: published.Curve | None = None
-    drawn: bool = True
-
-    @property
-    def final(self) -> Floats:
-        """The regret at the end, a number per trial."""
-        return self.regret[:, -1]
-
-    @property
-    def mean(self) -> float:
-        return float(self.final.mean())
-
-    @property
-    def low(self) -> float:
-        return float(self.final.min())
-
-    @property
-    def high(self) -> float:
-        return float(self.final.max())
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Lines on one pair of axes: regret over rounds, or with a sweep the regret at the horizon over its values.
-
-    `dashed` says what the curves are that lines are held against.
-    """
-
-    key: str
-    title: str
-    at: tuple[Any, ...]
-    lines: tuple[Line, ...]
-    sweep: Sweep | None = None
-    dashed: str = "published"
-
-    def line(self, label: str) -> Line:
-        return next(line for line in self.lines if line.label == label)
-
-    @property
-    def drawn(self) -> tuple[Line, ...]:
-        return tuple(line for line in self.lines if line.drawn)
+from driftwise.experiments.run.spec import Spec, Sweep, parse
+from driftwise.files import keep
 
 
 @dataclass(frozen=True)
@@ -85,25 +31,27 @@ class Outcome:
 
 def figures(spec: Spec, regret: dict[tuple[int, str], Floats], times: dict[tuple[int, str], Floats]) -> Outcome:
     """An outcome from regret and times by (number of the figure, label)."""
-    curves = published.curves()
-
-    def line(number: int, entry: Entry) -> Line:
-        curve = curves.get((spec.key, entry.published)) if entry.published and not spec.sweeps else None
-        where = number, entry.label
-        return Line(entry.label, regret[where], times[where], curve, entry.drawn)
 
     def lines(number: int) -> tuple[Line, ...]:
-        return tuple(line(number, entry) for entry in spec.entries)
+        return tuple(
+            Line(entry.label, regret[number, entry.label], times[number, entry.label], drawn=entry.drawn)
+            for entry in spec.entries
+        )
 
     if not spec.sweeps:
-        return Outcome(spec, (Figure(spec.key, spec.title, tuple(spec.rounds_of(spec.points[0][0].world)), lines(0)),))
+        rounds = spec.rounds_of(spec.contests[0][0].world)
+        return Outcome(spec, (Figure(spec.key, spec.title, tuple(rounds), lines(0)),))
     return Outcome(
         spec,
         tuple(
-            Figure(f"{spec.key}-{sweep.over}", sweep.title or spec.title, sweep.values, lines(number), sweep)
+            Figure(f"{spec.key}-{sweep.over}", sweep.title or spec.title, sweep.values, lines(number), _axis(sweep))
             for number, sweep in enumerate(spec.sweeps)
         ),
     )
+
+
+def _axis(sweep: Sweep) -> Axis:
+    return Axis(sweep.over.split(".")[1], sweep.times, sweep.axis, sweep.scale)
 
 
 def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
@@ -115,7 +63,7 @@ def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = 
         keep(folder / "specs" / f"{outcome.spec.key}.toml", outcome.spec.text)
     arrays = {f"{figure.key}/{line.label}": line.regret for figure, line in _all_lines(outcomes)}
     arrays |= {f"{figure.key}/rounds": np.array(figure.at) for one in outcomes for figure in one.figures
-               if figure.sweep is None}  # fmt: skip
+               if figure.axis is None}  # fmt: skip
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
     keep(folder / "curves.npz", data.getvalue())
@@ -173,8 +121,8 @@ def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
     for number, key in enumerate(keys):
         for entry in spec.entries:
             rows = regret[number, entry.label] = arrays[f"{key}/{entry.label}"]
-            points = spec.points[number]
-            wide = len(points) if spec.sweeps else len(spec.rounds_of(points[0].world))
+            contests = spec.contests[number]
+            wide = len(contests) if spec.sweeps else len(spec.rounds_of(contests[0].world))
             if rows.shape != (spec.trials_of(entry), wide) or not np.isfinite(rows).all():
                 raise ValueError(f"the curves of {entry.label} are not those of the spec")
             times[number, entry.label] = np.array(seconds[key][entry.label], dtype=np.float64)
@@ -206,13 +154,13 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     if spec.sweeps:
         return found | {
             "sweeps": [
-                {"over": figure.sweep.over, "at": [plain(value) for value in figure.at], "times": figure.sweep.times,
+                {"over": sweep.over, "at": [plain(value) for value in figure.at], "times": sweep.times,
                  "regret": {line.label: line.regret.mean(axis=0).tolist() for line in figure.lines}}
-                for figure in outcome.figures if figure.sweep
+                for figure, sweep in zip(outcome.figures, spec.sweeps, strict=True)
             ]
         }  # fmt: skip
-    (figure,), world = outcome.figures, spec.points[0][0].world
-    policies = spec.points[0][0].policies
+    (figure,), world = outcome.figures, spec.contests[0][0].world
+    policies = spec.contests[0][0].policies
     return found | {
         "world": plain(world) | {"path_length": world.path_length, "changes": world.changes},
         "policies": [

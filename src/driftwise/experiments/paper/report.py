@@ -10,14 +10,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from driftwise.experiments import claims, growth, plots
-from driftwise.experiments.claims import Claim, Measured
-from driftwise.experiments.folder import keep
-from driftwise.experiments.page import Block, Bullets, Heading, Page, Table, Text, html, markdown
-from driftwise.experiments.page import Figure as Picture
-from driftwise.experiments.paper import GROWTH, PANELS, SENSITIVITY, SLIPS
-from driftwise.experiments.results import Figure, Outcome, versions
-from driftwise.experiments.tables import plus_minus, speed, table
+from driftwise.draw import plots
+from driftwise.draw.figure import Figure
+from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.tables import plus_minus, table
+from driftwise.experiments.paper import claims, growth
+from driftwise.experiments.paper.claims import Claim, Measured
+from driftwise.experiments.paper.panels import GROWTH, PANELS, SENSITIVITY, SLIPS
+from driftwise.experiments.paper.published import SECONDS
+from driftwise.experiments.run.results import Outcome, versions
+from driftwise.files import keep
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
@@ -26,7 +28,7 @@ _NEAR = 1.15
 @cache
 def _words() -> dict[str, Any]:
     """The sentences, which are data."""
-    return tomllib.loads((files("driftwise.experiments") / "data" / "report.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("driftwise.experiments.paper") / "report.toml").read_text(encoding="utf-8"))
 
 
 def _say(key: str, **facts: Any) -> str:
@@ -124,7 +126,7 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
         yield table(figure)
     if key == "LB":
         yield Text(_say("speed"))
-        yield speed(found.figure("speed"), "LB-WeightUCB")
+        yield _speed(found.figure("speed"), "LB-WeightUCB")
     fewer = {entry.label: spec.trials_of(entry) for entry in spec.entries if spec.trials_of(entry) < spec.trials}
     notes = [note[:1].upper() + note[1:] + "." for note in spec.notes]
     if fewer:
@@ -134,15 +136,26 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
         yield Bullets(notes)
 
 
+def _speed(figure: Figure, unit: str) -> Table:
+    """Times of a sweep in times of one policy, beside those of the paper's bar chart."""
+    at, one = [f"d = {value}" for value in figure.at], figure.line(unit)
+    rows = [
+        [line.label, *(f"{ratio:.2f}" for ratio in line.times / one.times),
+         f"{SECONDS[line.label] / SECONDS[unit]:.2f}" if line.label in SECONDS else "–"]
+        for line in figure.lines
+    ]  # fmt: skip
+    return Table([f"seconds of a run, {unit} = 1", *at, "published, d = 2"], rows, range(1, len(at) + 2))
+
+
 def _picture(figure: Figure, caption: str) -> Picture:
     parts = [f"{line.label} {line.mean:.0f}" for line in figure.drawn]
-    alt = f"{figure.title}: " + ("regret " if figure.sweep is None else "at the last value ") + ", ".join(parts)
+    alt = f"{figure.title}: " + ("regret " if figure.axis is None else "at the last value ") + ", ".join(parts)
     return Picture(figure.key, caption, alt)
 
 
 def _world(outcome: Outcome, number: int = 0) -> str:
     """The world of a figure in a line, but for what is swept in it."""
-    sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.points[number][0].world
+    sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.contests[number][0].world
     swept = sweep.over.split(".") if sweep else ["", ""]
     facts = {"dim": f"d = {world.dim}", "horizon": f"T = {world.horizon:,}", "arms": f"{world.arms} arms",
              "radius": f"θ of norm {world.radius:g}"}  # fmt: skip

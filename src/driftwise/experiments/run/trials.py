@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 import driftwise
-from driftwise.border import whole
+from driftwise.border import Floats, whole
 from driftwise.errors import BadInput, NumericalError
-from driftwise.experiments.folder import keep, sweep_out
-from driftwise.experiments.results import Outcome, figures, plain, versions
-from driftwise.experiments.spec import Spec
-from driftwise.kernels.point import Floats
+from driftwise.experiments.run.folder import sweep_out
+from driftwise.experiments.run.results import Outcome, figures, plain, versions
+from driftwise.experiments.run.spec import Spec
+from driftwise.files import keep
 from driftwise.policies.adapt import FadeBank
 from driftwise.policies.base import Compiled
 from driftwise.progress import bar
@@ -39,14 +39,14 @@ from driftwise.worlds import World
 _STEPPED, _GENERALIZED = 400.0, 10.0
 
 
-def run(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
+def play(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
     """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder."""
     workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
     sweep_out(folder)
     store = Store(folder)
     missing = _missing(specs, store)
     with bar("trials", sum(one.cost for one in missing), progress) as tick:
-        _play(missing, store, workers, tick)
+        _play_all(missing, store, workers, tick)
     return [_gather(spec, store) for spec in specs]
 
 
@@ -121,12 +121,16 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
+# What stands beside the sources that decide a number, and decides none.
+_ASIDE = ("agent", "checks.py", "cli.py", "draw", "experiments", "files.py", "progress.py")
+
+
 @cache
 def _sources() -> str:
     """Hash of every source that decides a number, and of the kind of machine."""
     root, digest = Path(driftwise.__file__).parent, hashlib.sha256(platform.machine().encode())
     for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in ("experiments", "agent", "cli.py", "progress.py", "checks.py"):
+        if source.relative_to(root).parts[0] not in _ASIDE:
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()
 
@@ -147,13 +151,13 @@ class Wanted(NamedTuple):
 def _wanted(spec: Spec) -> Iterator[Wanted]:
     """Every trial of a spec, the first trial of all policies first."""
     everyone: list[tuple[Wanted, int]] = []
-    for figure, points in enumerate(spec.points):
-        for place, point in enumerate(points):
-            rounds = spec.rounds_of(point.world)
+    for figure, contests in enumerate(spec.contests):
+        for place, contest in enumerate(contests):
+            rounds = spec.rounds_of(contest.world)
             for entry in spec.entries:
-                policy = point.policies[entry.label]
-                name = identity(point.world, policy, spec.seed, rounds)
-                one = Wanted(figure, place, entry.label, point.world, policy, name, len(rounds))
+                policy = contest.policies[entry.label]
+                name = identity(contest.world, policy, spec.seed, rounds)
+                one = Wanted(figure, place, entry.label, contest.world, policy, name, len(rounds))
                 everyone.append((one, spec.trials_of(entry)))
     for trial in range(spec.trials):
         yield from (one._replace(trial=trial) for one, trials in everyone if trial < trials)
@@ -174,7 +178,7 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
     return list(jobs.values())
 
 
-def _play(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
+def _play_all(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
     def one(job: Job) -> None:
         result = simulate(
             job.policies, job.world, trials=[job.trial], seed=job.seed, record=job.record, jobs=1, progress=False
@@ -217,7 +221,7 @@ def _gather(spec: Spec, store: Store) -> Outcome:
     for where, found in rows.items():
         trials, places = (max(each) + 1 for each in zip(*found, strict=True))
         grid = [[found[trial, place] for place in range(places)] for trial in range(trials)]
-        # A sweep keeps the last round of each point; otherwise the one point's rounds.
+        # A sweep keeps the last round of each contest; otherwise the one contest's rounds.
         regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
         times[where] = np.fmin.reduce([[taken for _, taken in row] for row in grid], axis=0)
     return figures(spec, regrets, times)

@@ -14,7 +14,7 @@ from typing import assert_never
 from driftwise.errors import BadInput
 
 VERDICTS = {"reproduced": "yes", "not reproduced": "no", "cannot be told": "open"}
-# What the colours of a drawing become on a dark page: ink, grids and ground; the hues of plots.py, again at least 14
+# What the colours of a drawing become on a dark page: ink, grids and ground; the hues of styles.py, again at least 14
 # apart in CIELAB under each colour blindness; their tints, half way from the hue's twin to white (black's: grey).
 DARK = {
     "#1a1a1a": "#e8e6e1", "#b0b0b0": "#3d444d", "#cccccc": "#3d444d", "#d0d0d0": "#363c45", "#ffffff": "#14171b",
@@ -68,7 +68,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Picture:
     """The picture in figures/{name}.svg, .png and, for phones, -narrow.svg."""
 
     name: str
@@ -76,7 +76,7 @@ class Figure:
     alt: str
 
 
-Block = Heading | Text | Bullets | Table | Figure
+Block = Heading | Text | Bullets | Table | Picture
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def html(page: Page, folder: Path) -> str:
             case Table():
                 tables += 1
                 body.append(_table(block, f"Table {tables}: {under}"))
-            case Figure():
-                body.append(_figure(block, folder))
+            case Picture():
+                body.append(_picture(block, folder))
             case _:
                 assert_never(block)
     entries = [
@@ -134,7 +134,7 @@ def markdown(page: Page) -> str:
                 rule = ["---:" if place in numeric else "---" for place in range(len(columns))]
                 cells = [[_inline(cell, _MARKDOWN).replace("|", r"\|") for cell in row] for row in (columns, *rows)]
                 parts.append("\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])))
-            case Figure(name, caption, alt):
+            case Picture(name, caption, alt):
                 parts += [f"![{_literal(alt)}](figures/{name}.png)", _paragraph(caption)]
             case _:
                 assert_never(block)
@@ -161,12 +161,12 @@ def themed(svg: str) -> str:
     return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{rule}</style>", svg, count=1)
 
 
-def _figure(figure: Figure, folder: Path) -> str:
-    source, narrow = (_embedded(folder / "figures" / f"{figure.name}{kind}.svg") for kind in ("", "-narrow"))
+def _picture(picture: Picture, folder: Path) -> str:
+    source, narrow = (_embedded(folder / "figures" / f"{picture.name}{kind}.svg") for kind in ("", "-narrow"))
     return (
         f'<figure>\n<picture><source media="(max-width: 600px)" srcset="{narrow[0]}" {narrow[1]}>'
-        f'<img src="{source[0]}" alt="{escape(figure.alt)}" {source[1]}></picture>\n'
-        f"<figcaption>{_inline(figure.caption, _HTML)}</figcaption>\n</figure>"
+        f'<img src="{source[0]}" alt="{escape(picture.alt)}" {source[1]}></picture>\n'
+        f"<figcaption>{_inline(picture.caption, _HTML)}</figcaption>\n</figure>"
     )
 
 
@@ -281,4 +281,4 @@ _HEAD = """<!doctype html>
 
 
 def _style() -> str:
-    return (files("driftwise.experiments") / "data" / "page.css").read_text(encoding="utf-8")
+    return (files("driftwise.draw") / "page.css").read_text(encoding="utf-8")

@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.experiments.paper import ALL, built_in
-from driftwise.experiments.published import SECONDS
-from driftwise.experiments.results import Figure, Line, Outcome
-from driftwise.experiments.spec import Spec
-from driftwise.experiments.tables import plus_minus
-from driftwise.kernels.point import Floats
+from driftwise.border import Floats
+from driftwise.draw.figure import Figure, Line
+from driftwise.draw.page import VERDICTS
+from driftwise.draw.tables import plus_minus
+from driftwise.experiments.paper.panels import ALL, built_in
+from driftwise.experiments.paper.published import SECONDS
+from driftwise.experiments.run.results import Outcome
+from driftwise.experiments.run.spec import Spec
 from driftwise.simulation import interval
 
-YES, NO, OPEN = "reproduced", "not reproduced", "cannot be told"
+YES, NO, OPEN = VERDICTS
 # "As good as" and "as fast as" allow this factor; a smaller difference in time is none.
 MARGIN = 1.10
 # Times of one machine differ by this factor from run to run.
