@@ -2,6 +2,10 @@
 
     dw.checks.check_policy(my_policy, dim=3)
     dw.checks.check_world(my_world)
+
+A policy that samples says so by `deterministic = False`. It owes the same laws: those that compare one run with another
+compare runs of equal keys, which must agree to the letter; and where a law transforms the arms, so that a draw may fall
+on another one, shares of choices over many keys are compared instead.
 """
 
 from __future__ import annotations
@@ -14,9 +18,12 @@ from typing import Any
 import numpy as np
 
 from driftwise.errors import BadInput
+from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
-from driftwise.policies.base import ArmSet, Compiled, Policy, State
-from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
+from driftwise.policies.state import State
 from driftwise.rng import stream
 from driftwise.simulation import simulate
 from driftwise.theory.bounds import change_number, path_length
@@ -67,17 +74,51 @@ def _arm(choice: Any) -> int:
     return int(getattr(choice, "arm", choice))
 
 
-def _follow(policy: Policy, data: _Stream, arms: Floats, leader: list[int] | None = None) -> tuple[list[int], Any]:
+def _follow(
+    policy: Policy, data: _Stream, arms: Floats, leader: list[int] | None = None, seed: int = 0
+) -> tuple[list[int], Any]:
     """Arms chosen along the stream, playing the leader's arms if there is one, and the last state."""
-    state, chosen = policy.start(seed=0), []
+    state, chosen = policy.start(seed=seed), []
     for t in range(data.rounds):
         chosen.append(_arm(policy.choose(state, arms)))
         policy.learn(state, arms, leader[t] if leader else chosen[-1], float(data.rewards[t]))
     return chosen, state
 
 
+def samples(policy: Policy) -> bool:
+    """Whether a policy says that it draws."""
+    return not getattr(policy, "deterministic", True)
+
+
+# Keys that shares of choices are counted over, and how far two shares may differ: with 400 keys the standard error of a
+# difference is at most 0.036, so that 0.2 is 5.5 of them, and seven arms raise a false alarm in 1 of 4 million checks.
+KEYS, FAR_APART = 400, 0.2
+
+
+def _shares(policy: Policy, data: _Stream, arms: Floats, back: Callable[[int], int], forth: dict[int, int]) -> Floats:
+    """How often each arm is chosen after a stream that the keys share, in the arms' own numbering."""
+    counts = np.zeros(len(data.arms))
+    for seed in range(KEYS):
+        state = policy.start(seed=seed)
+        for t in range(min(5, data.rounds)):
+            arm = t % len(data.arms)
+            policy.learn(state, arms, forth[arm], float(data.rewards[t]))
+        counts[back(_arm(policy.choose(state, arms)))] += 1.0
+    return counts / KEYS
+
+
 def _same_choices(policy: Policy, data: _Stream, arms: Floats, back: Callable[[int], int], law: str) -> None:
-    """On transformed arms the policy makes the same choices, up to arms whose scores tie within rounding."""
+    """On transformed arms the policy makes the same choices, up to arms whose scores tie within rounding.
+
+    A policy that samples makes them in the same shares.
+    """
+    if samples(policy):
+        same = {arm: arm for arm in range(len(data.arms))}
+        forth = {back(arm): arm for arm in range(len(arms) - 1, -1, -1)}
+        plain, turned = _shares(policy, data, data.arms, int, same), _shares(policy, data, arms, back, forth)
+        gap = float(np.abs(plain - turned).max())
+        assert gap <= FAR_APART, f"{law}: shares of choices differ by {gap:.2f} over {KEYS} keys"
+        return
     one, other = policy.start(seed=0), policy.start(seed=0)
     forth = {back(arm): arm for arm in range(len(arms))}
     for t in range(data.rounds):
@@ -104,6 +145,15 @@ def inputs_are_neither_changed_nor_kept(policy: Policy, data: _Stream) -> None:
         lent[:] = 1e-3
 
 
+def equal_keys_choose_equally(policy: Policy, data: _Stream) -> None:
+    """Two states with one seed and one stream choose the same arms; a policy that samples draws from its key alone, and
+    other keys give other choices."""
+    chosen = [_follow(policy, data, data.arms, seed=seed)[0] for seed in (0, 0, 1, 2, 3)]
+    assert chosen[0] == chosen[1], "equal seeds gave other choices"
+    if samples(policy):
+        assert any(chosen[0] != other for other in chosen[2:]), "no seed of four changes a choice: what does it draw?"
+
+
 def choosing_changes_nothing(policy: Policy, data: _Stream) -> None:
     """Asking twice gives the same arm."""
     state = policy.start(seed=0)
@@ -114,9 +164,10 @@ def choosing_changes_nothing(policy: Policy, data: _Stream) -> None:
 
 
 def a_duplicate_arm_changes_nothing(policy: Policy, data: _Stream) -> None:
-    """A copy of an arm at the end is never played: ties go to the first."""
-    doubled = np.concatenate([data.arms, data.arms[:3]])
-    _same_choices(policy, data, doubled, lambda arm: arm if arm < len(data.arms) else -1, "a duplicate arm")
+    """A copy of an arm at the end is never played: ties go to the first. Where choices are drawn it may be played, and
+    counts as the arm it is a copy of."""
+    doubled, n, drawn = np.concatenate([data.arms, data.arms[:3]]), len(data.arms), samples(policy)
+    _same_choices(policy, data, doubled, lambda arm: arm if arm < n else arm - n if drawn else -1, "a duplicate arm")
 
 
 def permuting_arms_permutes_the_choice(policy: Policy, data: _Stream) -> None:
@@ -132,7 +183,7 @@ def rotating_arms_changes_nothing(policy: Policy, data: _Stream) -> None:
 def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> None:
     """forget = 0, a window and a period longer than the stream give the static estimate, and the static choices
     where the radius is that of E(n)."""
-    if not isinstance(getattr(policy, "memory", None), (Keep, Fade, Window, Restart)):
+    if not isinstance(getattr(policy, "memory", None), Memory):
         return
     if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (MATH.md 1)
         return
@@ -149,8 +200,10 @@ def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> 
         except BadInput:
             continue
         mimic, copy = _follow(other, data, data.arms, chosen)
-        for mine, his in zip(state[:3], copy[:3], strict=True):
-            assert np.allclose(mine, his, rtol=1e-9, atol=1e-9), f"{memory} does not give the static sums"
+        for name, mine in state.groups().items():
+            if name in ("G", "twin", "b"):
+                his = getattr(copy, name)
+                assert np.allclose(mine, his, rtol=1e-9, atol=1e-9), f"{memory} does not give the static sums"
         assert mimic == chosen, f"{memory} does not make the static choices"
 
 
@@ -169,7 +222,9 @@ def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
     """The compiled run and the run a call at a time play the same arms and give the same regret."""
     theta = np.zeros((data.rounds, data.dim))
     theta[:, 0] = np.cos(np.arange(data.rounds) / data.rounds)
-    world = Given(arms=data.arms, theta=theta, tape=np.linspace(0.01, 0.99, data.rounds), reward="bernoulli")
+    link = policy.link_name or "logistic"
+    reward: Any = LINKS[link].rewards[0]
+    world = Given(arms=data.arms, theta=theta, tape=np.linspace(0.01, 0.99, data.rounds), reward=reward, link=link)
     fast, slow = (simulate({"it": policy}, world, trials=1, jobs=1, stepped=way) for way in (False, True))
     assert np.array_equal(fast.arms["it"], slow.arms["it"]), "compiled and stepped runs play different arms"
     assert np.array_equal(fast.regret["it"], slow.regret["it"]), "compiled and stepped runs differ in regret"
@@ -256,6 +311,7 @@ def tapes_are_whole_and_repeat(world: World, seed: int) -> None:
 
 _ANY: tuple[Callable[[Any, _Stream], None], ...] = (
     inputs_are_neither_changed_nor_kept,
+    equal_keys_choose_equally,
     choosing_changes_nothing,
     a_duplicate_arm_changes_nothing,
     permuting_arms_permutes_the_choice,

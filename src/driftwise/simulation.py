@@ -18,7 +18,8 @@ from driftwise.errors import BadInput
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.base import NORM_SLACK, Compiled, Policy
+from driftwise.policies.arms import NORM_SLACK
+from driftwise.policies.base import Compiled, Policy
 from driftwise.progress import bar
 from driftwise.rng import checked_seed, key
 from driftwise.worlds.base import Tape, World
@@ -145,6 +146,17 @@ def check_fit(named: Mapping[str, Policy], world: World) -> None:
             if world.L > policy.L * (1.0 + NORM_SLACK):
                 wanted = f"L of at least {world.L:g}, the world's longest arm"
                 raise BadInput(f"policies[{name!r}]", f"L = {policy.L:g}", wanted, "pass a larger L")
+            _check_rewards(f"policies[{name!r}]", policy, world)
+
+
+def _check_rewards(name: str, policy: Compiled, world: World) -> None:
+    """A policy plays the link it is for, and rewards that its `learn` takes; a linear one plays every world."""
+    link, own = policy.link_name, world.link_name
+    if link not in (None, own):
+        raise BadInput(name, f"the {link} link", f"the {own} link, which this world has", f"pass link={own!r}")
+    if policy.model.bounded and (world.reward != "bernoulli" or policy.largest_reward < 1.0):
+        wanted = f"rewards in [0, {policy.largest_reward:g}], which it takes alone"
+        raise BadInput(name, f"{world.reward} rewards", wanted, 'play a world with reward="bernoulli", m at least 1')
 
 
 def _compiled(policy: Policy, stepped: bool) -> bool:

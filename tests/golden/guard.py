@@ -173,7 +173,8 @@ def records(dims: tuple[int, ...], rounds: int) -> tuple[dict[str, dict[str, str
 def interpreted(dims: tuple[int, ...], rounds: int) -> dict[str, dict[str, str]]:
     """The same records from the same sources, not compiled."""
     ask = f"import json; from golden import guard; print(json.dumps(guard.records({dims!r}, {rounds})[0]))"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(FOLDER.parent), *sys.path])}
+    paths = os.pathsep.join([str(FOLDER.parent), *sys.path])
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths}
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(done.stdout))

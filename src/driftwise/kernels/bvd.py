@@ -175,7 +175,7 @@ def learn_bvd_(
     sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
     d, capacity = X.shape[1], history.cursor[USED] + 1
     slate, rest = slate_of(scratch, d, capacity), scratch[slate_size(d, capacity) :]
-    count, theta, shown = sums.count, estimate.theta, estimate.shown
+    count, theta, shown = sums.counters, estimate.theta, estimate.shown
     factor = decay(table, lane, ticks)
     count[lane, CLOCK] += ticks
     count[lane, WEIGHT] *= factor
@@ -234,5 +234,5 @@ def play_bvd_(
         total = regret[t]
         used[t] = lane
         learn_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
-        if sums.count[lane, FAILED] > 0.0:
+        if sums.counters[lane, FAILED] > 0.0:
             return

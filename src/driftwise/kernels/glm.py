@@ -174,7 +174,7 @@ def glm_scores_(
         for a in range(mean.size):
             mean[a] = link_mean(link, mean[a])
     inside = length_of(estimate.theta, lane) <= table[row, S]
-    count = sums.count
+    count = sums.counters
     radius = glm_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.G.shape[1], inside)
     roots_(radius, board.bonus)
 
@@ -197,7 +197,7 @@ def glm_run_(
     point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History, estimate: Estimate
 ) -> float:
     """Phase one on sums and atoms; returns by what the sums still have to fade."""
-    count = sums.count
+    count = sums.counters
     if point.flags[MEMORY] == WINDOW:
         ring, cursor = history.ring, history.cursor
         oldest = count[lane, CLOCK] + ticks - point.table[row, LENGTH]
@@ -236,9 +236,9 @@ def glm_absorb_(
                 point.table[row, REG], desk.slate,
             )  # fmt: skip
             if status != 0:
-                sums.count[lane, FAILED] += 1.0
+                sums.counters[lane, FAILED] += 1.0
     elif taken:
-        a = place_atom_(lesson, sums.count, history)
+        a = place_atom_(lesson, sums.counters, history)
         history.weights[lane, a] += weight
         history.targets[lane, a] += weight * lesson.reward
 
@@ -248,7 +248,7 @@ def glm_turn_(
     point: Point, row: int, lane: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
 ) -> None:
     """Phase three: a restart due now, then θ̂, and the point of the ball that the rule plays with."""
-    table, count = point.table, sums.count
+    table, count = point.table, sums.counters
     since = count[lane, SINCE]
     turn_(point, row, lane, sums)
     if count[lane, SINCE] != since:
@@ -316,5 +316,5 @@ def glm_lane_(
         if point.flags[ESTIMATE] == ONE_PASS and point.flags[SOLVER] == INSIDE:
             reg = point.table[row, REG]
             if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, desk.slate.M) != 0:
-                sums.count[lane, FAILED] += 1.0
+                sums.counters[lane, FAILED] += 1.0
     glm_turn_(point, row, lane, sums, history, estimate, desk)

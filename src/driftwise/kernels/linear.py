@@ -78,7 +78,7 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
         divide_(board.low, board.pivot, board.other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
         shape_(board.other, board.Y)
         squares_(board.Y, board.bonus)
-    count = sums.count
+    count = sums.counters
     roots_(linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1]), board.bonus)
 
 

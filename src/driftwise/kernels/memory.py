@@ -89,17 +89,17 @@ def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) 
 def clear_(lane: int, sums: Sums) -> None:
     """Forget every observation of a lane; the clock goes on."""
     scale_(lane, 0.0, sums)
-    sums.count[lane, COUNT] = 0.0
-    sums.count[lane, WEIGHT] = 0.0
-    sums.count[lane, SQUARES] = 0.0
+    sums.counters[lane, COUNT] = 0.0
+    sums.counters[lane, WEIGHT] = 0.0
+    sums.counters[lane, SQUARES] = 0.0
 
 
 @piece
 def fresh_lane_(lane: int, sums: Sums, history: History) -> None:
     """A lane begins anew, its clock included."""
     clear_(lane, sums)
-    sums.count[lane, CLOCK] = 0.0
-    sums.count[lane, SINCE] = -math.inf
+    sums.counters[lane, CLOCK] = 0.0
+    sums.counters[lane, SINCE] = -math.inf
     if history.ring.shape[0] > 0:
         history.cursor[HEAD] = 0
         history.cursor[SIZE] = 0
@@ -115,9 +115,9 @@ def follow_(lane: int, other: int, sums: Sums) -> None:
             sums.G[lane, i, j] = sums.G[other, i, j]
             if sums.twin.shape[0] > 0:
                 sums.twin[lane, i, j] = sums.twin[other, i, j]
-    sums.count[lane, COUNT] = sums.count[other, COUNT]
-    sums.count[lane, WEIGHT] = sums.count[other, WEIGHT]
-    sums.count[lane, SQUARES] = sums.count[other, SQUARES]
+    sums.counters[lane, COUNT] = sums.counters[other, COUNT]
+    sums.counters[lane, WEIGHT] = sums.counters[other, WEIGHT]
+    sums.counters[lane, SQUARES] = sums.counters[other, SQUARES]
 
 
 # ------------------------------------------------------------------------------------------ a window's ring
@@ -155,9 +155,9 @@ def forget_oldest_(lane: int, sums: Sums, history: History) -> None:
     cursor[HEAD] = (cursor[HEAD] + 1) % history.ring.shape[0]
     cursor[SIZE] -= 1
     cursor[REMOVED] += 1
-    sums.count[lane, COUNT] -= 1.0
-    sums.count[lane, WEIGHT] -= 1.0
-    sums.count[lane, SQUARES] -= 1.0
+    sums.counters[lane, COUNT] -= 1.0
+    sums.counters[lane, WEIGHT] -= 1.0
+    sums.counters[lane, SQUARES] -= 1.0
     if cursor[REMOVED] >= cursor[SIZE]:
         rebuild_(lane, sums, history)
 
@@ -165,7 +165,7 @@ def forget_oldest_(lane: int, sums: Sums, history: History) -> None:
 @routine
 def age_out_(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
     """Take every observation that has reached the window's length out of it."""
-    oldest = sums.count[lane, CLOCK] - point.table[row, LENGTH]
+    oldest = sums.counters[lane, CLOCK] - point.table[row, LENGTH]
     while history.cursor[SIZE] > 0 and history.ring[history.cursor[HEAD], sums.b.shape[1] + 1] <= oldest:
         forget_oldest_(lane, sums, history)
 
@@ -200,26 +200,26 @@ def remember_(lane: int, lesson: Lesson, born: float, sums: Sums, history: Histo
 @piece
 def restart_(lane: int, boundary: float, sums: Sums) -> None:
     """Clear if a multiple of the period lies between the last restart and this boundary."""
-    if boundary > 0.0 and boundary > sums.count[lane, SINCE]:
+    if boundary > 0.0 and boundary > sums.counters[lane, SINCE]:
         clear_(lane, sums)
-        sums.count[lane, SINCE] = boundary
+        sums.counters[lane, SINCE] = boundary
 
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
     """Phase one: time passes; old observations age out or fall behind a restart. Returns by what the rest fades."""
     memory = point.flags[MEMORY]
-    sums.count[lane, CLOCK] += ticks
+    sums.counters[lane, CLOCK] += ticks
     if memory == FADE:
         factor = decay(point.table, row, ticks)
-        sums.count[lane, WEIGHT] *= factor
-        sums.count[lane, SQUARES] *= factor * factor
+        sums.counters[lane, WEIGHT] *= factor
+        sums.counters[lane, SQUARES] *= factor * factor
         return factor
     if memory == WINDOW:
         age_out_(point, row, lane, sums, history)
     elif memory == RESTART:
         period = point.table[row, LENGTH]
-        restart_(lane, period * (math.ceil(sums.count[lane, CLOCK] / period) - 1.0), sums)
+        restart_(lane, period * (math.ceil(sums.counters[lane, CLOCK] / period) - 1.0), sums)
     return 1.0
 
 
@@ -227,12 +227,12 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: History) -> bool:
     """Whether an observation of this age still counts: in the window and with a place there, or after the restart."""
     memory = point.flags[MEMORY]
-    born = sums.count[lane, CLOCK] - age
+    born = sums.counters[lane, CLOCK] - age
     if memory == WINDOW:
         ring, cursor = history.ring, history.cursor
         full = cursor[SIZE] == ring.shape[0]
         return age < point.table[row, LENGTH] and not (full and born <= ring[cursor[HEAD], ring.shape[1] - 1])
-    return not (memory == RESTART and born <= sums.count[lane, SINCE])
+    return not (memory == RESTART and born <= sums.counters[lane, SINCE])
 
 
 @piece
@@ -252,7 +252,7 @@ def absorb_(
     point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History
 ) -> None:
     """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it."""
-    count, age = sums.count, lesson.age
+    count, age = sums.counters, lesson.age
     if not accepts(point, row, lane, age, sums, history):
         count[lane, DROPPED] += 1.0
         return
@@ -276,7 +276,7 @@ def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
     """Phase three: a restart due exactly now, so that the next choice starts afresh."""
     if point.flags[MEMORY] == RESTART:
         period = point.table[row, LENGTH]
-        restart_(lane, period * math.floor(sums.count[lane, CLOCK] / period), sums)
+        restart_(lane, period * math.floor(sums.counters[lane, CLOCK] / period), sums)
 
 
 @piece

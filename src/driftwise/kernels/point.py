@@ -109,7 +109,7 @@ class Sums(NamedTuple):
     G: Floats
     twin: Floats
     b: Floats
-    count: Floats
+    counters: Floats
 
 
 class History(NamedTuple):

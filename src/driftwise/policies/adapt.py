@@ -16,7 +16,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import book
 from driftwise.kernels.links import LinkRow
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Adapting, Floats
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import Compiled, Entries
 from driftwise.policies.glm import NO_TESTS, GeneralizedUCB
@@ -69,6 +69,14 @@ class Adaptive(Compiled):
     def model(self) -> LinkRow:
         return self.base.model
 
+    @property
+    def link_name(self) -> str | None:
+        return self.base.link_name
+
+    @property
+    def largest_reward(self) -> float:
+        return self.base.largest_reward
+
     @cached_property
     def rows(self) -> tuple[Base, ...]:
         """The policies whose numbers fill the table, a row each."""
@@ -113,10 +121,10 @@ class Adaptive(Compiled):
         self._begin(state)
         return state
 
-    def _notes(self, state: State) -> point.Adapting:
+    def _notes(self, state: State) -> Adapting:
         """What bookkeeping takes, those groups that this adaptation does without being empty."""
         groups = state.groups()
-        return point.Adapting(*(groups.get(name, np.zeros(0)) for name in point.Adapting._fields))
+        return Adapting(*(groups.get(name, np.zeros(0)) for name in Adapting._fields))
 
     def _tests(self) -> tuple[Any, ...]:
         return (NO_TESTS,)

@@ -59,6 +59,16 @@ class Compiled:
         """What it takes a reward for."""
         raise NotImplementedError
 
+    @property
+    def link_name(self) -> str | None:
+        """The link in the table that rewards must have, None where any will do."""
+        return None
+
+    @property
+    def largest_reward(self) -> float:
+        """m, where rewards are known to lie in [0, m]."""
+        return math.inf
+
     def start(self, seed: int = 0) -> State:
         """A fresh state."""
         return self.layout.start(seed)

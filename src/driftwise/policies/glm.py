@@ -118,6 +118,14 @@ class GeneralizedUCB(Compiled):
         return row_of(self.link)
 
     @property
+    def link_name(self) -> str | None:
+        return None if isinstance(self.link, Link) else self.link
+
+    @property
+    def largest_reward(self) -> float:
+        return float(self.m) if self.model.bounded else math.inf
+
+    @property
     def noise(self) -> float:
         """R."""
         return noise(self.link, self.R)

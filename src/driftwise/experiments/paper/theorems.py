@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from driftwise.errors import BadInput
-from driftwise.kernels.links import LOGISTIC, bounds
+from driftwise.kernels.links import LINKS, LOGISTIC
 from driftwise.kernels.links import mean as link_mean
 from driftwise.theory import (
     glb_forget,
@@ -38,7 +38,7 @@ class Setting:
     @property
     def slopes(self) -> tuple[float, float]:
         """k and c of the logistic link."""
-        return bounds(LOGISTIC, self.S * self.L)
+        return LINKS["logistic"].slopes(self.S * self.L)
 
     @property
     def click_gap(self) -> float:

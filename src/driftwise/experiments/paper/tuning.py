@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from driftwise.border import one_of, real, whole
-from driftwise.kernels.links import bounds
+from driftwise.border import real, whole
+from driftwise.kernels.links import link_row
 from driftwise.theory import tuning
-from driftwise.worlds.base import LINKS
 
 
 def advice(*, dim: int, horizon: int, path_length: float, S: float, L: float, link: str) -> list[tuple[str, ...]]:
@@ -17,8 +16,7 @@ def advice(*, dim: int, horizon: int, path_length: float, S: float, L: float, li
     real("path_length", path_length, 0.0, way_out="pass the length of the path of θ, P_T")
     real("S", S, 0.0, low_open=True, way_out="pass the largest norm of θ")
     real("L", L, 0.0, low_open=True, way_out="pass the largest norm of an arm")
-    one_of("link", link, list(LINKS))
-    k, c = bounds(LINKS[link], S * L)
+    k, c = link_row(link).slopes(S * L)
     families = (
         ("LB", tuning.lb_forget(dim, horizon, path_length), float(dim)),
         ("GLB", tuning.glb_forget(dim, horizon, path_length, k, c), dim / c**2),

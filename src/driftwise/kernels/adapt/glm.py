@@ -188,11 +188,11 @@ def clear_due_(point: Point, sums: Sums, history: History, estimate: Estimate, o
     """Lanes that a turn has marked begin anew; MASTER's keep the time."""
     for k in range(sums.G.shape[0]):
         if to_clear_(own, k):
-            ticked = sums.count[k, CLOCK]
+            ticked = sums.counters[k, CLOCK]
             fresh_lane_(k, sums, history)
             if point.flags[ADAPT] == MASTER:
-                sums.count[k, CLOCK] = ticked
-            forget_(k, point.table[0, REG], sums.count, history, estimate)
+                sums.counters[k, CLOCK] = ticked
+            forget_(k, point.table[0, REG], sums.counters, history, estimate)
             for i in range(sums.b.shape[1]):
                 estimate.shown[k, i] = 0.0
 
@@ -205,11 +205,11 @@ def before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: A
     if adaptation == MASTER:
         taker = master_taker(own, lesson)
         if taker < 0:
-            sums.count[0, DROPPED] += 1.0
+            sums.counters[0, DROPPED] += 1.0
             taker = lanes  # none
     elif adaptation == BOB:
-        if bob_refuses(own, sums.count[0, CLOCK], lesson):
-            sums.count[0, DROPPED] += 1.0
+        if bob_refuses(own, sums.counters[0, CLOCK], lesson):
+            sums.counters[0, DROPPED] += 1.0
             arm = -1
     elif adaptation == BANK and lanes > 1:
         bank_before_(point, lesson, lanes, estimate, own, desk)
@@ -269,7 +269,7 @@ def learn_glm_(
             row = acting_row(point, own, k)
             glm_lane_(point, row, k, Lesson(X, at, taken, reward, ticks, age), sums, history, estimate, desk)
         else:
-            sums.count[k, CLOCK] += ticks  # frozen otherwise
+            sums.counters[k, CLOCK] += ticks  # frozen otherwise
     if not alone:
         after_(point, rho, lesson, largest, sums, history, estimate, own, turns)
 
@@ -298,5 +298,5 @@ def play_glm_(
         largest = seen.mean[arm] + seen.bonus[arm]
         learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
         for k in range(sums.G.shape[0]):
-            if sums.count[k, FAILED] > 0.0:
+            if sums.counters[k, FAILED] > 0.0:
                 return

@@ -107,14 +107,14 @@ def master_learn_(
     taker = master_taker(own, lesson)
     for k in range(lanes):
         if k != taker:
-            sums.count[k, CLOCK] += lesson.ticks
+            sums.counters[k, CLOCK] += lesson.ticks
     if taker >= 0:
         learn_(point, acting_row(point, own, taker), taker, lesson, sums, history)
     fired = False
     if lesson.arm >= 0:
         fired = master_test_(point, own, largest, lesson.reward, rho)
         if taker < 0:
-            sums.count[0, DROPPED] += 1.0
+            sums.counters[0, DROPPED] += 1.0
     for turn in range(turns):
         master_turn_(point, own, fired and turn == 0)
         for k in range(lanes):
@@ -126,8 +126,8 @@ def master_learn_(
 def bob_learn_(point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, turns: int) -> None:
     """The one lane learns by the row drawn, unless the reward belongs to a block that is over."""
     arm, lane = lesson.arm, acting_lane(point, own)
-    if bob_refuses(own, sums.count[lane, CLOCK], lesson):
-        sums.count[lane, DROPPED] += 1.0
+    if bob_refuses(own, sums.counters[lane, CLOCK], lesson):
+        sums.counters[lane, DROPPED] += 1.0
         arm = -1
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
     learn_(point, acting_row(point, own, lane), lane, taken, sums, history)
