@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import driftwise as dw
-from driftwise.kernels import adapt
+from driftwise.kernels.adapt import book
 from driftwise.kernels.chance import uniform
 from driftwise.policies.adapt import MEMORIES, fades
 from naive import NaiveBOB, NaiveGLM, NaiveLinear, NaiveMaster, naive_payoff, naive_rho_hat, naive_squares
@@ -172,7 +172,7 @@ class SlowBank:
 def test_the_linear_bank_is_its_slow_twin(seed):
     policy = dw.make("Bank+LB-WeightUCB", R=0.3, memories=(4.0, 16.0, 64.0, math.inf), gap=2.0, back=1.0, **KNOWN)
     state = replay(policy, SlowBank(policy), stream(seed, fresh=seed == 2), 1e-8)
-    assert state.marks[adapt.TAKEN_OVER] > 0
+    assert state.marks[book.TAKEN_OVER] > 0
 
 
 class SlowClickBank:
@@ -294,7 +294,7 @@ def test_a_late_reward_finds_the_MASTER_instance_that_chose_or_is_dropped():
     arms = np.eye(2)
     acted = []
     for _ in range(20):
-        acted.append(int(state.marks[adapt.ACTIVE]))
+        acted.append(int(state.marks[book.ACTIVE]))
         policy.advance(state)
     for age in range(1, 20):
         trial = state.copy()

@@ -8,15 +8,15 @@ from scipy import optimize
 
 from driftwise.kernels import bvd
 from driftwise.kernels.bvd import NEAREST, ORIGIN
-from test_sets import Made
+from driftwise.kernels.solvers import secular
+from test_sets import Made, played
 
 
 def made(rng, dim, S):
     """A state whose estimate lies outside the ball, with V, Ṽ of a fading memory."""
     while True:
         n = int(rng.integers(2, 15))
-        X = rng.normal(size=(n, dim))
-        X *= (rng.uniform(0.3, 1, n) / np.linalg.norm(X, axis=1))[:, None]
+        X = played(rng, n, dim)
         w = rng.random(n) * 10 ** rng.uniform(0, 2)
         direction = rng.normal(size=dim)
         sure = 1 / (1 + np.exp(-X @ direction * 6 * S / np.linalg.norm(direction)))
@@ -30,7 +30,8 @@ def made(rng, dim, S):
 
 def project(m, S, V, V2, beta, tie=NEAREST):
     out = np.zeros(m.dim)
-    return out, *bvd.project_(*m.args(), S, 0.0, V, V2, beta, tie, out)
+    way = bvd.Way(V, V2, 0.0, beta, tie)
+    return out, *bvd.confine_(*m.atoms(S), way, secular.desk(m.dim, m.w.size), out)
 
 
 def norm(m, theta, V2):

@@ -162,7 +162,7 @@ def test_memories_that_keep_everything_need_the_horizon(make):
         with refused("horizon", "one-pass"):
             make(memory=memory)
         assert make(memory=memory, horizon=12).start().atoms.shape == (2, 12)
-        assert make(memory=memory, estimate="one-pass").start().atoms.shape == (2, 0)
+        assert "atoms" not in make(memory=memory, estimate="one-pass").start().groups()
 
 
 @pytest.mark.parametrize("make", [glb, scb])

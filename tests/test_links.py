@@ -1,10 +1,7 @@
-"""Links: values against scipy, derivatives against differences, no argument that overflows."""
+"""Links: values against scipy, derivatives against differences, no argument that overflows, what the table says."""
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -14,13 +11,25 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy.integrate import quad
 
-from driftwise.errors import BadInput
+import naive
 from driftwise.kernels import links
+from interpreting import both_ways
+from refusing import refused
 
-LINKS = [links.IDENTITY, links.LOGISTIC, links.PROBIT, links.POISSON]
-MEANS = {links.IDENTITY: lambda z: z, links.LOGISTIC: special.expit, links.PROBIT: special.ndtr, links.POISSON: np.exp}
+ROWS = list(links.LINKS.values())
+LINKS = [row.code for row in ROWS]
+MEANS = {row.code: naive.LINKS[name][0] for name, row in links.LINKS.items()}
 ORDERS = [links.area, links.mean, links.slope, links.curve, links.third]
+UNKNOWN = [links.CUSTOM, len(ROWS) + 1, 99, -1]  # codes without a row
+RADII = [0.0, 0.5, 1.0, 1.4, 1.5, 5.0, 20.0]
 values = st.floats(-30, 30)
+every_row = pytest.mark.parametrize("row", ROWS, ids=links.LINKS)
+at_every_radius = pytest.mark.parametrize("radius", RADII)
+
+
+def within(radius):
+    """A grid of |z| ≤ radius, with its ends and its middle."""
+    return np.linspace(-radius, radius, 2001).tolist()
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -80,25 +89,105 @@ def test_the_means_saturate_where_they_should():
     assert links.mean(links.POISSON, 800.0) == links.mean(links.POISSON, 700.0) == math.exp(700.0)
 
 
-def test_a_link_of_the_users_own_has_no_compiled_value():
-    for order in ORDERS:
-        assert math.isnan(order(links.CUSTOM, 0.3))
+@pytest.mark.parametrize("link", UNKNOWN)
+def test_a_link_without_a_row_has_no_compiled_value_and_is_given_the_cautious_answer(link):
+    for z in (-2.0, 0.0, 0.3):
+        for order in (*ORDERS, links.bend):
+            assert math.isnan(order(link, z))
+    assert math.isnan(links.widening(link))
+    assert not links.tame(link, 0.1) and not links.one_valley(link)
 
 
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("radius", [0.0, 0.5, 1.0, 5.0, 20.0])
-def test_bounds_are_the_largest_and_least_slope_over_the_interval(link, radius):
-    k, c = links.bounds(link, radius)
-    slopes = [links.slope(link, z) for z in np.linspace(-radius, radius, 2001)]
+def test_each_link_has_a_code_of_its_own_and_none_that_of_the_users_own():
+    assert len({links.CUSTOM, *LINKS}) == len(LINKS) + 1
+
+
+@every_row
+@at_every_radius
+def test_slopes_are_the_largest_and_least_slope_over_the_interval(row, radius):
+    k, c = row.slopes(radius)
+    slopes = [links.slope(row.code, z) for z in within(radius)]
     assert k == pytest.approx(max(slopes), rel=1e-14)
     assert c == pytest.approx(min(slopes), rel=1e-14)
 
 
+@every_row
+@at_every_radius
+def test_concordance_is_the_least_that_bounds_the_curve_by_the_slope(row, radius):
+    M = row.concordance(radius)
+    ratios = [abs(links.curve(row.code, z)) / links.slope(row.code, z) for z in within(radius)]
+    assert max(ratios) == pytest.approx(M, rel=1e-13, abs=0)
+
+
+@every_row
+@at_every_radius
+def test_the_bend_bounds_the_curve_by_the_slope_within_reach(row, radius):
+    M = links.bend(row.code, radius)
+    for z in within(radius):
+        assert abs(links.curve(row.code, z)) <= M * links.slope(row.code, z) * (1 + 1e-14)
+
+
+@every_row
+def test_a_bend_that_does_not_grow_far_out_is_the_same_at_every_reach(row):
+    bends = [links.bend(row.code, radius) for radius in RADII]
+    assert links.bends_more_far_out(row.code) == (len(set(bends)) > 1)
+    assert bends == sorted(bends)
+
+
+@every_row
+@at_every_radius
+def test_a_tame_link_bounds_the_third_derivative_by_the_slope(row, radius):
+    if links.tame(row.code, radius):
+        for z in within(radius):
+            assert abs(links.third(row.code, z)) <= links.slope(row.code, z)
+
+
+def test_some_links_are_tame_and_one_only_near_zero():
+    """Without this the law above could hold of nothing."""
+    assert all(links.tame(link, 20.0) for link in (links.IDENTITY, links.LOGISTIC))
+    assert links.tame(links.PROBIT, 1.4) and not links.tame(links.PROBIT, 1.5)
+    assert abs(links.third(links.PROBIT, 1.5)) > links.slope(links.PROBIT, 1.5)
+
+
+@every_row
+def test_widening_is_what_not_knowing_z_does_to_a_probability(row):
+    a = links.widening(row.code)
+    if not row.chance:
+        assert math.isnan(a)
+        return
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    for z in np.linspace(-4, 4, 33):
+        for s in np.linspace(0, 2, 9):
+            averaged = weights @ MEANS[row.code](z + s * nodes)
+            assert links.mean(row.code, z / math.sqrt(1 + a * s * s)) == pytest.approx(averaged, abs=0.02)
+
+
+def test_widening_is_exact_for_the_probit():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    for z, s in itertools.product((-3.0, -0.5, 0.0, 2.0), (0.3, 1.0, 2.0)):
+        averaged = weights @ special.ndtr(z + s * nodes) / weights.sum()
+        wide = math.sqrt(1 + links.widening(links.PROBIT) * s * s)
+        assert links.mean(links.PROBIT, z / wide) == pytest.approx(averaged, abs=1e-12)
+
+
+@every_row
+def test_a_chance_lies_between_zero_and_one_and_so_is_bounded(row):
+    within_one = all(0 <= links.mean(row.code, z) <= 1 for z in within(40.0))
+    assert row.chance == within_one
+    assert row.bounded or not row.chance
+
+
 def test_bounds_of_the_paper():
-    assert 1 / links.bounds(links.LOGISTIC, 1.0)[1] == pytest.approx(5.09, abs=0.005)
-    assert 1 / links.bounds(links.LOGISTIC, 5.0)[1] == pytest.approx(150.4, abs=0.05)
-    with pytest.raises(BadInput, match="pass k and c yourself"):
-        links.bounds(links.CUSTOM, 1.0)
+    slopes = links.link_row("logistic").slopes
+    assert 1 / slopes(1.0)[1] == pytest.approx(5.09, abs=0.005)
+    assert 1 / slopes(5.0)[1] == pytest.approx(150.4, abs=0.05)
+
+
+@pytest.mark.parametrize("link", ["custom", "logit", links.CUSTOM, links.LOGISTIC, None])
+def test_a_link_without_a_row_gets_the_sentence(link):
+    with refused("link", repr(link), *links.LINKS):
+        links.link_row(link)
 
 
 SCRIPT = """
@@ -112,9 +201,5 @@ for link in range(4):
 
 
 def test_compiled_and_interpreted_links_agree_to_the_bit():
-    outputs = []
-    for disable in ("0", "1"):
-        environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
-        command = [sys.executable, "-c", SCRIPT]
-        outputs.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-    assert outputs[0] == outputs[1] and len(outputs[0]) > 1000
+    compiled, interpreted = both_ways(SCRIPT)
+    assert compiled == interpreted and len(compiled) > 1000

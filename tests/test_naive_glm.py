@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import driftwise as dw
 from naive import LINKS, NaiveGLM
+from replaying import in_the_ball, lives, memories, same_choice
 
 GLB = (dw.GLMUCB, "glb", ("logistic", "probit", "poisson"))
 SCB = (dw.SelfConcordantUCB, "scb", ("logistic", "probit"))
@@ -38,31 +39,16 @@ CASES = [(name, link) for name, link in ALL if link != "probit" or not ALGORITHM
 MILD, BARE = (0.9, 7, 60.0, False), (0.97, 15, 0.02, True)
 HORIZON = 300
 S, L = 0.6, 1.5  # SL < 1, so that probit is self-concordant enough
-
-
-def memories(kind, gamma, rounds):
-    """The same memory for the fast and for the naive policy."""
-    return {
-        "keep": (dw.Keep(), ("keep",)),
-        "fade": (dw.Fade(1.0 - gamma), ("fade", 1.0 - gamma)),
-        "window": (dw.Window(rounds, capacity=100), ("window", rounds)),
-        "restart": (dw.Restart(rounds), ("restart", rounds)),
-    }[kind]
+CLOSE = 1e-6  # an iterative solver stands between
 
 
 def twins(name, link, *, dim, gamma, rounds, lam, **numbers):
     """A fast policy and its naive twin."""
     (policy, rule, _), kind, extra = ALGORITHMS[name]
-    ours, theirs = memories(kind, gamma, rounds)
+    ours, theirs = memories(kind, gamma, rounds, capacity=100)
     common = {"dim": dim, "link": link, "lam": lam, "delta": 0.01, "S": S, "L": L, "m": 1.0, "horizon": HORIZON}
     common |= {"R": 0.5, **extra, **numbers}
     return policy(memory=ours, **common), NaiveGLM(memory=theirs, rule=rule, **common)
-
-
-def in_the_ball(rng, n, dim, longest=L):
-    """Arms of norms up to L, of all lengths."""
-    arms = rng.standard_normal((n, dim))
-    return arms * (longest * rng.uniform(0.05, 1.0, n) / np.linalg.norm(arms, axis=1))[:, None]
 
 
 def reward_of(link, z, rng):
@@ -71,35 +57,17 @@ def reward_of(link, z, rng):
     return float(rng.poisson(mean)) if link == "poisson" else float(rng.random() < mean)
 
 
-def same_choice(fast, slow, state, arms, tolerance=1e-6):
-    """The arm played is naive's best, or ties with it; mean and bonus of every arm agree. Returns the arm."""
-    choice, scores = fast.choose(state, arms), fast.scores(state, arms)
-    mean, bonus = slow.scores(arms)
-    score = mean + bonus
-    best = int(np.argmax(score))
-    slack = tolerance * max(1.0, abs(score[best]))
-    assert score[choice.arm] >= score[best] - slack
-    rest = np.delete(score, best)
-    if rest.size == 0 or score[best] - rest.max() > slack:
-        assert choice.arm == best
-    close = tolerance * np.maximum(1.0, np.abs(score))
-    assert (np.abs(scores.mean - mean) <= close).all()
-    assert (np.abs(scores.bonus - bonus) <= close).all()
-    assert choice == (choice.arm, scores.score[choice.arm], scores.mean[choice.arm], scores.bonus[choice.arm])
-    return choice.arm
-
-
 def replay(name, link, dim, fresh, setting, rounds, every):
     """Rounds of the fast policy, every so many of them checked; returns at how many of these θ̂ was out of the ball."""
     gamma, length, lam, separable = setting
     rng = np.random.default_rng([dim, fresh, rounds])
     fast, slow = twins(name, link, dim=dim, gamma=gamma, rounds=length, lam=lam, exploration=0.3)
-    state, arms = fast.start(), in_the_ball(rng, 6, dim)
-    theta, left = S * in_the_ball(rng, 1, dim, 1.0)[0], 0
+    state, arms = fast.start(), in_the_ball(rng, 6, dim, L)
+    theta, left = S * in_the_ball(rng, 1, dim)[0], 0
     for t in range(rounds):
-        arms = in_the_ball(rng, 6, dim) if fresh else arms
+        arms = in_the_ball(rng, 6, dim, L) if fresh else arms
         if t % every == every - 1:
-            arm = same_choice(fast, slow, state, arms)
+            arm = same_choice(fast, slow, state, arms, CLOSE)
             left += np.linalg.norm(state.theta[0]) > S
         else:
             arm = fast.choose(state, arms).arm
@@ -137,43 +105,20 @@ def test_hundreds_of_rounds_later_the_atoms_are_still_the_full_history(name, lin
     replay(name, link, 2, False, (0.97, 20, 5.0, False), 280, every=70)
 
 
-# Sums of these are exact, so that an observation exactly as old as the window is as old for both.
-exact = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 1.0, 2.75, 60.0])
-loose = st.floats(0.0, 3.0).map(lambda x: round(x, 3))
-
-
-@st.composite
-def lives(draw):
-    """A window or period, and steps: decide, reward an open decision (late, out of order), let time pass, backfill."""
-    rounds = draw(st.sampled_from([2.5, 8.0, 40.0]))
-    # With ticks whose sums are rounded, an age exactly equal to the window would be a matter of luck.
-    kinds = [(exact, exact | st.just(rounds), rounds), (loose, loose, rounds + 1.7e-4)]
-    ticks, ages, rounds = draw(st.sampled_from(kinds))
-    step = st.one_of(
-        st.tuples(st.just("decide"), ticks, st.just(0.0)),
-        st.tuples(st.just("decide"), st.just(1.0), st.just(0.0)),
-        st.tuples(st.just("reward"), ticks, st.integers(0, 5)),
-        st.tuples(st.just("reward"), st.just(0.0), st.integers(0, 5)),
-        st.tuples(st.just("advance"), ticks, st.just(0.0)),
-        st.tuples(st.just("backfill"), ticks, ages),
-    )
-    return rounds, draw(st.lists(step, min_size=5, max_size=30))
-
-
 def live(name, link, life, dim, fresh, seed, gamma, lam):
     """Rewards late and out of order; the choices and the final one are naive's."""
     rng, (rounds, steps) = np.random.default_rng(seed), life
     fast, slow = twins(name, link, dim=dim, gamma=gamma, rounds=rounds, lam=lam)
-    state, arms, theta = fast.start(), in_the_ball(rng, 4, dim), S * in_the_ball(rng, 1, dim, 1.0)[0]
+    state, arms, theta = fast.start(), in_the_ball(rng, 4, dim, L), S * in_the_ball(rng, 1, dim)[0]
     undecided = []
     for what, ticks, extra in steps:
         if what in ("decide", "advance"):
             fast.advance(state, ticks)
             slow.advance(ticks)
         if what == "decide":
-            arms = in_the_ball(rng, 4, dim) if fresh else arms
+            arms = in_the_ball(rng, 4, dim, L) if fresh else arms
             # A period has room for one new arm a tick (Restart); what found none is counted, and naive has it still.
-            arm = fast.choose(state, arms).arm if state.lost else same_choice(fast, slow, state, arms)
+            arm = fast.choose(state, arms).arm if state.lost else same_choice(fast, slow, state, arms, CLOSE)
             undecided.append((arms, arm, slow.clock))
         elif what == "reward" and undecided:
             shown, arm, decided = undecided.pop(int(extra) % len(undecided))
@@ -188,11 +133,11 @@ def live(name, link, life, dim, fresh, seed, gamma, lam):
         if fast.estimate == "exact" and not state.lost:
             assert state.weights.sum() == pytest.approx(slow.weights().sum(), rel=1e-9, abs=1e-12)
     if not state.lost:
-        same_choice(fast, slow, state, arms)
+        same_choice(fast, slow, state, arms, CLOSE)
 
 
 GIVEN = {
-    "life": lives(), "dim": st.sampled_from([1, 2, 5]), "fresh": st.booleans(), "seed": st.integers(0, 999),
+    "life": lives([2.5, 8.0, 40.0], 30), "dim": st.sampled_from([1, 2, 5]), "fresh": st.booleans(), "seed": st.integers(0, 999),
     "gamma": st.sampled_from([0.5, 0.8, 0.97, 1.0 - 1e-9]), "lam": st.sampled_from([0.05, 1.0, 30.0]),
 }  # fmt: skip
 

@@ -1,35 +1,26 @@
 """The estimate solves its equation, whatever the data; the one-pass estimate obeys its recursion."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
-from driftwise.kernels import links, newton, one_pass
+import naive
+from driftwise.kernels import links
+from driftwise.kernels.solvers import newton, one_pass, secular
+from driftwise.kernels.solvers.atoms import Atoms, linear_predictor_
+from interpreting import both_ways
 
 LINKS = [links.IDENTITY, links.LOGISTIC, links.PROBIT, links.POISSON]
-TINY = 1e-8 * links.bounds(links.LOGISTIC, 20.0)[1]  # λ = 1e-8 at S = 20: 2e-17
+NAMES = {row.code: name for name, row in links.LINKS.items()}
+MEANS = {link: naive.LINKS[NAMES[link]][0] for link in LINKS}
+SLOPES = {link: naive.LINKS[NAMES[link]][1] for link in LINKS}
+TINY = 1e-8 * links.LINKS["logistic"].slopes(20.0)[1]  # λ = 1e-8 at S = 20: 2e-17
 seeds = st.integers(0, 2**32 - 1)
-
-
-def density(z):
-    return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
-MEANS = {links.IDENTITY: lambda z: z, links.LOGISTIC: expit, links.PROBIT: ndtr, links.POISSON: np.exp}
-SLOPES = {
-    links.IDENTITY: np.ones_like,
-    links.LOGISTIC: lambda z: expit(z) * expit(-z),
-    links.PROBIT: density,
-    links.POISSON: np.exp,
-}
 
 
 def made(seed, link, dim, count, radius=2.0):
@@ -50,12 +41,17 @@ def made(seed, link, dim, count, radius=2.0):
     return A, (fade * pulls)[None].copy(), (fade * hits)[None].copy()
 
 
+def atoms_of(link, A, w, s, reg):
+    """All of them, the only lane; an estimate knows no ball."""
+    return Atoms(link, A, w, s, 0, A.shape[1], reg, math.inf)
+
+
 def solve(link, A, w, s, reg, start=None):
     """Status, estimate and Hessian (lower triangle)."""
     dim, count = A.shape
     theta = np.zeros((1, dim)) if start is None else np.array(start, float).reshape(1, dim)
     H = np.zeros((dim, dim))
-    status = newton.solve_(link, A, w, s, count, 0, reg, theta, *newton.scratch(dim, count), H)
+    status = newton.solve_(atoms_of(link, A, w, s, reg), theta, newton.blank_slate(dim, count), H)
     assert np.isfinite(theta).all()
     return status, theta[0], H
 
@@ -66,6 +62,10 @@ def gradient(link, A, w, s, reg, theta):
 
 def hessian(link, A, w, reg, theta):
     return reg * np.eye(len(theta)) + (A * (w[0] * SLOPES[link](A.T @ theta))) @ A.T
+
+
+def loss(link, A, w, s, reg, theta):
+    return naive.Equation(A.T, s[0] / w[0], w[0], reg, naive.Link(NAMES[link])).loss(theta)
 
 
 @settings(deadline=None, max_examples=60)
@@ -86,12 +86,8 @@ def test_the_estimate_solves_its_equation(seed, link, dim, count, log_reg):
 def test_the_estimate_is_scipys_minimum_of_the_loss(link, dim):
     A, w, s = made(dim, link, dim, 40)
     status, theta, _ = solve(link, A, w, s, 0.3)
-
-    def loss(x):
-        return newton.loss(link, A, w, s, 40, 0, 0.3, np.ascontiguousarray(x)[None])
-
     found = minimize(
-        loss,
+        lambda x: loss(link, A, w, s, 0.3, x),
         np.zeros(dim),
         jac=lambda x: gradient(link, A, w, s, 0.3, x),
         hess=lambda x: hessian(link, A, w, 0.3, x),
@@ -100,17 +96,20 @@ def test_the_estimate_is_scipys_minimum_of_the_loss(link, dim):
     )
     assert status == newton.CONVERGED
     assert theta == pytest.approx(found.x, abs=1e-8)
-    assert loss(theta) <= found.fun + 1e-12 * abs(found.fun)
+    assert loss(link, A, w, s, 0.3, theta) <= found.fun + 1e-12 * abs(found.fun)
 
 
 @pytest.mark.parametrize("link", LINKS)
 def test_the_loss_has_the_gradient_of_the_equation(link):
     A, w, s = made(1, link, 3, 20)
-    x, h = np.array([[0.3, -0.5, 0.8]]), 1e-6
+    atoms, desk = atoms_of(link, A, w, s, 0.7), secular.desk(3, 20)
+    x, h = np.array([0.3, -0.5, 0.8]), 1e-6
     for i in range(3):
         e = np.eye(3)[i] * h
-        up, down = (newton.loss(link, A, w, s, 20, 0, 0.7, x + sign * e) for sign in (1, -1))
-        assert (up - down) / (2 * h) == pytest.approx(gradient(link, A, w, s, 0.7, x[0])[i], rel=1e-6, abs=1e-6)
+        up, down = (secular.atoms_(atoms, desk, x + sign * e, True) for sign in (1, -1))
+        assert (up - down) / (2 * h) == pytest.approx(gradient(link, A, w, s, 0.7, x)[i], rel=1e-6, abs=1e-6)
+    assert secular.atoms_(atoms, desk, x, True) == pytest.approx(loss(link, A, w, s, 0.7, x), rel=1e-12)
+    assert desk.vec[secular.GAP] == pytest.approx(gradient(link, A, w, s, 0.7, x), rel=1e-12)
 
 
 @settings(deadline=None, max_examples=40)
@@ -121,7 +120,7 @@ def test_the_start_does_not_matter_and_the_loss_ends_no_higher(seed, link, dim, 
     status, theta, _ = solve(link, A, w, s, 0.05, far)
     assert status == newton.CONVERGED
     assert theta == pytest.approx(solve(link, A, w, s, 0.05)[1], abs=1e-7 * (1 + np.linalg.norm(theta)))
-    there, here = (newton.loss(link, A, w, s, 12, 0, 0.05, x[None].copy()) for x in (theta, far))
+    there, here = (loss(link, A, w, s, 0.05, x) for x in (theta, far))
     assert there <= here + 1e-9 * abs(here)
 
 
@@ -148,14 +147,14 @@ def test_separable_data_that_grow_round_by_round_are_solved_warm(link, dim, reg)
     up = (A[0] > 0).astype(float)
     w, s = np.zeros((1, 30)), np.zeros((1, 30))
     theta, H = np.zeros((1, dim)), np.zeros((dim, dim))
-    room = newton.scratch(dim, 30)
+    atoms, slate = atoms_of(link, A, w, s, reg), newton.blank_slate(dim, 30)
     for t in range(300):
         a = rng.integers(30)
         w *= 0.98
         s *= 0.98
         w[0, a] += 1.0
         s[0, a] += up[a] if t < 200 else 1.0 - up[a]  # and then the world turns over
-        assert newton.solve_(link, A, w, s, 30, 0, reg, theta, *room, H) == newton.CONVERGED
+        assert newton.solve_(atoms, theta, slate, H) == newton.CONVERGED
         assert np.isfinite(theta).all()
     cold = solve(link, A, w, s, reg)[1]
     assert (theta[0] @ A) == pytest.approx(cold @ A, rel=1e-5, abs=1e-5)
@@ -171,8 +170,8 @@ def test_nearly_parallel_arms_with_hardly_a_ridge_end_in_a_solution(gap):
     flat = minimize(lambda z: float(w[0] @ np.logaddexp(0, z * along) - s[0] @ (z * along)), 0.0).x[0]
     if gap == 0.0:
         assert theta @ A[:, 0] == pytest.approx(flat, abs=1e-6)
-    best = newton.loss(links.LOGISTIC, A, w, s, 3, 0, TINY, flat * A[:, :1].T.copy())
-    assert newton.loss(links.LOGISTIC, A, w, s, 3, 0, TINY, theta[None].copy()) <= best + 1e-9
+    best = loss(links.LOGISTIC, A, w, s, TINY, flat * A[:, 0])
+    assert loss(links.LOGISTIC, A, w, s, TINY, theta) <= best + 1e-9
 
 
 @pytest.mark.parametrize("counts", [1e3, 1e6, 1e9])
@@ -208,7 +207,8 @@ def test_atoms_without_weight_and_other_lanes_are_left_alone(link):
     wide[:, :9], lanes_w[1, :9], lanes_s[1, :9] = A, w[0], s[0]
     lanes_w[0], lanes_w[2] = 5.0, 6.0
     theta, H = np.full((3, 3), 0.25), np.zeros((3, 3))
-    assert newton.solve_(link, wide, lanes_w, lanes_s, 12, 1, 0.2, theta, *newton.scratch(3, 14), H) == 0
+    atoms = Atoms(link, wide, lanes_w, lanes_s, 1, 12, 0.2, math.inf)
+    assert newton.solve_(atoms, theta, newton.blank_slate(3, 14), H) == 0
     assert theta[1] == pytest.approx(solve(link, A, w, s, 0.2)[1], abs=1e-9)
     assert (theta[[0, 2]] == 0.25).all()
 
@@ -216,9 +216,9 @@ def test_atoms_without_weight_and_other_lanes_are_left_alone(link):
 @pytest.mark.parametrize("link", LINKS[1:])
 def test_a_link_evaluated_in_python_leads_to_the_same_estimate(link):
     A, w, s = made(6, link, 3, 25)
-    theta, H = np.full((1, 3), 3.0), np.zeros((3, 3))
+    theta, atoms = np.full((1, 3), 3.0), atoms_of(links.CUSTOM, A, w, s, 0.1)
     status = newton.solve_with(
-        lambda z: (MEANS[link](z), SLOPES[link](z)), A, w, s, 25, 0, 0.1, theta, *newton.scratch(3, 25), H
+        lambda z: (MEANS[link](z), SLOPES[link](z)), atoms, theta, newton.blank_slate(3, 25), np.zeros((3, 3))
     )
     assert status == newton.CONVERGED
     assert theta[0] == pytest.approx(solve(link, A, w, s, 0.1)[1], abs=1e-9)
@@ -226,23 +226,24 @@ def test_a_link_evaluated_in_python_leads_to_the_same_estimate(link):
 
 def test_a_link_of_ones_own_is_solved_where_bare_newton_diverges():
     A, w, s = np.ones((1, 1)), np.ones((1, 1)), np.full((1, 1), 0.2)
-    theta = np.full((1, 1), 40.0)
+    theta, atoms = np.full((1, 1), 40.0), atoms_of(links.CUSTOM, A, w, s, 1e-6)
     status = newton.solve_with(
-        lambda z: (np.arctan(z), 1 / (1 + z * z)), A, w, s, 1, 0, 1e-6, theta, *newton.scratch(1, 1), np.zeros((1, 1))
+        lambda z: (np.arctan(z), 1 / (1 + z * z)), atoms, theta, newton.blank_slate(1, 1), np.zeros((1, 1))
     )
     assert status == newton.CONVERGED
     assert math.atan(theta[0, 0]) + 1e-6 * theta[0, 0] == pytest.approx(0.2, abs=1e-12)
 
 
-def test_evaluate_and_weigh_are_the_residuals():
+def test_links_evaluated_elsewhere_and_weighed_are_the_residuals():
     A, w, s = made(8, links.LOGISTIC, 2, 11)
-    z, mu, dmu, c, h, c2, h2, e = (np.zeros(11) for _ in range(8))
-    newton.linear_predictor_(A, 11, np.array([[0.0, 0.0], [2.0, -1.0]]), 1, z)
+    z, c, h, c2, h2, e = (np.zeros(11) for _ in range(6))
+    linear_predictor_(atoms_of(links.CUSTOM, A, w, s, 0.0), np.array([[0.0, 0.0], [2.0, -1.0]]), 1, z)
     assert z == pytest.approx(A.T @ [2.0, -1.0])
     for link in LINKS:
-        newton.evaluate_(link, z, 11, mu, dmu)
-        newton.weigh_(w, s, 11, 0, mu, dmu, c, h)
-        newton.residuals_(link, w, s, 11, 0, z, c2, h2, e)
+        mu, dmu = (np.array([order(link, v) for v in z]) for order in (links.mean, links.slope))
+        atoms = atoms_of(link, A, w, s, 0.0)
+        newton.weigh_(atoms, mu, dmu, c, h)
+        newton.residuals_(atoms, z, c2, h2, e)
         assert mu == pytest.approx(MEANS[link](z), rel=1e-14)
         assert c == pytest.approx(c2, abs=1e-13)
         assert h == pytest.approx(h2, rel=1e-13)
@@ -286,15 +287,15 @@ def test_the_one_pass_estimate_with_the_identity_is_the_linear_recursion(seed, d
     rng = np.random.default_rng(seed)
     reg = 0.7
     H, theta = reg * np.eye(dim)[None].repeat(2, 0), np.zeros((2, dim))
-    _, P, M = newton.scratch(dim, 1)
+    slate = newton.blank_slate(dim, 1)
     G, b = np.zeros((dim, dim)), np.zeros(dim)
     for t in range(40):
         x, r, weight = rng.normal(size=dim), rng.normal(), rng.random()
         if t % 5 == 4:  # time passes alone
-            assert one_pass.one_pass_fade_(H, theta, 1, gamma, reg, M) == newton.CONVERGED
+            assert one_pass.one_pass_fade_(H, theta, 1, gamma, reg, slate.M) == newton.CONVERGED
             G, b = gamma * G, gamma * b
         fade = gamma ** float(rng.integers(0, 3))
-        assert one_pass.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, P, M) == newton.CONVERGED
+        assert one_pass.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, slate) == newton.CONVERGED
         G, b = fade * G + weight * np.outer(x, x), fade * b + weight * r * x
         V = G + reg * np.eye(dim)
         assert np.tril(H[1]) == pytest.approx(np.tril(V), rel=1e-10, abs=1e-10)
@@ -308,7 +309,7 @@ def one_pass_distances(seed, gamma, reg, radius, rounds=1500):
     X = rng.normal(size=(50, 2))
     X /= np.linalg.norm(X, axis=1)[:, None]
     A, w, s = np.ascontiguousarray(X.T), np.zeros((1, 50)), np.zeros((1, 50))
-    Z, P, M = newton.scratch(2, 50)
+    atoms, slate = atoms_of(links.LOGISTIC, A, w, s, reg), newton.blank_slate(2, 50)
     H, fast, exact, out = reg * np.eye(2)[None], np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((2, 2))
     distances = []
     for _ in range(rounds):
@@ -318,8 +319,8 @@ def one_pass_distances(seed, gamma, reg, radius, rounds=1500):
         s *= gamma
         w[0, a] += 1.0
         s[0, a] += r
-        assert one_pass.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, P, M) == 0
-        assert newton.solve_(links.LOGISTIC, A, w, s, 50, 0, reg, exact, Z, P, M, out) == 0
+        assert one_pass.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, slate) == 0
+        assert newton.solve_(atoms, exact, slate, out) == 0
         distances.append(float(np.linalg.norm(fast - exact)))
     return distances
 
@@ -335,29 +336,29 @@ def test_one_pass_is_close_to_exact_in_a_still_world_of_radius_one():
 
 
 def test_a_one_pass_observation_without_weight_only_lets_time_pass():
-    _, P, M = newton.scratch(2, 1)
+    slate = newton.blank_slate(2, 1)
     x = np.array([0.3, 0.4])
     states = []
     for observed in (True, False):
         H, theta = np.array([[[2.0, 0.0], [0.5, 3.0]]]), np.array([[0.4, -1.0]])
         if observed:
-            assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, P, M) == 0
+            assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, slate) == 0
         else:
-            assert one_pass.one_pass_fade_(H, theta, 0, 0.9, 0.2, M) == 0
+            assert one_pass.one_pass_fade_(H, theta, 0, 0.9, 0.2, slate.M) == 0
         states.append((H.tobytes(), theta.tobytes()))
     assert states[0] == states[1]
 
 
 def test_one_pass_reports_what_is_not_finite_and_stays_finite():
-    _, P, M = newton.scratch(1, 1)
-    H, theta = np.ones((1, 1, 1)), np.zeros((1, 1))
-    assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, P, M) == newton.BROKEN
+    H, theta, slate = np.ones((1, 1, 1)), np.zeros((1, 1)), newton.blank_slate(1, 1)
+    assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, slate) == newton.BROKEN
     assert np.isfinite(theta).all() and np.isfinite(H).all()
 
 
 SCRIPT = """
 import numpy as np
-from driftwise.kernels import newton, one_pass
+from driftwise.kernels.solvers import newton, one_pass
+from driftwise.kernels.solvers.atoms import Atoms
 rng = np.random.default_rng(3)
 for link in range(4):
     for dim, count in ((1, 3), (2, 7), (3, 5)):
@@ -366,21 +367,16 @@ for link in range(4):
         w[0, 1] = 0.0
         s = w * rng.integers(0, 2, (1, count))
         theta, H = rng.normal(size=(1, dim)) * 3, np.zeros((dim, dim))
-        Z, P, M = newton.scratch(dim, count)
+        slate = newton.blank_slate(dim, count)
         for reg in (1.0, 1e-12):
-            status = newton.solve_(link, A, w, s, count, 0, reg, theta, Z, P, M, H)
+            status = newton.solve_(Atoms(link, A, w, s, 0, count, reg, np.inf), theta, slate, H)
             print(status, theta.tobytes().hex(), H.tobytes().hex())
-        print(float(newton.loss(link, A, w, s, count, 0, 0.5, theta)).hex())
-        H1 = np.eye(dim)[None].copy()
+        x, H1 = A[:, 0].copy(), np.eye(dim)[None].copy()
         for r in (0.0, 1.0, 1.0):
-            print(one_pass.one_pass_(link, H1, theta, 0, A[:, 0].copy(), r, 0.9, 0.8, 0.5, P, M), theta.tobytes().hex())
+            print(one_pass.one_pass_(link, H1, theta, 0, x, r, 0.9, 0.8, 0.5, slate), theta.tobytes().hex())
 """
 
 
 def test_compiled_and_interpreted_estimates_agree_to_the_bit():
-    outputs = []
-    for disable in ("0", "1"):
-        environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
-        command = [sys.executable, "-c", SCRIPT]
-        outputs.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-    assert outputs[0] == outputs[1] and len(outputs[0]) > 1000
+    compiled, interpreted = both_ways(SCRIPT)
+    assert compiled == interpreted and len(compiled) > 1000

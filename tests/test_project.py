@@ -1,20 +1,20 @@
 """Projections onto the ball: never worse than scipy from thirteen starts, exact at d = 1."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, ndtr
 
-from driftwise.kernels import links, newton, project
+import naive
+from driftwise.kernels import links
+from driftwise.kernels.solvers import newton, project, secular
+from driftwise.kernels.solvers.atoms import Atoms
+from interpreting import both_ways
 
-MEANS = {links.IDENTITY: lambda z: z, links.LOGISTIC: expit, links.PROBIT: ndtr, links.POISSON: np.exp}
+MEANS = {row.code: naive.LINKS[name][0] for name, row in links.LINKS.items()}
 NORMS = ["V", "H"]
 seeds = st.integers(0, 2**32 - 1)
 
@@ -41,22 +41,24 @@ class Outside:
             self.s = self.w * rewards if s is None else s
             self.count = self.w.shape[1]
             self.V = lam * np.eye(dim) + (self.A * self.w) @ self.A.T
-            self.room = newton.scratch(dim, self.count)
+            self.slate = newton.blank_slate(dim, self.count)
             self.estimate = np.zeros((1, dim))
-            H = np.zeros((dim, dim))
-            status = newton.solve_(link, self.A, self.w, self.s, self.count, 0, reg, self.estimate, *self.room, H)
+            status = newton.solve_(self.atoms(), self.estimate, self.slate, np.zeros((dim, dim)))
             assert status == newton.CONVERGED
             if np.linalg.norm(self.estimate) > S * 1.001:
                 return
 
+    def atoms(self):
+        return Atoms(self.link, self.A, self.w, self.s, 0, self.count, self.reg, self.S)
+
+    def low(self, norm):
+        """The factor of V; what stands in for it where it is not read."""
+        return np.linalg.cholesky(self.V) if norm == "V" else np.full_like(self.V, np.nan)
+
     def project(self, norm):
         """Status, norm, point."""
         theta = self.estimate.copy()
-        data = self.link, self.A, self.w, self.s, self.count, 0, self.reg, self.S
-        if norm == "V":
-            status, residual = project.project_v_(*data, np.linalg.cholesky(self.V), theta, *self.room)
-        else:
-            status, residual = project.project_h_(*data, theta, *self.room)
+        status, residual = project.project_(norm == "V", self.atoms(), self.low(norm), theta, self.slate)
         return status, residual, theta[0]
 
     def value(self, norm, theta):
@@ -69,14 +71,12 @@ class Outside:
 
     def half_square(self, norm, theta):
         """Half its square with the gradient, by the compiled pieces."""
-        Z, P, M = self.room
-        P[project.TRIAL] = theta
-        low = np.linalg.cholesky(self.V)
-        data = norm == "V", self.link, self.A, self.w
-        value = project.value_(*data, self.s, self.count, 0, self.reg, low, Z, P, M)
-        project.shape_(*data, self.count, 0, self.reg, low, Z, P, M)
-        B = M[project.CURVE]
-        return value, P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
+        self.slate.P[project.TRIAL] = theta
+        data = norm == "V", self.atoms(), self.low(norm), self.slate
+        value = project.value_(*data)
+        project.shape_(*data)
+        B = self.slate.M[project.CURVE]
+        return value, self.slate.P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
 
     def scipy(self, norm, starts=13):
         """The least norm scipy finds in the ball."""
@@ -213,17 +213,17 @@ def test_separable_data_at_radius_twenty_with_hardly_a_ridge_are_projected(norm,
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_the_confined_estimate_has_the_least_loss_in_the_ball(link, dim):
     data = Outside(dim + 10, link, dim)
-    theta = data.estimate.copy()
-    status = project.confine_(
-        link, data.A, data.w, data.s, data.count, 0, data.reg, data.S, theta, *data.room
-    )
-    assert status == newton.CONVERGED
+    desk = secular.desk(dim, data.count)
+    theta = desk.vec[secular.THETA]
+    theta[:] = data.S * data.estimate[0] / np.linalg.norm(data.estimate)
+    _, _, step = secular.descend_(secular.LOSS, data.atoms(), desk, 0.0, secular.STEP)
+    assert step <= secular.STEP * (1 + data.S)
     assert np.linalg.norm(theta) == pytest.approx(data.S, rel=2e-9)
-    z = data.A.T @ theta[0]
-    gradient = data.reg * theta[0] + data.A @ (data.w[0] * MEANS[link](z) - data.s[0])
-    pull = -gradient @ theta[0] / data.S**2
+    z = data.A.T @ theta
+    gradient = data.reg * theta + data.A @ (data.w[0] * MEANS[link](z) - data.s[0])
+    pull = -gradient @ theta / data.S**2
     assert pull > 0  # the loss falls outwards and is level along the sphere
-    assert np.linalg.norm(gradient + pull * theta[0]) <= 1e-7 * np.linalg.norm(gradient)
+    assert np.linalg.norm(gradient + pull * theta) <= 1e-7 * np.linalg.norm(gradient)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -238,30 +238,25 @@ def test_what_is_not_finite_is_reported_and_leaves_the_estimate(norm):
 
 SCRIPT = """
 import numpy as np
-from driftwise.kernels import newton, project
+from driftwise.kernels.solvers import newton, project
+from driftwise.kernels.solvers.atoms import Atoms
 rng = np.random.default_rng(3)
 for link in range(4):
     for dim, count in ((1, 3), (2, 5), (3, 4)):
         A = rng.normal(size=(dim, count))
         w = rng.exponential(size=(1, count)) * 20
         s = w * rng.integers(0, 2, (1, count))
-        estimate, H = np.zeros((1, dim)), np.zeros((dim, dim))
-        room = newton.scratch(dim, count)
-        print(newton.solve_(link, A, w, s, count, 0, 0.01, estimate, *room, H))
+        estimate, slate = np.zeros((1, dim)), newton.blank_slate(dim, count)
+        atoms = Atoms(link, A, w, s, 0, count, 0.01, np.inf)
+        print(newton.solve_(atoms, estimate, slate, np.zeros((dim, dim))))
         S = 0.5 * float(np.sqrt(sum(float(v) ** 2 for v in estimate[0])))
-        theta = estimate.copy()
-        status, norm = project.project_v_(link, A, w, s, count, 0, 0.01, S, np.eye(dim) * 1.5, theta, *room)
-        print(status, float(norm).hex(), theta.tobytes().hex())
-        theta = estimate.copy()
-        status, norm = project.project_h_(link, A, w, s, count, 0, 0.01, S, theta, *room)
-        print(status, float(norm).hex(), theta.tobytes().hex())
+        for by_v in (True, False):
+            theta = estimate.copy()
+            status, norm = project.project_(by_v, atoms._replace(S=S), np.eye(dim) * 1.5, theta, slate)
+            print(status, float(norm).hex(), theta.tobytes().hex())
 """
 
 
 def test_compiled_and_interpreted_projections_agree_to_the_bit():
-    outputs = []
-    for disable in ("0", "1"):
-        environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
-        command = [sys.executable, "-c", SCRIPT]
-        outputs.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-    assert outputs[0] == outputs[1] and len(outputs[0]) > 1000
+    compiled, interpreted = both_ways(SCRIPT)
+    assert compiled == interpreted and len(compiled) > 1000

@@ -4,21 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy import optimize, special
+from scipy import optimize
 
-from driftwise.kernels import secular, sets, slabs
-from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT
-from driftwise.kernels.sets import CONVEX, EXACT
+import naive
+from driftwise.kernels.links import IDENTITY, LINKS, LOGISTIC, PROBIT
+from driftwise.kernels.solvers import secular, sets, slabs
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.sets import CONVEX, EXACT
 
-MU = {
-    IDENTITY: (lambda z: z, np.ones_like, lambda z: z * z / 2),
-    LOGISTIC: (special.expit, lambda z: special.expit(z) * special.expit(-z), lambda z: np.logaddexp(0, z)),
-    PROBIT: (
-        special.ndtr,
-        lambda z: np.exp(-z * z / 2) / math.sqrt(2 * math.pi),
-        lambda z: z * special.ndtr(z) + np.exp(-z * z / 2) / math.sqrt(2 * math.pi),
-    ),
-}
+MU = {row.code: naive.LINKS[name] for name, row in LINKS.items()}
 
 
 class Made:
@@ -27,7 +21,7 @@ class Made:
     def __init__(self, X, w, s, reg, link=LOGISTIC):
         self.X, self.w, self.s, self.reg, self.link = X, w, s, reg, link
         self.dim = X.shape[1]
-        self.mu, self.slope, self.area = MU[link]
+        self.mu, self.slope, _, self.area = MU[link]
         self.hat = self.estimate()
 
     def N(self, theta):
@@ -64,24 +58,29 @@ class Made:
                 break
         return theta
 
-    def args(self, lane=1, lanes=3):
-        """Arguments from link to θ̂, the state in one of several lanes, columns to spare."""
+    def atoms(self, S, lane=1, lanes=3):
+        """What a solver takes, and θ̂: the state in one of several lanes, columns to spare."""
         n = self.w.size
         A = np.full((self.dim, n + 2), np.nan)
         w, s = np.full((lanes, n + 2), np.nan), np.full((lanes, n + 2), np.nan)
         theta = np.full((lanes, self.dim), np.nan)
         A[:, :n], w[lane, :n], s[lane, :n], theta[lane] = self.X.T, self.w, self.s, self.hat
-        return self.link, A, w, s, lane, n, self.reg, theta
+        return Atoms(self.link, A, w, s, lane, n, self.reg, S), theta
 
 
 def length(X):
     return float(np.linalg.norm(X, axis=1).max(initial=1e-3))
 
 
+def played(rng, n, dim, shortest=0.3):
+    """Arms of many lengths, one a row."""
+    X = rng.normal(size=(n, dim))
+    return X * (rng.uniform(shortest, 1, n) / np.linalg.norm(X, axis=1))[:, None]
+
+
 def made(rng, dim, link=LOGISTIC, heavy=3.0):
     n = int(rng.integers(1, 12))
-    X = rng.normal(size=(n, dim))
-    X *= (rng.uniform(0.3, 1, n) / np.linalg.norm(X, axis=1))[:, None]
+    X = played(rng, n, dim)
     w = rng.dirichlet(np.full(n, rng.choice([0.1, 1.0]))) * 10 ** rng.uniform(0, heavy)
     s = w * np.where(rng.random(n) < 0.3, rng.integers(0, 2, n), rng.random(n))
     return Made(X, w, s, 10 ** rng.uniform(-1, 1.3), link)
@@ -94,6 +93,13 @@ def ball(rng, m, inside):
     return S, math.sqrt(m.reg) * (S + 0.5) * 10 ** rng.uniform(-1.5, 0.3)
 
 
+def states(rng, count, dims, inside=(False, True, True), **how):
+    """Made states of these dimensions in turn, each with its ball, which has θ̂ inside or not in turn."""
+    for k in range(count):
+        m = made(rng, dims[k % len(dims)], **how)
+        yield m, *ball(rng, m, inside[k % len(inside)])
+
+
 def unit(rng, dim, n):
     X = rng.normal(size=(dim, n))
     return X / np.maximum(1, np.linalg.norm(X, axis=0))
@@ -104,7 +110,7 @@ def run(m, kind, S, rho, X, prune=False, L=None):
     dim, n = X.shape
     table, centre, best = np.zeros((sets.COLUMNS, n)), np.zeros(dim), np.zeros(dim)
     X = np.ascontiguousarray(X)
-    out = sets.optimist_(kind, *m.args(), S, L or length(m.X), rho, X, prune, table, centre, best)
+    out = sets.optimist_(kind, *m.atoms(S), L or length(m.X), rho, X, prune, table, centre, best)
     names = ("arm", "value", "looked", "solved", "residual", "failures", "missed")
     return dict(zip(names, out, strict=True)) | {
         "values": table[sets.VALUE],
@@ -211,9 +217,7 @@ def on_a_grid(m, S, rho, e):
 def test_in_the_plane_exact_is_what_a_fine_grid_says():
     rng = np.random.default_rng(4)
     cases = 0
-    for k in range(36):
-        m = made(rng, 2)
-        S, rho = ball(rng, m, inside=k % 3 > 0)
+    for m, S, rho in states(rng, 36, [2]):
         X = unit(rng, 2, 2)
         X /= np.linalg.norm(X, axis=0)
         out = run(m, EXACT, S, rho, X)
@@ -232,8 +236,7 @@ def test_two_hills_are_both_climbed():
     seen = 0
     for _ in range(400):
         n = int(rng.integers(2, 8))
-        X = rng.normal(size=(n, 2))
-        X *= (rng.uniform(0.5, 1, n) / np.linalg.norm(X, axis=1))[:, None]
+        X = played(rng, n, 2, 0.5)
         w = 10 ** rng.uniform(-1, 4, n)
         m = Made(X, w, w * rng.integers(0, 2, n), 10 ** rng.uniform(-2, 1))
         rho = math.sqrt(m.reg) * 10 ** rng.uniform(0.7, 2)
@@ -253,9 +256,7 @@ def test_two_hills_are_both_climbed():
 def test_on_the_line_exact_is_the_outermost_root():
     rng = np.random.default_rng(5)
     roots = 0
-    for k in range(200):
-        m = made(rng, 1, heavy=4.0)
-        S, rho = ball(rng, m, inside=k % 2 == 0)
+    for m, S, rho in states(rng, 200, [1], inside=(True, False), heavy=4.0):
         line = np.linspace(-S, S, 4001)
         good = m.Fs(line[:, None]) <= rho
         out = run(m, EXACT, S, rho, np.array([[1.0, -1.0]]))
@@ -275,10 +276,8 @@ def test_on_the_line_exact_is_the_outermost_root():
 def test_convex_is_what_a_general_solver_says(dim):
     rng = np.random.default_rng(10 + dim)
     cases = 0
-    for k in range(24):
-        m = made(rng, dim)
-        S, rho = ball(rng, m, inside=k % 2 == 0)
-        rho *= 0.1
+    for m, S, wide in states(rng, 24, [dim], inside=(True, False)):
+        rho = 0.1 * wide
         X = unit(rng, dim, 2)
         out = run(m, CONVEX, S, rho, X)
         if out["missed"]:
@@ -328,11 +327,8 @@ def test_without_data_the_set_is_a_ball(kind):
 def test_pruning_changes_neither_arm_nor_value(kind):
     rng = np.random.default_rng(30 + kind)
     looked = arms = 0
-    for k in range(300):
-        dim = (1, 2, 3, 5)[k % 4]
-        m = made(rng, dim)
-        S, rho = ball(rng, m, inside=k % 3 > 0)
-        X = unit(rng, dim, 20)
+    for m, S, rho in states(rng, 300, (1, 2, 3, 5)):
+        X = unit(rng, m.dim, 20)
         full, short = run(m, kind, S, rho, X), run(m, kind, S, rho, X, prune=True)
         assert full["missed"] == short["missed"]
         assert short["arm"] == full["arm"] and short["value"] == full["value"]
@@ -346,11 +342,8 @@ def test_pruning_changes_neither_arm_nor_value(kind):
 @pytest.mark.parametrize("kind", [EXACT, CONVEX])
 def test_ties_go_to_the_first_arm_and_order_is_nothing_else(kind):
     rng = np.random.default_rng(40 + kind)
-    for k in range(100):
-        dim = (1, 2, 3)[k % 3]
-        m = made(rng, dim)
-        S, rho = ball(rng, m, inside=k % 3 > 0)
-        X = unit(rng, dim, 8)
+    for m, S, rho in states(rng, 100, (1, 2, 3)):
+        X = unit(rng, m.dim, 8)
         twice = run(m, kind, S, rho, np.hstack([X, X]), prune=True)
         once = run(m, kind, S, rho, X, prune=True)
         assert twice["arm"] == once["arm"] and twice["value"] == once["value"]
@@ -390,9 +383,9 @@ def test_a_set_said_to_be_convex_is_convex():
         m = made(rng, 2)
         S = float(np.linalg.norm(m.hat)) * rng.uniform(1.0, 2) + 0.05
         rho = math.sqrt(m.reg) * 10 ** rng.uniform(-1.5, 0.5)
-        link, A, w, s, lane, used, reg, theta = m.args()
-        p, z = secular.Atoms(link, A, w, s, lane, used, reg, S), secular.desk(2, used)
-        z.vec[secular.HAT] = theta[lane]
+        p, theta = m.atoms(S)
+        z = secular.desk(2, p.used)
+        z.vec[secular.HAT] = theta[p.lane]
         if not sets.region_(p, z, EXACT, length(m.X), rho).lone:
             continue
         lone += 1
@@ -409,9 +402,7 @@ def test_a_set_said_to_be_convex_is_convex():
 def test_the_reach_of_an_arm_both_ways_bounds_it_on_the_set():
     """What Logistic-UCB-2 calls l_s: the larger of the values of x and -x."""
     rng = np.random.default_rng(70)
-    for _ in range(30):
-        m = made(rng, 2)
-        S, rho = ball(rng, m, inside=True)
+    for m, S, rho in states(rng, 30, [2], inside=[True]):
         x = unit(rng, 2, 1)
         out = run(m, EXACT, S, rho, np.hstack([x, -x]))
         points = rng.normal(size=(4000, 2))
@@ -422,17 +413,15 @@ def test_the_reach_of_an_arm_both_ways_bounds_it_on_the_set():
 
 def narrow(m, S, limit):
     out = np.zeros(m.dim)
-    link, A, w, s, lane, used, reg, theta = m.args()
+    p, theta = m.atoms(S)
     limit = np.concatenate([limit, [np.nan, np.nan]])
-    return out, *slabs.narrow_(link, A, w, s, lane, used, reg, theta, S, A, limit, used, out)
+    return out, *slabs.narrow_(p, theta, p.A, limit, p.used, out)
 
 
 def test_the_shrunken_estimate_is_what_a_general_solver_says():
     rng = np.random.default_rng(80)
     tight = 0
-    for k in range(60):
-        m = made(rng, (1, 2, 3, 5)[k % 4])
-        S, _ = ball(rng, m, inside=k % 3 > 0)
+    for m, S, _ in states(rng, 60, (1, 2, 3, 5)):
         limit = S * np.linalg.norm(m.X, axis=1) * rng.uniform(0.1, 1, m.w.size)
         theta, F, slack, good = narrow(m, S, limit)
         assert good

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import driftwise as dw
+from refusing import refused
 
 LINEAR = ["LB-WeightUCB", "OFUL", "D-LinUCB", "SW-UCB", "RestartUCB"]
 
@@ -319,3 +320,40 @@ def test_the_bar_changes_no_number(capfd):
         dw.simulate(policies, world, trials=4, jobs=2, progress=True),
         dw.simulate(policies, world, trials=4, jobs=2, progress=False),
     )
+
+
+COUNTS = dw.worlds.Still(horizon=30, arms=4, reward="poisson", radius=0.5)
+CLICKS = dw.worlds.Still(horizon=30, arms=4, reward="bernoulli")
+
+
+def made_for(world, name, **fields):
+    return dw.make(name, dim=2, horizon=world.horizon, path_length=0.1, **fields)
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "fields", "words"),
+    [
+        (COUNTS, "GLB-WeightUCB", {}, ("logistic", "poisson")),
+        (CLICKS, "GLB-WeightUCB", {"link": "probit"}, ("probit", "logistic")),
+        (CLICKS, "BOB+SCB-WeightUCB", {"link": "probit", "S": 0.9}, ("probit", "logistic")),
+        (dw.worlds.Still(horizon=30, link="logistic"), "SCB-WeightUCB", {}, ("gaussian rewards", "[0, 1]")),
+        (CLICKS, "SCB-WeightUCB", {"m": 0.5}, ("bernoulli rewards", "[0, 0.5]")),
+    ],
+)
+def test_a_policy_is_not_played_against_rewards_it_is_not_for(world, name, fields, words):
+    with refused("policies['it']", *words):
+        dw.simulate({"it": made_for(world, name, **fields)}, world, trials=1)
+
+
+@pytest.mark.parametrize("world", [COUNTS, CLICKS, dw.worlds.Still(horizon=30, link="probit")])
+def test_linear_policies_play_every_world(world):
+    names = ("LB-WeightUCB", "Bank+LB-WeightUCB")
+    result = dw.simulate({name: made_for(world, name) for name in names}, world, trials=1)
+    assert set(result.regret) == set(names)
+
+
+def test_a_policy_plays_a_world_with_its_link():
+    probit = dw.worlds.Still(horizon=30, arms=4, reward="bernoulli", link="probit")
+    for world, fields in ((COUNTS, {"link": "poisson", "R": 1.0}), (probit, {"link": "probit"}), (CLICKS, {"m": 2.0})):
+        result = dw.simulate({"it": made_for(world, "GLB-WeightUCB", **fields)}, world, trials=1)
+        assert result.regret["it"].shape == (1, 30)

@@ -121,3 +121,62 @@ def test_the_catalogue_names_its_rows_once():
     for row in dw.catalogue():
         assert set(row) == {"name", "family", "memory", "adaptation", "reference", "needs"}
         assert isinstance(made(row["name"], 2).start().G, np.ndarray)
+
+
+class Sampler:
+    """Thompson sampling for linear rewards, its draws a function of the key and of the rounds learned."""
+
+    deterministic = False
+    spread = 1.0
+
+    def start(self, seed=0):
+        return {"seed": seed, "V": None, "b": None, "rounds": 0}
+
+    def draw(self, state, size):
+        return np.random.default_rng([state["seed"], state["rounds"]]).standard_normal(size)
+
+    def choose(self, state, arms):
+        d = arms.shape[1]
+        V = np.eye(d) if state["V"] is None else state["V"]
+        b = np.zeros(d) if state["b"] is None else state["b"]
+        theta = np.linalg.solve(V, b) + self.spread * np.linalg.solve(np.linalg.cholesky(V).T, self.draw(state, d))
+        return int(np.argmax(arms @ theta))
+
+    def learn(self, state, arms, arm, reward):
+        x = np.array(arms[arm])
+        state["V"] = (np.eye(len(x)) if state["V"] is None else state["V"]) + np.outer(x, x)
+        state["b"] = (0.0 if state["b"] is None else state["b"]) + reward * x
+        state["rounds"] += 1
+
+
+def test_a_policy_that_samples_owes_the_laws_of_equal_keys_and_of_shares():
+    names = checks.check_policy(Sampler(), dim=3)
+    assert "equal_keys_choose_equally" in names and "rotating_arms_changes_nothing" in names
+
+
+def test_a_policy_that_samples_without_its_key_is_caught():
+    class Global(Sampler):
+        chance = np.random.default_rng(5)
+
+        def draw(self, state, size):
+            return self.chance.standard_normal(size)
+
+    with pytest.raises(AssertionError, match="scribbling|equal seeds|second choose"):
+        checks.check_policy(Global(), dim=3)
+
+
+def test_a_policy_that_says_it_samples_but_never_does_is_caught():
+    class Still(Sampler):
+        spread = 0.0
+
+    with pytest.raises(AssertionError, match="what does it draw"):
+        checks.check_policy(Still(), dim=3)
+
+
+def test_a_policy_whose_shares_depend_on_the_order_of_arms_is_caught():
+    class Lopsided(Sampler):
+        def choose(self, state, arms):
+            return len(arms) - 1 if self.draw(state, 1)[0] < 1.0 else super().choose(state, arms)
+
+    with pytest.raises(AssertionError, match="shares of choices"):
+        checks.check_policy(Lopsided(), dim=3)

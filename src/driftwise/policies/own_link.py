@@ -78,7 +78,6 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     flags, table = policy.point
     reach, reg = float(table[0, S]), float(table[0, REG])
     used = int(state.cursor[USED])
-    A, w, s = state.atoms[:, :used], state.weights[0, :used], state.targets[0, :used]
     G = np.tril(state.G[0]) + np.tril(state.G[0], -1).T
     V = G + table[0, LAM] * np.eye(policy.dim)
     H0 = np.tril(state.H[0]) + np.tril(state.H[0], -1).T
@@ -87,6 +86,7 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     def residual(theta: Floats) -> tuple[Floats, Floats]:
         if folded:
             return H0 @ (theta - state.theta[0]), H0
+        A, w, s = state.atoms[:, :used], state.weights[0, :used], state.targets[0, :used]
         mean, slope = link(A.T @ theta)
         return reg * theta + A @ (w * mean - s), reg * np.eye(policy.dim) + (A * (w * slope)) @ A.T
 
