@@ -137,8 +137,9 @@ def live(name, link, life, dim, fresh, seed, gamma, lam):
 
 
 GIVEN = {
-    "life": lives([2.5, 8.0, 40.0], 30), "dim": st.sampled_from([1, 2, 5]), "fresh": st.booleans(), "seed": st.integers(0, 999),
-    "gamma": st.sampled_from([0.5, 0.8, 0.97, 1.0 - 1e-9]), "lam": st.sampled_from([0.05, 1.0, 30.0]),
+    "life": lives([2.5, 8.0, 40.0], 30), "dim": st.sampled_from([1, 2, 5]), "fresh": st.booleans(),
+    "seed": st.integers(0, 999), "gamma": st.sampled_from([0.5, 0.8, 0.97, 1.0 - 1e-9]),
+    "lam": st.sampled_from([0.05, 1.0, 30.0]),
 }  # fmt: skip
 
 

@@ -68,7 +68,8 @@ def test_hundreds_of_rounds_later_the_sums_are_still_the_direct_ones(name):
 @pytest.mark.parametrize("name", ALGORITHMS)
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
-    life=lives([1.0, 2.5, 8.0, 40.0], 60), dim=st.sampled_from([1, 2, 5, 20]), fresh=st.booleans(), seed=st.integers(0, 999),
+    life=lives([1.0, 2.5, 8.0, 40.0], 60), dim=st.sampled_from([1, 2, 5, 20]), fresh=st.booleans(),
+    seed=st.integers(0, 999),
     gamma=st.sampled_from([0.5, 0.8, 0.97, 1.0 - 1e-9, 1.0]), lam=st.sampled_from([1e-6, 0.01, 1.0, 100.0]),
 )  # fmt: skip
 def test_late_and_disordered_rewards_give_the_direct_sums_too(name, life, dim, fresh, seed, gamma, lam):

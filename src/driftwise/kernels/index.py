@@ -24,26 +24,39 @@ class Board(NamedTuple):
 
 
 @piece
+def line(size: int) -> int:
+    """The size rounded up to whole cache lines, so that what follows begins on one: loops over arms run a third slower
+    across lines."""
+    return (size + 7) // 8 * 8
+
+
+@piece
 def board_size(d: int, n: int) -> int:
     """The numbers on a board."""
-    return 3 * n + 2 * d * d + 2 * d + d * n
+    return 3 * line(n) + line(2 * d * d + 2 * d) + d * n
 
 
 @piece
 def board_of(scratch: Floats, d: int, n: int) -> Board:
     """A board cut from the beginning of scratch."""
-    low, other, pivot = 3 * n, 3 * n + d * d, 3 * n + 2 * d * d
-    z, Y = pivot + d, pivot + 2 * d
+    step = line(n)
+    low = 3 * step
+    pivot, Y = low + 2 * d * d, low + line(2 * d * d + 2 * d)
     return Board(
         scratch[:n],
-        scratch[n : 2 * n],
-        scratch[2 * n : 3 * n],
-        scratch[low:other].reshape((d, d)),
-        scratch[other:pivot].reshape((d, d)),
-        scratch[pivot:z],
-        scratch[z:Y],
+        scratch[step : step + n],
+        scratch[2 * step : 2 * step + n],
+        scratch[low : low + d * d].reshape((d, d)),
+        scratch[low + d * d : pivot].reshape((d, d)),
+        scratch[pivot : pivot + d],
+        scratch[pivot + d : pivot + 2 * d],
         scratch[Y : Y + d * n].reshape((d, n)),
     )
+
+
+def scores_on(scratch: Floats, n: int) -> tuple[Floats, Floats]:
+    """Mean and bonus on a board, for Python to read."""
+    return scratch[:n], scratch[line(n) : line(n) + n]
 
 
 @piece

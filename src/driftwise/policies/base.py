@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels.index import board_size, columns_
+from driftwise.kernels.index import board_size, columns_, scores_on
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import ATOMS, CURSORS, USED, Floats, Point
 from driftwise.policies.arms import NORM_SLACK, ROWS, Arms, ArmSet, Choice, Scores
@@ -97,7 +97,7 @@ class Compiled:
         n = X.shape[2]
         scratch = np.empty(board_size(self.dim, n))
         self.entries.scores(*self.point, state.floats, state.ints, scratch, X)
-        return Scores(scratch[:n], scratch[n : 2 * n])
+        return Scores(*scores_on(scratch, n))
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
@@ -120,7 +120,7 @@ class Compiled:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
         board = board_size(self.dim, rounds[0].shape[2])
-        scratch = np.zeros(board + self._scratch(int(self.layout.flags[ATOMS])))
+        scratch = _on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
         self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests())
         self._settle(state)
         return used
@@ -195,6 +195,13 @@ class Compiled:
         if not norm <= self.L * (1.0 + NORM_SLACK):
             wanted = f"finite arms with norms of at most L = {self.L:g}"
             raise BadInput("arms", f"norm {norm:g}", wanted, "rescale the arms or pass a larger L")
+
+
+def _on_a_line(size: int) -> Floats:
+    """So many zeros that begin on a cache line."""
+    raw = np.zeros(size + 8)
+    start = -(raw.ctypes.data // 8) % 8
+    return raw[start : start + size]
 
 
 def check_index(policy: Any) -> None:

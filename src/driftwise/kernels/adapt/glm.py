@@ -242,7 +242,7 @@ def after_(
 
 @routine
 def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
-    """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch."""
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     seen = board_of(scratch, X.shape[1], X.shape[2])

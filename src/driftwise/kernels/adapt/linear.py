@@ -176,7 +176,7 @@ def adaptive_learn_(
 
 @routine
 def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
-    """Mean and bonus of every arm of X (1, d, n) by the lane that acts, at the beginning of scratch."""
+    """Mean and bonus of every arm of X (1, d, n) by the lane that acts, on the board that scratch begins with."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     lane = acting_lane(point, own)
