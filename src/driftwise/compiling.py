@@ -89,8 +89,8 @@ def kernel(function: F) -> F:
 def piece(function: F) -> F:
     """A kernel for the inside of a round: always inlined and without reference counts, so it may not allocate.
 
-    At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns arrays
-    hands out references nobody counted: only pieces and routines may call it, never a kernel, nor Python.
+    At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns views
+    (kernels/cut.py) hands out what it does not own: pieces and routines may call it, never Python.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
@@ -98,7 +98,7 @@ def piece(function: F) -> F:
 def routine(function: F) -> F:
     """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined.
 
-    What a piece says of returning arrays holds here too. Entries are routines: all they need is handed to them.
+    What is said of pieces that return views holds here too. Entries are routines: all they need is handed to them.
     """
     return _compiled(function, _nrt=False)
 

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import part, piece, routine
+from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
@@ -104,15 +105,14 @@ def desk_of(scratch: Floats, d: int, capacity: int, lanes: int) -> Desk:
     """A desk cut from the beginning of scratch."""
     low = slate_size(d, capacity)
     pivot, Q = low + d * d, low + d * d + 3 * d
-    end = Q + 2 * d * d
     return Desk(
-        scratch[low:pivot].reshape((d, d)),
-        scratch[pivot : pivot + d],
-        scratch[pivot + d : pivot + 2 * d],
+        cut(scratch, low, (d, d)),
+        cut(scratch, pivot, (d,)),
+        cut(scratch, pivot + d, (d,)),
         slate_of(scratch, d, capacity),
-        scratch[Q:end].reshape((2, d, d)),
-        scratch[pivot + 2 * d : Q].reshape((1, d)),
-        scratch[end : end + lanes],
+        cut(scratch, Q, (2, d, d)),
+        cut(scratch, pivot + 2 * d, (1, d)),
+        cut(scratch, Q + 2 * d * d, (lanes,)),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import kernel, piece
+from driftwise.kernels.cut import cut
 from driftwise.kernels.point import Floats
 
 
@@ -43,14 +44,14 @@ def board_of(scratch: Floats, d: int, n: int) -> Board:
     low = 3 * step
     pivot, Y = low + 2 * d * d, low + line(2 * d * d + 2 * d)
     return Board(
-        scratch[:n],
-        scratch[step : step + n],
-        scratch[2 * step : 2 * step + n],
-        scratch[low : low + d * d].reshape((d, d)),
-        scratch[low + d * d : pivot].reshape((d, d)),
-        scratch[pivot : pivot + d],
-        scratch[pivot + d : pivot + 2 * d],
-        scratch[Y : Y + d * n].reshape((d, n)),
+        cut(scratch, 0, (n,)),
+        cut(scratch, step, (n,)),
+        cut(scratch, 2 * step, (n,)),
+        cut(scratch, low, (d, d)),
+        cut(scratch, low + d * d, (d, d)),
+        cut(scratch, pivot, (d,)),
+        cut(scratch, pivot + d, (d,)),
+        cut(scratch, Y, (d, n)),
     )
 
 

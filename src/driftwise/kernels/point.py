@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise.kernels import piece
+from driftwise.kernels.cut import cut
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -159,12 +160,11 @@ class Lesson(NamedTuple):
 def sums_of(flags: Ints, floats: Floats) -> Sums:
     """The sums of a packed state."""
     d, K, twins = flags[DIM], flags[LANES], flags[TWINS]
-    G, twin, b, count = flags[AT_G], flags[AT_TWIN], flags[AT_B], flags[AT_COUNTERS]
     return Sums(
-        floats[G : G + K * d * d].reshape((K, d, d)),
-        floats[twin : twin + twins * d * d].reshape((twins, d, d)),
-        floats[b : b + K * d].reshape((K, d)),
-        floats[count : count + K * COUNTERS].reshape((K, COUNTERS)),
+        cut(floats, flags[AT_G], (K, d, d)),
+        cut(floats, flags[AT_TWIN], (twins, d, d)),
+        cut(floats, flags[AT_B], (K, d)),
+        cut(floats, flags[AT_COUNTERS], (K, COUNTERS)),
     )
 
 
@@ -172,14 +172,12 @@ def sums_of(flags: Ints, floats: Floats) -> Sums:
 def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
     """The history of a packed state."""
     d, room, size, K = flags[DIM], flags[ROOM], flags[ATOMS], flags[PLAYED]
-    ring, cursor, atoms = flags[AT_RING], flags[AT_CURSOR], flags[AT_ATOMS]
-    weights, targets = flags[AT_WEIGHTS], flags[AT_TARGETS]
     return History(
-        floats[ring : ring + room * (d + 2)].reshape((room, d + 2)),
-        ints[cursor : cursor + flags[CURSORS]],
-        floats[atoms : atoms + d * size].reshape((d, size)),
-        floats[weights : weights + K * size].reshape((K, size)),
-        floats[targets : targets + K * size].reshape((K, size)),
+        cut(floats, flags[AT_RING], (room, d + 2)),
+        cut(ints, flags[AT_CURSOR], (flags[CURSORS],)),
+        cut(floats, flags[AT_ATOMS], (d, size)),
+        cut(floats, flags[AT_WEIGHTS], (K, size)),
+        cut(floats, flags[AT_TARGETS], (K, size)),
     )
 
 
@@ -187,23 +185,20 @@ def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
 def estimate_of(flags: Ints, floats: Floats) -> Estimate:
     """The estimates of a packed state."""
     d, played, every = flags[DIM], flags[PLAYED], flags[ESTIMATES]
-    theta, shown, H = flags[AT_THETA], flags[AT_SHOWN], flags[AT_H]
     return Estimate(
-        floats[theta : theta + every * d].reshape((every, d)),
-        floats[shown : shown + played * d].reshape((played, d)),
-        floats[H : H + every * d * d].reshape((every, d, d)),
+        cut(floats, flags[AT_THETA], (every, d)),
+        cut(floats, flags[AT_SHOWN], (played, d)),
+        cut(floats, flags[AT_H], (every, d, d)),
     )
 
 
 @piece
 def adapting_of(flags: Ints, floats: Floats, ints: Ints) -> Adapting:
     """What the adaptation of a packed state keeps."""
-    key, marks, notes = flags[AT_KEY], flags[AT_MARKS], flags[AT_NOTES]
-    scores, before = flags[AT_SCORES], flags[AT_BEFORE]
     return Adapting(
-        ints[key : key + KEY],
-        ints[marks : marks + flags[MARKS]],
-        floats[notes : notes + flags[NOTES]],
-        floats[scores : scores + flags[SCORES]],
-        floats[before : before + flags[BEFORE]],
+        cut(ints, flags[AT_KEY], (KEY,)),
+        cut(ints, flags[AT_MARKS], (flags[MARKS],)),
+        cut(floats, flags[AT_NOTES], (flags[NOTES],)),
+        cut(floats, flags[AT_SCORES], (flags[SCORES],)),
+        cut(floats, flags[AT_BEFORE], (flags[BEFORE],)),
     )

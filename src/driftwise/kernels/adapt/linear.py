@@ -22,6 +22,7 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.cut import cut
 from driftwise.kernels.index import board_of, board_size, first_best
 from driftwise.kernels.linear import linear_scores_
 from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
@@ -70,11 +71,11 @@ def scales_of(scratch: Floats, d: int, lanes: int) -> Scales:
     """Scales cut from the beginning of scratch."""
     low = d * d
     return Scales(
-        scratch[:low].reshape((d, d)),
-        scratch[low : low + d],
-        scratch[low + d : low + 2 * d],
-        scratch[low + 2 * d : low + 3 * d],
-        scratch[low + 3 * d : low + 3 * d + lanes],
+        cut(scratch, 0, (d, d)),
+        cut(scratch, low, (d,)),
+        cut(scratch, low + d, (d,)),
+        cut(scratch, low + 2 * d, (d,)),
+        cut(scratch, low + 3 * d, (lanes,)),
     )
 
 

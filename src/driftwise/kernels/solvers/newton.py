@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels import piece, routine
+from driftwise.kernels.cut import cut
 from driftwise.kernels.links import (
     EXPONENT,
     IDENTITY,
@@ -71,11 +72,7 @@ def slate_size(d: int, capacity: int) -> int:
 def slate_of(scratch: Floats, d: int, capacity: int) -> Slate:
     """A slate cut from the beginning of scratch."""
     P, M = 6 * capacity, 6 * capacity + 11 * d
-    return Slate(
-        scratch[:P].reshape((6, capacity)),
-        scratch[P:M].reshape((11, d)),
-        scratch[M : M + 4 * d * d].reshape((4, d, d)),
-    )
+    return Slate(cut(scratch, 0, (6, capacity)), cut(scratch, P, (11, d)), cut(scratch, M, (4, d, d)))
 
 
 def blank_slate(d: int, capacity: int) -> Slate:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels import kernel, part, piece
+from driftwise.kernels.cut import cut
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, spread
@@ -66,11 +67,11 @@ def desk_of(scratch: Floats, d: int, used: int) -> Desk:
     number = work + ROWS * used
     kkt = number + NUMBERS
     return Desk(
-        scratch[:mat].reshape((VECTORS, d)),
-        scratch[mat:work].reshape((MATRICES, d, d)),
-        scratch[work:number].reshape((ROWS, used)),
-        scratch[number:kkt],
-        scratch[kkt : kkt + (d + 2) * (d + 3)].reshape((d + 2, d + 3)),
+        cut(scratch, 0, (VECTORS, d)),
+        cut(scratch, mat, (MATRICES, d, d)),
+        cut(scratch, work, (ROWS, used)),
+        cut(scratch, number, (NUMBERS,)),
+        cut(scratch, kkt, (d + 2, d + 3)),
     )
 
 
