@@ -130,7 +130,7 @@ def test_the_true_parameter_stays_in_the_set_of_a_stationary_stretch():
         ("OFULog", {"link": "probit"}, "link"),
         ("Logistic-UCB-2", {"memory": dw.Window(5)}, "link"),
         ("BVD-GLM-UCB", {"tie": "any"}, "tie"),
-        ("BVD-GLM-UCB", {"memory": dw.Keep()}, "memory"),
+        ("BVD-GLM-UCB", {"memory": dw.Window(9)}, "memory"),
         ("BVD-GLM-UCB", {"delta": None}, "delta"),
     ],
 )

@@ -1,8 +1,10 @@
 """driftwise: choosing under drift."""
 
+from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
+from driftwise.policies.advice import advise
 from driftwise.policies.arms import ArmSet, Choice, Scores
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
@@ -14,6 +16,8 @@ from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.state import State
 from driftwise.simulation import Result, simulate
+
+del interrupts
 
 __version__ = "0.1.0"
 
@@ -42,6 +46,7 @@ __all__ = [
     "SelfConcordantUCB",
     "State",
     "Window",
+    "advise",
     "catalogue",
     "checks",
     "make",

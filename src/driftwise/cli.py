@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftwise import __version__, interrupts
 from driftwise.errors import DriftwiseError
 
 if TYPE_CHECKING:
@@ -20,6 +21,19 @@ app = typer.Typer(
     name="driftwise", help="Choosing under drift.", add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )  # fmt: skip
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"driftwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Choosing under drift."""
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> None:
@@ -127,13 +141,16 @@ def _run(
     from driftwise.experiments.run.trials import play
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
-    plots.pyplot()  # find out before the work that figures can be drawn
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
         outcomes = list(map(beside, play(repeated, folder, jobs)))
         results.write(outcomes, folder, words, page)
-        _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
-    if not page:
+        if plots.can_draw():
+            _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
+        else:
+            print(f"wrote {folder / 'curves.npz'}, {folder / 'summary.json'}; no picture without matplotlib: "
+                  f'pip install "driftwise[plot]", then driftwise plot {folder}', file=sys.stderr)  # fmt: skip
+    if not page or not plots.can_draw():
         for outcome in outcomes:
             _report(outcome)
 
@@ -180,6 +197,7 @@ def _report(outcome: Outcome) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; anything raised on purpose ends in one sentence and exit 2."""
+    interrupts.usual()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without γ shows the numbers all the same

@@ -7,9 +7,11 @@ named after a hash of all of them.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -49,13 +51,16 @@ def _cache_folder() -> Path | None:
     """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
     if config.DISABLE_JIT:
         return None
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"
-    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_PACKAGE / "kernels" / "__pycache__", user]
+    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_PACKAGE / "kernels" / "__pycache__", *_user_cache()]
     name = f"driftwise-{source_hash()}"
     for root in roots:
         if _usable(root / name):
             _prune(root, name)
             return root / name
+    for root in roots:
+        copy = _copied(root / name)
+        if copy is not None:
+            return copy
     warnings.warn(
         "driftwise found no writable folder for compiled code and will compile anew in every process; "
         "set NUMBA_CACHE_DIR to a folder that can be written",
@@ -63,6 +68,27 @@ def _cache_folder() -> Path | None:
         stacklevel=3,
     )
     return None
+
+
+def _copied(folder: Path) -> Path | None:
+    """A private copy of compiled code that can be read but not added to, gone with the process."""
+    try:
+        if not any(folder.rglob("*.nbi")):
+            return None
+        private = tempfile.TemporaryDirectory(prefix="driftwise-")
+        shutil.copytree(folder, private.name, dirs_exist_ok=True)
+    except OSError:
+        return None
+    atexit.register(private.cleanup)
+    return Path(private.name)
+
+
+def _user_cache() -> list[Path]:
+    """The user's cache, where there is a user: a container may have neither HOME nor a line in passwd."""
+    try:
+        return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"]
+    except RuntimeError:
+        return []
 
 
 def _prune(root: Path, current: str) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,11 @@ from driftwise.draw.lettering import caption, fitted, inches, line_names, shown,
 from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
 from driftwise.files import keep
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there."""
+    return find_spec("matplotlib") is not None
 
 
 def pyplot() -> Any:

@@ -21,7 +21,9 @@ from driftwise.kernels.memory import blend_, decay, fade_atoms_, place_atom_, sc
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
+    DAMAGED,
     FAILED,
+    FINE,
     LAM,
     LINK,
     LOG_DELTA,
@@ -40,6 +42,7 @@ from driftwise.kernels.point import (
     S,
     estimate_of,
     history_of,
+    sound_cursor,
     sums_of,
 )
 from driftwise.kernels.solvers.atoms import Atoms
@@ -164,7 +167,7 @@ def confine_(p: Atoms, theta: Floats, way: Way, z: Desk, out: Floats) -> tuple[i
 def learn_bvd_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
-) -> None:
+) -> int:
     """A lesson that ends with θ̂ in theta and θ̃ in shown; arm < 0 lets time pass without an observation.
 
     The phases of memory.py are written out for the one memory there is here: with windows and restarts in it, this
@@ -173,6 +176,8 @@ def learn_bvd_(
     lane = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)
     sums, history, estimate = sums_of(flags, floats), history_of(flags, floats, ints), estimate_of(flags, floats)
+    if not sound_cursor(history):
+        return DAMAGED
     d, capacity = X.shape[1], history.cursor[USED] + 1
     slate, rest = slate_of(scratch, d, capacity), scratch[slate_size(d, capacity) :]
     count, theta, shown = sums.counters, estimate.theta, estimate.shown
@@ -212,6 +217,7 @@ def learn_bvd_(
         good = last <= 1e-7 * (1.0 + length_of(shown, lane))
     if not good:
         count[lane, FAILED] += 1.0
+    return FINE
 
 
 @routine
@@ -219,7 +225,7 @@ def play_bvd_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
     used: Ints,
-) -> None:
+) -> int:
     """Play len(path) rounds; regret is cumulative and starts from total. Stops where the solver fails."""
     d, n = arms.shape[1], arms.shape[2]
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
@@ -233,6 +239,7 @@ def play_bvd_(
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = lane
-        learn_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
-        if sums.counters[lane, FAILED] > 0.0:
-            return
+        status = learn_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
+        if status != FINE or sums.counters[lane, FAILED] > 0.0:
+            return status
+    return FINE

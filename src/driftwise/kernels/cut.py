@@ -37,7 +37,8 @@ def _compiled_cut() -> Any:
                 for value, kind in zip(unpack_tuple(builder, values[2]), signature.args[2], strict=True)
             ]
             size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(packed.dtype)))
-            strides, step = [], size
+            strides: list[Any] = []
+            step = size
             for length in reversed(lengths):
                 strides.insert(0, step)
                 step = builder.mul(step, length)

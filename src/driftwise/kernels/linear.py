@@ -18,7 +18,9 @@ from driftwise.kernels.point import (
     BETA,
     CLOCK,
     CONSTANT,
+    DAMAGED,
     EXPLORE,
+    FINE,
     LAM,
     LOG_DELTA,
     RADIUS,
@@ -36,6 +38,7 @@ from driftwise.kernels.point import (
     S,
     Sums,
     history_of,
+    sound_cursor,
     sums_of,
 )
 from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
@@ -86,22 +89,25 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 
 
 @routine
-def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with."""
+def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; FINE."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     seen = board_of(scratch, X.shape[1], X.shape[2])
     linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), seen)
+    return FINE
 
 
 @routine
 def learn_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
-) -> None:
-    """A lesson; arm < 0 lets time pass without an observation."""
-    first = X.size - X.size
-    lesson = Lesson(X, at, arm, reward, ticks, age)
-    learn_(Point(flags, table), first, first, lesson, sums_of(flags, floats), history_of(flags, floats, ints))
+) -> int:
+    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
+    first, history = X.size - X.size, history_of(flags, floats, ints)
+    if not sound_cursor(history):
+        return DAMAGED
+    learn_(Point(flags, table), first, first, Lesson(X, at, arm, reward, ticks, age), sums_of(flags, floats), history)
+    return FINE
 
 
 @routine
@@ -109,10 +115,12 @@ def play_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
     used: Ints,
-) -> None:
-    """Play len(path) rounds; regret is cumulative and starts from total."""
+) -> int:
+    """Play len(path) rounds; regret is cumulative and starts from total. FINE, or why nothing was done."""
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    if not sound_cursor(history):
+        return DAMAGED
     seen = board_of(scratch, arms.shape[1], arms.shape[2])
     lane = chosen.size - chosen.size
     for t in range(path.shape[0]):
@@ -123,6 +131,7 @@ def play_linear_(
         total = regret[t]
         used[t] = lane
         learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
+    return FINE
 
 
 @kernel

@@ -142,7 +142,7 @@ def bends_more_far_out(link: int) -> bool:
 
 @kernel
 def tame(link: int, reach: float) -> bool:
-    """Whether |μ'''| ≤ μ' as well, as long as |z| ≤ reach."""
+    """Whether |μ'''| ≤ μ' is known as well, as long as |z| ≤ reach."""
     return link == LOGISTIC or link == IDENTITY or (link == PROBIT and reach <= 1.4)
 
 

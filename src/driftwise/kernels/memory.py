@@ -16,10 +16,14 @@ import math
 
 from driftwise.kernels import piece, routine
 from driftwise.kernels.point import (
+    AT_RING,
+    AT_THETA,
     CLOCK,
     COUNT,
+    DAMAGED,
     DROPPED,
     FADE,
+    FINE,
     GAMMA,
     HEAD,
     LENGTH,
@@ -38,9 +42,12 @@ from driftwise.kernels.point import (
     WINDOW,
     Floats,
     History,
+    Ints,
     Lesson,
     Point,
     Sums,
+    history_of,
+    sound_cursor,
 )
 
 # ------------------------------------------------------------------------------------------ sums
@@ -436,3 +443,35 @@ def leave_atom_(lane: int, place: int, history: History) -> None:
         history.targets[lane, a] -= history.ring[place, history.atoms.shape[0]]
         if history.weights[lane, a] < 0.5:
             drop_atom_(a, history)
+
+
+# ------------------------------------------------------------------------------------------ a whole state
+
+
+@routine
+def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> int:
+    """The one packed state becomes the other: all that a lesson reads or may have written, not the room beyond it."""
+    history, other = history_of(flags, floats, ints), history_of(flags, to_floats, to_ints)
+    if not sound_cursor(history):
+        return DAMAGED
+    ring, cursor, d = history.ring, history.cursor, history.atoms.shape[0]
+    for i in range(flags[AT_RING]):
+        to_floats[i] = floats[i]
+    for i in range(flags[AT_THETA], floats.size):
+        to_floats[i] = floats[i]
+    for i in range(ints.size):
+        to_ints[i] = ints[i]
+    if cursor.size > 0:
+        for p in range(min(cursor[SIZE] + 1, ring.shape[0])):
+            place = (cursor[HEAD] + p) % ring.shape[0]
+            for i in range(ring.shape[1]):
+                other.ring[place, i] = ring[place, i]
+        used = min(cursor[USED] + 1, history.atoms.shape[1])
+        for i in range(d):
+            for a in range(used):
+                other.atoms[i, a] = history.atoms[i, a]
+        for k in range(history.weights.shape[0]):
+            for a in range(used):
+                other.weights[k, a] = history.weights[k, a]
+                other.targets[k, a] = history.targets[k, a]
+    return FINE

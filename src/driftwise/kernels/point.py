@@ -8,6 +8,7 @@ count no references, which would cost both them and the compiler.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -84,9 +85,8 @@ FLOAT_GROUPS = (
 INT_GROUPS = ("key", "cursor", "marks")
 
 
-def group_shapes(flags: Ints) -> dict[str, tuple[int, ...]]:
-    """The shape of every group, those that a family does without being empty."""
-    size = [int(value) for value in flags]
+def group_shapes(size: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The shape of every group, those that a family does without being empty, from sizes at the flags' places."""
     d, K, atoms = size[DIM], size[LANES], size[ATOMS]
     return {
         "G": (K, d, d), "twin": (size[TWINS], d, d), "b": (K, d), "counters": (K, COUNTERS),
@@ -154,6 +154,20 @@ class Lesson(NamedTuple):
     reward: float
     ticks: float
     age: float
+
+
+# What an entry reports by value: all is well, or a cursor or mark of the state lies out of range.
+FINE, DAMAGED = 0, 1
+
+
+@piece
+def sound_cursor(history: History) -> bool:
+    """Whether a cursor points into its ring and its atoms: compiled code does not check bounds."""
+    cursor, room = history.cursor, history.ring.shape[0]
+    if cursor.size == 0:
+        return True
+    good = cursor[SIZE] >= 0 and cursor[SIZE] <= room and cursor[HEAD] >= 0 and cursor[HEAD] < max(room, 1)
+    return bool(good and cursor[USED] >= 0 and cursor[USED] <= history.atoms.shape[1])
 
 
 @piece

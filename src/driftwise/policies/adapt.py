@@ -24,6 +24,8 @@ from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.state import Layout, State, layout
 
+MOST_ROUNDS = 1_000_000
+
 MEMORIES = (*(float(2**i) for i in range(3, 13)), math.inf)
 
 
@@ -46,6 +48,8 @@ class Adaptive(Compiled):
     base: Base
 
     kind: ClassVar[int]
+    # Whether every round that ends is looked at, even where nothing was learned.
+    counts_rounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if getattr(self.base, "adaptive", None) is None:
@@ -139,11 +143,21 @@ class Adaptive(Compiled):
         """Effective rounds of each row: what a run's record of rows stands for."""
         return np.array([row.memory.rounds for row in self.rows])
 
+    @property
+    def can_fail(self) -> bool:
+        return self.base.can_fail
+
     def _settle(self, state: State) -> None:
         self.base._settle(state)
 
-    def _reward(self, reward: float) -> float:
-        return self.base._reward(reward)
+    def _reward_range(self) -> tuple[float, float]:
+        return self.base._reward_range()
+
+    def _take(self, state: State, x: Floats, arm: int, reward: float, ticks: float, *rest: Any) -> None:
+        if self.counts_rounds and ticks > MOST_ROUNDS:
+            wanted = f"at most {MOST_ROUNDS:,} ticks at once, for every round of it is drawn"
+            raise BadInput("ticks", ticks, wanted, "let time pass in several calls, or count it in larger ticks")
+        super()._take(state, x, arm, reward, ticks, *rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +266,7 @@ class Master(Adaptive):
         return (self._rho,)
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
-        return (self._rho, 0.0 if arms is None else self.choose(state, arms).score)
+        return (self._rho, 0.0 if arms is None else self._choose(state, self._columns(arms)).score)
 
     @cached_property
     def _rho(self) -> Floats:
@@ -311,6 +325,7 @@ class FadeBank(Adaptive):
     tilt: float | None = None
     kappa: float = 1.5
     kind: ClassVar[int] = point.BANK
+    counts_rounds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -320,13 +335,13 @@ class FadeBank(Adaptive):
             wanted = "rising numbers of rounds above 1, the last one perhaps infinite"
             raise BadInput("memories", self.memories, wanted, "pass (8, 64, 512, math.inf), say")
         if self.tilt is not None:
-            real("tilt", self.tilt, -math.inf, way_out="leave it out")
+            real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
         real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
         for name in ("margin", "gap", "back", "kappa"):
             real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
         if not (self.model.chance or isinstance(self.base, LinearUCB)):
             raise BadInput("base", self.base, "a linear, logistic or probit base", "the bank scores no other rewards")
-        if self.base.memory.room():
+        if not self.base.memory.geometric:
             raise BadInput("base", self.base.memory, "a base that keeps or fades", "pass memory=Keep()")
 
     @cached_property

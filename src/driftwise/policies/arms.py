@@ -16,6 +16,14 @@ from driftwise.kernels.point import Floats
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
 NORM_SLACK = 1e-9
 
+
+def norm_slack(arms: object) -> float:
+    """By what share a norm may exceed L: the rounding of the arms' own type, which float32 has more of."""
+    kind = getattr(arms, "dtype", None)
+    if kind is None or kind.kind != "f":
+        return NORM_SLACK
+    return max(NORM_SLACK, 4.0 * float(np.finfo(kind).eps))
+
 ROWS = "pass an array (n, d) with one arm a row"
 
 
@@ -55,6 +63,7 @@ class ArmSet:
         rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
         if rows is None or rows.ndim != 2 or 0 in rows.shape:
             rows = array("arms", arms, (None, None), ROWS)
+        self.slack = norm_slack(arms)
         self.columns = np.empty((1, rows.shape[1], rows.shape[0]))
         self.longest = columns_(rows, self.columns)
         if not math.isfinite(self.longest):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,10 +14,16 @@ from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import board_size, columns_, scores_on
 from driftwise.kernels.links import LinkRow
-from driftwise.kernels.point import ATOMS, CURSORS, USED, Floats, Point
-from driftwise.policies.arms import NORM_SLACK, ROWS, Arms, ArmSet, Choice, Scores
+from driftwise.kernels.memory import renew_
+from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, ROOM, SIZE, USED, Floats, Point
+from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
+from driftwise.policies.plain import policy_digest
 from driftwise.policies.state import Layout, State
+from driftwise.policies.vetting import LATEST, vet
+
+# Rewards beyond this have squares that no double holds.
+MOST_REWARD = 1e100
 
 
 @runtime_checkable
@@ -40,6 +48,7 @@ class Compiled:
 
     dim: int
     L: float
+    memory: Any  # what is forgotten; of a bank, the function that says which memory it plays by
     entries: ClassVar[Entries]
     # Whether equal states and arms give equal choices whatever the key.
     deterministic: ClassVar[bool] = True
@@ -69,71 +78,174 @@ class Compiled:
         """m, where rewards are known to lie in [0, m]."""
         return math.inf
 
-    def start(self, seed: int = 0) -> State:
-        """A fresh state."""
-        return self.layout.start(seed)
+    @cached_property
+    def digest(self) -> str:
+        """What the policy is known by, in its states and elsewhere."""
+        return policy_digest(self)
 
-    def _own(self, state: State) -> State:
-        """A state this policy could have started, or the one sentence: compiled code does not check bounds."""
+    def start(self, seed: int = 0) -> State:
+        """A fresh state. One thread at a time may use it."""
+        return self.layout.start(seed, self.digest)
+
+    def _enter(self, state: State) -> None:
+        """Take a state this policy could have started into use, or the one sentence; whoever enters releases in_use.
+
+        Compiled code does not check bounds, so a state that was loaded is proven in range when it is first used, and a
+        second thread is refused.
+        """
         if not isinstance(state, State):
             raise BadInput("state", state, "a state", "pass what start() gave")
+        if state.layout is not self.layout:
+            self._check_layout(state)
+        if not state.in_use.acquire(blocking=False):
+            wanted = "a state that no other thread is using"
+            raise BadInput("state", "one in use", wanted, "give each thread its own copy(), or put a lock around it")
+        if not state.vetted:
+            try:
+                self._vet(state)
+            except BadInput:
+                state.in_use.release()
+                raise
+
+    def _vet(self, state: State) -> None:
+        """The numbers of a state that was loaded, against this policy."""
+        if state.owner != self.digest:
+            got = f"a state of another policy ({state.owner})"
+            raise BadInput("state", got, f"a state of this one ({self.digest})", "use the policy that saved it")
+        vet(state)
+        state.vetted = True
+
+    def _check_layout(self, state: State) -> None:
         layout = self.layout
-        if state.layout is not layout and not np.array_equal(state.layout.flags, layout.flags):
+        if not np.array_equal(state.layout.flags, layout.flags):
             mine, other = ({n: g.shape for gs in one.groups.values() for n, g in gs.items()}
                            for one in (layout, state.layout))
             name = next(name for name in {**mine, **other} if mine.get(name) != other.get(name))
             wanted = f"a state of this policy, with {name} of shape {mine.get(name, 'none')}"
             raise BadInput("state", f"{name} of shape {other.get(name, 'none')}", wanted, "pass what its start() gave")
-        return state
 
-    def choose(self, state: State, arms: Arms) -> Choice:
-        """The arm of largest score, the first of them in a tie. Changes nothing."""
-        return self.scores(state, arms).best()
+    def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
+        """The arm of largest score, the first of them in a tie. Changes nothing.
+
+        A rule that samples draws by the state's key and `draw`, by default the rounds so far.
+        """
+        X = self._columns(arms)
+        self._enter(state)
+        try:
+            return self._choose(state, X)
+        finally:
+            state.in_use.release()
 
     def scores(self, state: State, arms: Arms) -> Scores:
         """Mean and bonus of every arm. Changes nothing."""
         X = self._columns(arms)
-        self._own(state)
+        self._enter(state)
+        try:
+            return self._scores(state, X)
+        finally:
+            state.in_use.release()
+
+    def _choose(self, state: State, X: Floats) -> Choice:
+        return self._scores(state, X).best()
+
+    def _scores(self, state: State, X: Floats) -> Scores:
         n = X.shape[2]
         scratch = np.empty(board_size(self.dim, n))
-        self.entries.scores(*self.point, state.floats, state.ints, scratch, X)
+        _report(self.entries.scores(*self.point, state.floats, state.ints, scratch, X))
         return Scores(*scores_on(scratch, n))
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
         """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
-        x, reward, ticks, age = self._checked(state, arms, arm, reward, ticks, age)
-        self._lesson(state, x, 0, reward, ticks, age, *self._beside(state, arms))
-        self._after(state, (x, reward, age), ticks)
-        self._settle(state)
+        x = self._vector(arms, arm)
+        reward, ticks = self._reward(reward), _ticks(ticks)
+        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
+        self._enter(state)
+        try:
+            beside = self._beside(state, arms)
+            self._take(state, x, 0, reward, ticks, age, beside)
+        finally:
+            state.in_use.release()
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
-        self._own(state)
-        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
-        self._lesson(state, np.empty((1, self.dim, 1)), -1, 0.0, ticks, 0.0, *self._beside(state, None))
-        self._after(state, None, ticks)
+        ticks = _ticks(ticks)
+        self._enter(state)
+        try:
+            self._take(state, np.zeros((1, self.dim, 1)), -1, 0.0, ticks, 0.0, self._beside(state, None))
+        finally:
+            state.in_use.release()
+
+    def _take(
+        self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
+    ) -> None:
+        """One lesson; where its solver fails, the state is left as it was."""
+        if state.clock + ticks > LATEST:
+            raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
+        if self.can_fail:
+            self._remember(state)
+        self._lesson(state, x, arm, reward, ticks, age, *beside)
+        if self.layout.flags[ROOM] and not state.told and state.cursor[SIZE] == self.layout.flags[ROOM]:
+            self._tell_of_drops(state)
+        self._after(state, (x, reward, age) if arm >= 0 else None, ticks)
         self._settle(state)
+
+    def _tell_of_drops(self, state: State) -> None:
+        """Say once that a window is full of observations younger than it is long."""
+        if state.dropped:
+            state.told = True
+            warnings.warn(
+                f"a window with room for {int(self.layout.flags[ROOM])} observations is full and drops some that are "
+                "younger than its length: pass capacity= to Window, the rewards that come in one length",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def _remember(self, state: State) -> None:
+        """Keep what a failed lesson is taken back to."""
+        if state.spare is None:
+            state.spare = state.copy()
+        else:
+            spare = state.spare
+            _report(renew_(self.point.flags, state.floats, state.ints, spare.floats, spare.ints))
 
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
         board = board_size(self.dim, rounds[0].shape[2])
         scratch = _on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
-        self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests())
-        self._settle(state)
+        self._enter(state)
+        try:
+            _report(self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
+            self._settle(state)
+        finally:
+            state.in_use.release()
         return used
 
     def _lesson(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, *beside: Any
     ) -> None:
-        scratch = np.zeros(self._scratch(int(state.cursor[USED]) if self.layout.flags[CURSORS] else 0))
-        self.entries.learn(*self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside)
+        scratch = np.zeros(self._scratch(self._atoms_used(state)))
+        status = self.entries.learn(
+            *self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside
+        )
+        _report(status)
+
+    def _atoms_used(self, state: State) -> int:
+        """Atoms in use, for scratch to be sized by: asked only while the state is held, and never trusted."""
+        if not self.layout.flags[CURSORS]:
+            return 0
+        return min(max(0, int(state.cursor[USED])), int(self.layout.flags[ATOMS]))
 
     def _scratch(self, used: int) -> int:
         """The numbers a lesson scribbles on, with so many atoms in use."""
         return 0
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a solver stands between a lesson and its end."""
+        return False
 
     def _tests(self) -> tuple[Any, ...]:
         """What the entries of its family take besides point, state and rounds."""
@@ -154,25 +266,25 @@ class Compiled:
     def _settle(self, state: State) -> None:
         """Raise if a solver failed."""
 
-    def _checked(
-        self, state: State, arms: Arms, arm: int, reward: float, ticks: float, age: float
-    ) -> tuple[Floats, float, float, float]:
-        """What a lesson is given, in the form used inside."""
-        self._own(state)
-        x = self._vector(arms, arm)
-        reward = self._reward(reward)
-        ticks = real("ticks", ticks, 0.0, way_out="time does not run backwards")
-        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
-        return x, reward, ticks, age
-
     def _reward(self, reward: float) -> float:
-        return real("reward", reward, -math.inf, way_out="leave the round out if its reward is lost")
+        """A reward as a float; a click may be a boolean."""
+        low, high = self._reward_range()
+        way_out = "rescale it, or pass the largest reward as m" if high < MOST_REWARD else "leave out a lost reward"
+        return real("reward", float(reward) if isinstance(reward, (bool, np.bool_)) else reward, low, high,
+                    way_out=way_out)
+
+    def _reward_range(self) -> tuple[float, float]:
+        """What a reward may be: squares of larger ones would not fit in a double."""
+        return -MOST_REWARD, MOST_REWARD
 
     def _columns(self, arms: Arms) -> Floats:
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         if prepared.dim != self.dim:
             raise BadInput("arms", f"dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
-        self._check_norm(prepared.longest)
+        if not prepared.longest <= self.L * (1.0 + prepared.slack):
+            norms = np.sqrt((prepared.columns[0] ** 2).sum(axis=0))
+            row = int(np.argmax(norms))
+            self._check_norm(float(norms[row]), prepared.slack, row)
         return prepared.columns
 
     def _vector(self, arms: Arms, arm: int) -> Floats:
@@ -188,13 +300,25 @@ class Compiled:
         if not good or not 0 <= arm < len(rows):
             raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
         x = np.empty((1, self.dim, 1))
-        self._check_norm(columns_(np.ascontiguousarray(rows[arm : arm + 1], dtype=np.float64), x))
+        norm = columns_(np.ascontiguousarray(rows[arm : arm + 1], dtype=np.float64), x)
+        self._check_norm(norm, arms.slack if isinstance(arms, ArmSet) else norm_slack(rows), int(arm))
         return x
 
-    def _check_norm(self, norm: float) -> None:
-        if not norm <= self.L * (1.0 + NORM_SLACK):
+    def _check_norm(self, norm: float, slack: float, row: int) -> None:
+        if not norm <= self.L * (1.0 + slack):
             wanted = f"finite arms with norms of at most L = {self.L:g}"
-            raise BadInput("arms", f"norm {norm:g}", wanted, "rescale the arms or pass a larger L")
+            raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")
+
+
+def _ticks(ticks: float) -> float:
+    return real("ticks", ticks, 0.0, LATEST, way_out="time does not run backwards, nor past 2^53 ticks")
+
+
+def _report(status: int) -> None:
+    """What an entry reported by value."""
+    if status == DAMAGED:
+        wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
+        raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")
 
 
 def _on_a_line(size: int) -> Floats:

@@ -42,7 +42,7 @@ class BVDGLMUCB(GeneralizedUCB):
         if self.delta is None:
             raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
         if not self.memory.geometric:
-            raise BadInput("memory", self.memory, "Fade(forget)", "use GLMUCB for other memories")
+            raise BadInput("memory", self.memory, "Fade(forget) or Keep()", "use GLMUCB for other memories")
 
     @cached_property
     def point(self) -> point.Point:

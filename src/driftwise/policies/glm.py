@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -14,7 +15,7 @@ from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, point
 from driftwise.kernels.adapt import glm as entries_of
 from driftwise.kernels.links import LinkRow
-from driftwise.kernels.point import COUNT, FAILED
+from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.policies.arms import Arms, Scores
 from driftwise.policies.base import Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
@@ -23,6 +24,9 @@ from driftwise.policies.state import Layout, State, layout
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
 CUT = 1e-9
+
+# Lessons in a row with the estimate at the ball's edge after which the user hears of it.
+EDGE = 1000
 
 # ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
 NO_TESTS = np.zeros(0)
@@ -34,7 +38,7 @@ class GeneralizedUCB(Compiled):
 
     estimate="exact" keeps the history as weighted atoms: one per distinct arm, or per observation with fresh arms.
     Keep() and rewards without a bound need room for every observation, and so `horizon`; estimate="one-pass" needs
-    O(dim²) whatever the horizon.
+    O(dim²) whatever the horizon. `capacity` is the room for atoms where more than one fresh vector comes a tick.
     """
 
     dim: int
@@ -49,6 +53,7 @@ class GeneralizedUCB(Compiled):
     exploration: float = 1.0
     estimate: Literal["exact", "one-pass"] = "exact"
     horizon: int | None = None
+    capacity: int | None = None
 
     rule: ClassVar[int]
     entries: ClassVar[Entries] = Entries(entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_)
@@ -60,10 +65,12 @@ class GeneralizedUCB(Compiled):
         one_of("estimate", self.estimate, ["exact", "one-pass"])
         if self.horizon is not None:
             keep_whole(self, "horizon", 1, "pass the number of rounds")
+        if self.capacity is not None:
+            keep_whole(self, "capacity", 1, "pass how many distinct vectors there are room for")
         row_of(self.link)
         self._check_model()
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
-        self.capacity  # noqa: B018 - raises where no room can be told
+        self.room  # noqa: B018 - raises where no room can be told
         if self.estimate == "one-pass" and not self.memory.one_pass:
             wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
@@ -97,10 +104,12 @@ class GeneralizedUCB(Compiled):
         return float(self.lam) * self.c
 
     @cached_property
-    def capacity(self) -> int:
+    def room(self) -> int:
         """Atoms there is room for."""
         if self.estimate == "one-pass":
             return 0
+        if self.capacity is not None:
+            return self.capacity
         # All observations that weigh less than this, together, move the estimate by less than CUT (MATH.md 4); a reward
         # without a bound can move it however little it weighs.
         little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.L * self.m)
@@ -164,6 +173,10 @@ class GeneralizedUCB(Compiled):
         return point.Point(flags, table)
 
     @property
+    def can_fail(self) -> bool:
+        return True
+
+    @property
     def stepped(self) -> bool:
         return isinstance(self.link, Link)
 
@@ -173,7 +186,7 @@ class GeneralizedUCB(Compiled):
 
     def sizes(self, lanes: int) -> dict[str, int]:
         """Sizes of the groups that so many lanes need."""
-        estimates = {"played": lanes, "estimates": lanes, "atoms": self.capacity}
+        estimates = {"played": lanes, "estimates": lanes, "atoms": self.room}
         return {"room": self.memory.room(), "cursors": point.CURSOR, **estimates}
 
     def start(self, seed: int = 0) -> State:
@@ -194,23 +207,37 @@ class GeneralizedUCB(Compiled):
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (NO_TESTS, 0.0)
 
-    def _reward(self, reward: float) -> float:
-        if not self.model.bounded:
-            return super()._reward(reward)
-        return real("reward", reward, 0.0, self.m, way_out="rescale it, or pass the largest reward as m")
+    def _reward_range(self) -> tuple[float, float]:
+        return (0.0, float(self.m)) if self.model.bounded else super()._reward_range()
 
     def _settle(self, state: State) -> None:
         """A solver that failed is an error, never silence."""
         if state.counters[:, FAILED].any():
             seen = int(state.counters[0, COUNT])
+            if state.spare is not None:
+                state.floats[:], state.ints[:] = state.spare.floats, state.spare.ints
             raise NumericalError(
                 f"the estimate from {seen} observations did not converge (lam = {self.lam:g}, reg = {self.reg:g}, "
                 f"S = {self.S:g}); pass a larger lam, a smaller S, or rescale the rewards"
             )
 
+    def _take(self, state: State, x: Floats, arm: int, *rest: Any) -> None:
+        super()._take(state, x, arm, *rest)
+        if arm >= 0 and not state.told:
+            theta = state.theta[0]
+            state.outside = state.outside + 1 if float(theta @ theta) > self.S**2 else 0
+            if state.outside == EDGE:
+                state.told = True
+                warnings.warn(
+                    f"for {EDGE} lessons the estimate has lain outside the ball of radius S = {self.S:g}, so rewards are "
+                    "more extreme than S allows: pass a larger S (dw.advise(click_rate=...) says which)",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
-    def scores(self, state: State, arms: Arms) -> Scores:
-        found = super().scores(state, arms)
+    def _scores(self, state: State, X: Floats) -> Scores:
+        found = super()._scores(state, X)
         return Scores(self.link(found.mean)[0], found.bonus) if isinstance(self.link, Link) else found
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -70,22 +70,25 @@ class SetRule(Solved):
         table[sets.VALUE, arm] = value
         return table[sets.VALUE], int(arm), Diagnosis(n, looked, solved, residual, failures, bool(empty))
 
-    def choose(self, state: State, arms: Arms) -> Choice:
-        X = self._columns(arms)
-        values, arm, _ = self._solve(self._own(state), X, True)
+    def _choose(self, state: State, X: Floats) -> Choice:
+        values, arm, _ = self._solve(state, X, True)
         mean = float(self.mu(X[0, :, arm] @ state.shown[0])[()])
         score = float(self.mu(values[arm])[()])
         return Choice(arm, mean + (score - mean), mean, score - mean)
 
-    def scores(self, state: State, arms: Arms) -> Scores:
-        X = self._columns(arms)
-        values, _, _ = self._solve(self._own(state), X, False)
+    def _scores(self, state: State, X: Floats) -> Scores:
+        values, _, _ = self._solve(state, X, False)
         mean = self.mu(X[0].T @ state.shown[0])
         return Scores(mean, self.mu(values) - mean)
 
     def diagnose(self, state: State, arms: Arms) -> Diagnosis:
         """How the choice among these arms is found: arms looked at and solved, residual, failures, an empty set."""
-        return self._solve(self._own(state), self._columns(arms), True)[2]
+        X = self._columns(arms)
+        self._enter(state)
+        try:
+            return self._solve(state, X, True)[2]
+        finally:
+            state.in_use.release()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,26 +193,26 @@ class LogisticUCB2(SetRule):
         return state
 
     def sizes(self, lanes: int) -> dict[str, int]:
-        return {**super().sizes(lanes), "limits": self.capacity}
+        return {**super().sizes(lanes), "limits": self.room}
 
     def set_radius(self, state: State) -> float:
         """γ_t, which is OFULog's ω_t at a fixed ridge; exploration scales the bonus, not the set."""
         return _omega(self, state, self.reg)
 
-    def learn(
-        self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
-    ) -> None:
-        x, *_ = self._checked(state, arms, arm, reward, ticks, age)
-        limit = self._limit(state, x)
-        super().learn(state, arms, arm, reward, ticks, age)
-        used = int(state.cursor[USED])
-        at = int(np.flatnonzero((state.atoms[:, :used] == x[0]).all(axis=0))[0])
-        state.limits[at] = min(float(state.limits[at]), limit)
-        self._narrow(state)
-
-    def advance(self, state: State, ticks: float = 1.0) -> None:
-        super().advance(state, ticks)
-        self._narrow(state)
+    def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
+        """The bound of the arm played, by the set of the round before its reward, and θ in the narrower set."""
+        before = state.spare or state
+        limit = None if lesson is None else self._limit(before, lesson[0])
+        super()._after(state, lesson, ticks)
+        if lesson is not None and limit is not None:
+            used = int(state.cursor[USED])
+            if int(before.cursor[USED]) == state.atoms.shape[1]:  # full: an atom may have gone, and another moved
+                old = {column.tobytes(): bound for column, bound in zip(before.atoms.T, before.limits, strict=True)}
+                state.limits[:] = [old.get(column.tobytes(), math.inf) for column in state.atoms.T]
+            at = int(np.flatnonzero((state.atoms[:, :used] == lesson[0][0]).all(axis=0))[0])
+            state.limits[at] = min(float(state.limits[at]), limit)
+        if not state.counters[0, point.FAILED]:
+            self._narrow(state)
 
     def _limit(self, state: State, x: Floats) -> float:
         """l = min(S‖x‖, max over C of |x'θ|); S‖x‖ where C is empty."""
@@ -224,12 +227,10 @@ class LogisticUCB2(SetRule):
         if not good:
             state.counters[0, point.FAILED] += 1.0
         state.shown[0] = out
-        self._settle(state)
 
-    def scores(self, state: State, arms: Arms) -> Scores:
+    def _scores(self, state: State, X: Floats) -> Scores:
         """μ(x'θ) + (2+4S)μ'(x'θ)‖x‖γ_t in H⁻¹(θ) + (4+8S)(k/c)γ_t²‖x‖² in V⁻¹."""
-        X = self._columns(arms)[0]
-        state = self._own(state)
+        X = X[0]
         used = int(state.cursor[USED])
         theta = state.shown[0]
         A, w = state.atoms[:, :used], state.weights[0, :used]
@@ -245,5 +246,5 @@ class LogisticUCB2(SetRule):
         bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma**2 * spread
         return Scores(self.mu(z), float(self.exploration) * bonus)
 
-    def choose(self, state: State, arms: Arms) -> Choice:
-        return self.scores(state, arms).best()
+    def _choose(self, state: State, X: Floats) -> Choice:
+        return self._scores(state, X).best()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import math
+import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
+from driftwise import container
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt.book import TICK
 from driftwise.kernels.point import CLOCK, COUNT, DROPPED, KEY_HIGH, KEY_LOW, LOST, SINCE, SQUARES, WEIGHT, Floats, Ints
 from driftwise.rng import checked_seed
+
+# A state that is larger is a slip of a window or a horizon, not a wish.
+MOST_NUMBERS = 2**31
 
 
 class Group(NamedTuple):
@@ -27,10 +31,15 @@ class Group(NamedTuple):
 class Layout:
     """The groups that a family's states hold. `flags` has their sizes and places, for the kernels to cut by."""
 
-    def __init__(self, sizes: Ints) -> None:
+    def __init__(self, sizes: Sequence[int]) -> None:
+        shapes = point.group_shapes([0] * point.DIM + list(sizes))
+        numbers = sum(math.prod(shape) for shape in shapes.values())
+        if numbers > MOST_NUMBERS:
+            wanted = f"a state of at most {MOST_NUMBERS * 8 / 2**30:.0f} GiB"
+            way_out = 'pass a shorter window, period or horizon, a smaller capacity, or estimate="one-pass"'
+            raise BadInput("state", f"{numbers * 8 / 2**30:.3g} GiB of numbers", wanted, way_out)
         self.flags = np.zeros(point.FLAGS, dtype=np.int64)
         self.flags[point.DIM : point.AT_G] = sizes
-        shapes = point.group_shapes(self.flags)
         self.floats, floats = self._place(point.FLOAT_GROUPS, shapes, point.AT_G)
         self.ints, ints = self._place(point.INT_GROUPS, shapes, point.AT_KEY)
         self.groups = {"floats": floats, "ints": ints}
@@ -52,10 +61,10 @@ class Layout:
             start = stop
         return start, groups
 
-    def start(self, seed: int) -> State:
+    def start(self, seed: int, owner: str) -> State:
         """Nothing in any group: the clock stands at 0 and no restart has been. The seed is the key to draw with."""
         key = checked_seed(seed)
-        state = State(self, np.zeros(self.floats), np.zeros(self.ints, dtype=np.int64))
+        state = State(self, np.zeros(self.floats), np.zeros(self.ints, dtype=np.int64), owner, vetted=True)
         state.counters[:, SINCE] = -math.inf
         state.key[KEY_LOW], state.key[KEY_HIGH] = key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF
         return state
@@ -63,7 +72,7 @@ class Layout:
 
 def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
     """The layout of states with these sizes, named as in kernels/point.py; those left out are 0."""
-    vector = np.zeros(point.AT_G - point.DIM, dtype=np.int64)
+    vector = [0] * (point.AT_G - point.DIM)
     for name, size in {"dim": dim, "lanes": lanes, **sizes}.items():
         vector[getattr(point, name.upper()) - point.DIM] = size
     return Layout(vector)
@@ -78,12 +87,18 @@ class State:
     is there to draw with. A window adds ring and cursor. Generalized linear policies add the history as atoms
     (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball shown to the rule,
     and its Hessian H; those that adapt add marks, notes and scores of their own.
+
+    One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
 
-    __slots__ = ("floats", "ints", "layout")
+    __slots__ = ("floats", "in_use", "ints", "layout", "outside", "owner", "spare", "told", "vetted")
 
-    def __init__(self, layout: Layout, floats: Floats, ints: Ints) -> None:
-        self.layout, self.floats, self.ints = layout, floats, ints
+    def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
+        self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
+        self.in_use = threading.Lock()
+        self.spare: State | None = None  # what a lesson that fails is taken back to
+        self.outside = 0  # lessons in a row after which the estimate lay outside the ball
+        self.told = False  # whether a warning about it was given
 
     def __getattr__(self, name: str) -> Any:
         if name not in State.__slots__:
@@ -133,20 +148,28 @@ class State:
 
     def copy(self) -> State:
         """An independent copy."""
-        return State(self.layout, self.floats.copy(), self.ints.copy())
+        return State(self.layout, self.floats.copy(), self.ints.copy(), self.owner, vetted=self.vetted)
 
     def to_bytes(self) -> bytes:
-        """The whole state as one npz archive of plain arrays."""
-        out = io.BytesIO()
-        np.savez(out, sizes=self.layout.sizes, floats=self.floats, ints=self.ints)
-        return out.getvalue()
+        """The whole state as one container (PRODUCT.md 4): plain numbers, the policy's digest, and a digest of all."""
+        facts = {"policy": self.owner, "sizes": self.layout.sizes.tolist()}
+        return container.pack("state", facts, {"floats": self.floats, "ints": self.ints})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> State:
-        """The state that `to_bytes` wrote, bit for bit."""
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                return cls(Layout(arrays["sizes"]), arrays["floats"], arrays["ints"])
-        except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
-            got = f"{len(data)} bytes ({error})"
-            raise BadInput("data", got, "what State.to_bytes wrote", "save the state anew") from None
+        """The state that `to_bytes` wrote, bit for bit. Its numbers are checked when a policy first uses it."""
+        facts, arrays = container.unpack("state", data, _ANEW)
+        sizes, owner = facts.get("sizes"), facts.get("policy")
+        floats, ints = arrays.get("floats"), arrays.get("ints")
+        if not isinstance(sizes, list) or len(sizes) != point.AT_G - point.DIM or not isinstance(owner, str):
+            raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
+        layout = Layout(sizes)
+        for name, array, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
+            if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
+                raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state", _ANEW)
+        return cls(layout, arrays["floats"], arrays["ints"], owner, vetted=False)
+
+
+_ANEW = "save the state anew"

@@ -49,6 +49,25 @@ PER_LANE = 3
 TICK, LEAST, EXCESS, REWARDS, PAYOFF = 0, 1, 2, 3, 4
 NOTE_PLACES = 5
 
+LATEST = 1 << 53  # rounds: clocks count in doubles
+
+
+@piece
+def sound_marks(point: Point, own: Adapting) -> bool:
+    """Whether marks name lanes, rows and rounds that there are: compiled code does not check bounds."""
+    marks, adaptation = own.marks, point.flags[ADAPT]
+    if adaptation == BOB:
+        return bool(marks[ROUND] >= 0 and marks[ROW] >= 0 and marks[ROW] < own.scores.size)
+    if adaptation != MASTER:
+        return True
+    lanes = own.before.size
+    good = marks[ACTIVE] >= 0 and marks[ACTIVE] < lanes and marks[ORDER] >= 0 and marks[ORDER] < min(lanes, 62)
+    good = good and marks[BLOCK] >= 0 and marks[BLOCK] <= marks[ROUND] and marks[ROUND] < LATEST
+    for m in range(lanes):
+        first, end = marks[LANE_MARKS + PER_LANE * m], marks[LANE_MARKS + PER_LANE * m + 1]
+        good = good and first >= -1 and first <= end and end < LATEST
+    return bool(good)
+
 
 @piece
 def to_clear_(own: Adapting, lane: int) -> bool:
@@ -202,10 +221,9 @@ def bob_draw_(point: Point, own: Adapting, block: int) -> None:
 
 
 @piece
-def bob_turn_(point: Point, own: Adapting, reward: float) -> None:
+def bob_turn_(point: Point, own: Adapting) -> None:
     """The round is over: at a block's end the row played is paid and the next drawn; the last block pays nothing."""
     marks, table = own.marks, point.table
-    own.notes[PAYOFF] += reward
     marks[ROUND] += 1
     block = int(table[0, BLOCK_LENGTH])
     if marks[ROUND] % block == 0 and marks[ROUND] < table[0, END]:

@@ -10,6 +10,7 @@ import math
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
+    PAYOFF,
     acting_lane,
     acting_row,
     bank_behind,
@@ -22,6 +23,7 @@ from driftwise.kernels.adapt.book import (
     master_test_,
     master_turn_,
     pass_time_,
+    sound_marks,
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
@@ -36,9 +38,11 @@ from driftwise.kernels.point import (
     BANK,
     BOB,
     CLOCK,
+    DAMAGED,
     DROPPED,
     EXPLORE,
     FAILED,
+    FINE,
     KAPPA,
     LINK,
     MASTER,
@@ -57,6 +61,7 @@ from driftwise.kernels.point import (
     adapting_of,
     estimate_of,
     history_of,
+    sound_cursor,
     sums_of,
 )
 from driftwise.kernels.solvers.cholesky import factor_
@@ -228,12 +233,14 @@ def after_(
     fired = False
     if adaptation == MASTER and lesson.arm >= 0:
         fired = master_test_(point, own, largest, lesson.reward, rho)
-    for turn in range(turns):
-        if adaptation == MASTER:
-            master_turn_(point, own, fired and turn == 0)
-        elif adaptation == BOB:
-            bob_turn_(point, own, lesson.reward if turn == 0 and lesson.arm >= 0 else 0.0)
-        if adaptation == MASTER or adaptation == BOB:
+    if adaptation == BOB and lesson.arm >= 0:
+        own.notes[PAYOFF] += lesson.reward
+    if adaptation == MASTER or adaptation == BOB:
+        for turn in range(turns):
+            if adaptation == MASTER:
+                master_turn_(point, own, fired and turn == 0)
+            else:
+                bob_turn_(point, own)
             clear_due_(point, sums, history, estimate, own)
 
 
@@ -241,22 +248,30 @@ def after_(
 
 
 @routine
-def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with."""
+def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with. FINE, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    if not sound_marks(point, own):
+        return DAMAGED
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     seen = board_of(scratch, X.shape[1], X.shape[2])
     glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, seen)
+    return FINE
 
 
 @routine
 def learn_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> None:
-    """A lesson; arm < 0 lets time pass without an observation. A policy that stands alone is its one lane's."""
+) -> int:
+    """A lesson; arm < 0 lets time pass without an observation. A policy that stands alone is its one lane's.
+
+    FINE, or why nothing was done.
+    """
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
     estimate, own = estimate_of(flags, floats), adapting_of(flags, floats, ints)
+    if not (sound_cursor(history) and sound_marks(point, own)):
+        return DAMAGED
     desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
     lesson = Lesson(X, at, arm, reward, ticks, age)
     alone = flags[ADAPT] == ALONE
@@ -272,6 +287,7 @@ def learn_glm_(
             sums.counters[k, CLOCK] += ticks  # frozen otherwise
     if not alone:
         after_(point, rho, lesson, largest, sums, history, estimate, own, turns)
+    return FINE
 
 
 @routine
@@ -279,7 +295,7 @@ def play_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
     used: Ints, rho: Floats,
-) -> None:
+) -> int:
     """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted.
 
     Stops where the solver fails. Calls the live lesson itself, whose cuts cost nothing beside an estimate: what is
@@ -289,6 +305,8 @@ def play_glm_(
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, sums, estimate = Point(flags, table), sums_of(flags, floats), estimate_of(flags, floats)
     own, seen, rest = adapting_of(flags, floats, ints), board_of(scratch, d, n), scratch[board_size(d, n) :]
+    if not (sound_cursor(history_of(flags, floats, ints)) and sound_marks(point, own)):
+        return DAMAGED
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
         used[t] = glm_index_(point, arms, at, sums, estimate, own, seen)
@@ -299,4 +317,5 @@ def play_glm_(
         learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
         for k in range(sums.G.shape[0]):
             if sums.counters[k, FAILED] > 0.0:
-                return
+                return FINE
+    return FINE

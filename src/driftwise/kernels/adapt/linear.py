@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
+    PAYOFF,
     acting_lane,
     acting_row,
     bank_behind,
@@ -19,6 +20,7 @@ from driftwise.kernels.adapt.book import (
     master_test_,
     master_turn_,
     pass_time_,
+    sound_marks,
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
@@ -31,7 +33,9 @@ from driftwise.kernels.point import (
     BANK,
     BOB,
     CLOCK,
+    DAMAGED,
     DROPPED,
+    FINE,
     MASTER,
     SCORE_NOISE,
     SCORE_RIDGE,
@@ -45,6 +49,7 @@ from driftwise.kernels.point import (
     Sums,
     adapting_of,
     history_of,
+    sound_cursor,
     sums_of,
 )
 from driftwise.kernels.solvers.cholesky import factor_, forward_
@@ -132,8 +137,10 @@ def bob_learn_(point: Point, lesson: Lesson, sums: Sums, history: History, own: 
         arm = -1
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
     learn_(point, acting_row(point, own, lane), lane, taken, sums, history)
-    for turn in range(turns):
-        bob_turn_(point, own, lesson.reward if turn == 0 and lesson.arm >= 0 else 0.0)
+    if lesson.arm >= 0:  # a reward is paid to the block it comes in, whether a round ends with it or not
+        own.notes[PAYOFF] += lesson.reward
+    for _ in range(turns):
+        bob_turn_(point, own)
         if to_clear_(own, lane):
             fresh_lane_(lane, sums, history)
 
@@ -176,24 +183,31 @@ def adaptive_learn_(
 
 
 @routine
-def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> None:
+def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n) by the lane that acts, on the board that scratch begins with."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    if not sound_marks(point, own):
+        return DAMAGED
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     lane = acting_lane(point, own)
     seen = board_of(scratch, X.shape[1], X.shape[2])
     linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), seen)
+    return FINE
 
 
 @routine
 def learn_adaptive_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> None:
-    """A lesson; arm < 0 lets time pass without an observation."""
-    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+) -> int:
+    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
+    point, sums = Point(flags, table), sums_of(flags, floats)
+    history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    if not (sound_cursor(history) and sound_marks(point, own)):
+        return DAMAGED
     lesson, scales = Lesson(X, at, arm, reward, ticks, age), scales_of(scratch, X.shape[1], sums.G.shape[0])
-    adaptive_learn_(Point(flags, table), rho, lesson, largest, sums, history, own, scales)
+    adaptive_learn_(point, rho, lesson, largest, sums, history, own, scales)
+    return FINE
 
 
 @routine
@@ -201,11 +215,13 @@ def play_adaptive_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
     used: Ints, rho: Floats,
-) -> None:
+) -> int:
     """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
+    if not (sound_cursor(history) and sound_marks(point, own)):
+        return DAMAGED
     d, n = arms.shape[1], arms.shape[2]
     seen, scales = board_of(scratch, d, n), scales_of(scratch[board_size(d, n) :], d, sums.G.shape[0])
     for t in range(path.shape[0]):
@@ -219,3 +235,4 @@ def play_adaptive_linear_(
         used[t] = row
         lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
         adaptive_learn_(point, rho, lesson, seen.mean[arm] + seen.bonus[arm], sums, history, own, scales)
+    return FINE

@@ -319,12 +319,13 @@ def optimist_(
     copy_(theta[p.lane], z.vec[HAT])
     r = region_(p, z, kind, L, rho)
     missed = not enter_(p, z, r)
+    point_only = missed or not rho > 0.0  # at radius 0 the set is θ̂ alone
     copy_(z.vec[CENTRE], centre)
     copy_(z.vec[CENTRE], best)
     white = np.empty((d, n))
     measure_(p, z, r, X, white, table)
     arm, value, looked, solved, failures, residual = -1, -math.inf, 0, 0, 0, 0.0
-    if missed:
+    if point_only:
         for a in range(n):
             table[VALUE, a] = 0.0
             for i in range(d):

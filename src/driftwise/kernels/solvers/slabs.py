@@ -36,7 +36,7 @@ from driftwise.kernels.solvers.secular import (
 WEIGHTS = 10  # powers of ten the barrier's weight goes through
 STEPS = 40
 AWAY = 0.9  # of the way to the nearest wall: the start
-TINY = 1e-300
+TINY, HUGE = 1e-300, 1e300
 
 
 @kernel
@@ -112,7 +112,9 @@ def centre_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: flo
     for _ in range(STEPS):
         ridge = 0.0
         while not factor_(hess, ridge, low):
-            ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]))
+            ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]), TINY)
+            if not ridge < HUGE:  # a wall so near that its pull is no number
+                return False
         for i in range(theta.size):
             move[i] = -grad[i]
         decrement = forward_(low, move)

@@ -1,0 +1,85 @@
+"""What enters compiled code must be proven in range: the check of a state that was loaded, against its policy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels import point
+from driftwise.kernels.adapt.book import EXCESS, LEAST, TICK
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    COUNTERS,
+    DROPPED,
+    FAILED,
+    HEAD,
+    LOST,
+    REMOVED,
+    SINCE,
+    SIZE,
+    SQUARES,
+    USED,
+    WEIGHT,
+    Floats,
+)
+from driftwise.policies.state import State
+
+# Clocks count in doubles: beyond this a tick is lost in rounding.
+LATEST = 2.0**53
+_AGAIN = "load the last state that was saved whole"
+
+
+def _no(name: str, got: str, wanted: str) -> BadInput:
+    return BadInput(f"state.{name}", got, wanted, _AGAIN)
+
+
+def vet(state: State) -> None:
+    """Finite numbers, counters and cursors in range, or the one sentence. Marks are checked where they are used."""
+    groups = state.groups()
+    for name, values in groups.items():
+        if values.dtype == np.float64:
+            _check_finite(name, values)
+    _check_counters(groups["counters"])
+    if "cursor" in groups:
+        room, atoms = (int(state.layout.flags[place]) for place in (point.ROOM, point.ATOMS))
+        most = {HEAD: max(0, room - 1), SIZE: room, REMOVED: 2**53, USED: atoms}
+        for place, largest in most.items():
+            value = int(groups["cursor"][place])
+            if not 0 <= value <= largest:
+                raise _no(f"cursor[{place}]", str(value), f"a whole number from 0 to {largest}")
+    if "scores" in groups and (np.abs(groups["scores"]) > 1e300).any():
+        raise _no("scores", "numbers beyond 1e300", "weights or log scores")
+    for name in ("weights",):
+        if name in groups and (groups[name] < 0.0).any():
+            raise _no(name, "a negative weight", "weights of at least 0")
+    if not (groups["key"] >= 0).all() or not (groups["key"] <= 0xFFFFFFFF).all():
+        raise _no("key", "a half of a key out of range", "two whole numbers of 32 bits")
+
+
+def _check_finite(name: str, values: Floats) -> None:
+    """Only what has not happened yet may be infinite: the last restart, MASTER's least index, a bound on an arm."""
+    good = np.isfinite(values)
+    if name == "counters":
+        good[:, SINCE] |= values[:, SINCE] == -np.inf
+    elif name == "limits":
+        good |= values == np.inf
+    elif name == "notes":
+        good[LEAST] |= values[LEAST] == np.inf
+    if not good.all():
+        place = [int(i) for i in np.argwhere(~good)[0]]
+        raise _no(name, f"{values[tuple(place)]} at {place}", "finite numbers")
+    if name == "notes" and not (0.0 <= values[TICK] <= LATEST and abs(values[EXCESS]) < 1e300):
+        raise _no(name, f"a clock of {values[TICK]}", "a clock from 0 to 2^53")
+
+
+def _check_counters(counters: Floats) -> None:
+    for column in range(COUNTERS):
+        low = -np.inf if column == SINCE else 0.0
+        slack = 1e-6 if column in (WEIGHT, SQUARES, LOST) else 0.0  # what rounding leaves after many removals
+        values = counters[:, column]
+        if not ((values >= low - slack) & (values <= LATEST)).all():
+            raise _no("counters", f"{values.tolist()} in column {column}", f"numbers from {low:g} to 2^53")
+    whole = counters[:, [COUNT, DROPPED, FAILED]]
+    if (whole != np.floor(whole)).any() or (counters[:, SINCE] > counters[:, CLOCK]).any():
+        raise _no("counters", "a count that is not whole, or a restart in the future", "counters of lessons learned")
