@@ -55,11 +55,6 @@ def board_of(scratch: Floats, d: int, n: int) -> Board:
     )
 
 
-def scores_on(scratch: Floats, n: int) -> tuple[Floats, Floats]:
-    """Mean and bonus on a board, for Python to read."""
-    return scratch[:n], scratch[line(n) : line(n) + n]
-
-
 @piece
 def whiten_(board: Board, X: Floats, at: int) -> None:
     """Y = low⁻¹ X[at], mean = Y'z, bonus = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.

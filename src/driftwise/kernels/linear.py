@@ -90,11 +90,11 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 
 @routine
 def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; FINE."""
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     seen = board_of(scratch, X.shape[1], X.shape[2])
     linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), seen)
-    return FINE
+    return first_best(seen.mean, seen.bonus)
 
 
 @routine

@@ -156,8 +156,9 @@ class Lesson(NamedTuple):
     age: float
 
 
-# What an entry reports by value: all is well, or a cursor or mark of the state lies out of range.
-FINE, DAMAGED = 0, 1
+# What an entry reports by value: all is well, or a cursor or mark of the state lies out of range. An entry that finds
+# the best arm reports that, and DAMAGED.
+FINE, DAMAGED = 0, -1
 
 
 @piece

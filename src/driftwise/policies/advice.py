@@ -17,8 +17,8 @@ def advise(
 ) -> dict[str, Any]:
     """S, R and link as fields for `make` or a policy: `dw.make("SCB-WeightUCB", **dw.advise(click_rate=0.03), …)`.
 
-    click_rate is the rate of clicks, or the least and the largest that arms may have: a ball of radius S expresses rates
-    between μ(-SL) and μ(SL) alone, so that S = 1 says no arm is clicked less than 27% of the time. values are the least
+    click_rate is the rate of clicks, or the least and the largest that arms may have: a ball of radius S expresses only
+    rates between μ(-SL) and μ(SL), so that S = 1 says no arm is clicked less than 27% of the time. values are the least
     and the largest reward where rewards are numbers. L is the largest norm of an arm.
     """
     L = real("L", L, 0.0, low_open=True, way_out="pass the largest norm of an arm")

@@ -59,6 +59,8 @@ def _numeric(values: object) -> bool:
 class ArmSet:
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
+    __slots__ = ("columns", "count", "dim", "longest", "shortest_reach", "slack")
+
     def __init__(self, arms: npt.ArrayLike) -> None:
         rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
         if rows is None or rows.ndim != 2 or 0 in rows.shape:
@@ -70,12 +72,11 @@ class ArmSet:
             array("arms", rows, (None, None), ROWS)
             raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
 
-    @property
-    def dim(self) -> int:
-        return int(self.columns.shape[1])
+        self.dim, self.count = int(rows.shape[1]), int(rows.shape[0])
+        self.shortest_reach = self.longest / (1.0 + self.slack)  # the least L that takes these arms
 
     def __len__(self) -> int:
-        return int(self.columns.shape[2])
+        return self.count
 
 
 Arms: TypeAlias = ArmSet | npt.ArrayLike

@@ -12,14 +12,14 @@ import numpy as np
 
 from driftwise.border import array, keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels.index import board_size, columns_, scores_on
+from driftwise.kernels.index import board_size, columns_
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.memory import renew_
-from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, ROOM, SIZE, USED, Floats, Point
+from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, FINE, ROOM, SIZE, USED, Floats, Point
 from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
-from driftwise.policies.state import Layout, State
+from driftwise.policies.state import NO_BOARD, Layout, State
 from driftwise.policies.vetting import LATEST, vet
 
 # Rewards beyond this have squares that no double holds.
@@ -41,6 +41,20 @@ class Entries(NamedTuple):
     scores: Callable[..., Any]
     learn: Callable[..., Any]
     play: Callable[..., Any]
+
+
+class Live(NamedTuple):
+    """What a live call needs of a policy; `plain`: nothing but the compiled lesson is to be done."""
+
+    scores: Callable[..., int]
+    learn: Callable[..., int]
+    point: Point
+    layout: Layout
+    dim: int
+    L: float
+    low: float
+    high: float
+    plain: bool
 
 
 class Compiled:
@@ -77,6 +91,17 @@ class Compiled:
     def largest_reward(self) -> float:
         """m, where rewards are known to lie in [0, m]."""
         return math.inf
+
+    @cached_property
+    def _live(self) -> Live:
+        """What live calls look up, at hand."""
+        windowed = bool(self.layout.flags[ROOM])
+        plain = not self.can_fail and not self._tests()
+        low, high = self._reward_range()
+        return Live(
+            self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, float(self.L), low, high,
+            plain and not windowed and not self.stepped,
+        )  # fmt: skip
 
     @cached_property
     def digest(self) -> str:
@@ -129,8 +154,14 @@ class Compiled:
 
         A rule that samples draws by the state's key and `draw`, by default the rounds so far.
         """
-        X = self._columns(arms)
-        self._enter(state)
+        live = self._live
+        if type(arms) is not ArmSet or arms.dim != live.dim or not arms.shortest_reach <= live.L:
+            X = self._columns(arms)
+        else:
+            X = arms.columns
+        known = type(state) is State and state.layout is live.layout and state.vetted
+        if not (known and state.in_use.acquire(False)):
+            self._enter(state)
         try:
             return self._choose(state, X)
         finally:
@@ -146,18 +177,44 @@ class Compiled:
             state.in_use.release()
 
     def _choose(self, state: State, X: Floats) -> Choice:
-        return self._scores(state, X).best()
+        arm, scratch, second = self._score(state, X)
+        mean, bonus = scratch.item(arm), scratch.item(second + arm)
+        return Choice(arm, mean + bonus, mean, bonus)
 
     def _scores(self, state: State, X: Floats) -> Scores:
+        _, scratch, second = self._score(state, X)
         n = X.shape[2]
-        scratch = np.empty(board_size(self.dim, n))
-        _report(self.entries.scores(*self.point, state.floats, state.ints, scratch, X))
-        return Scores(*scores_on(scratch, n))
+        return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
+
+    def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
+        """The best arm, and a board with means at its beginning and bonuses from a second place on."""
+        n, (arms, scratch) = X.shape[2], state.board
+        if arms != n:
+            scratch = np.empty(board_size(self.dim, n))
+            state.board = n, scratch
+        live = self._live
+        arm = live.scores(*live.point, state.floats, state.ints, scratch, X)
+        if arm < 0:
+            _report(arm)
+        return arm, scratch, (n + 7) // 8 * 8
 
     def learn(
         self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
         """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
+        live = self._live
+        if (
+            live.plain and ticks == 1.0 and age == 0.0 and type(reward) is float and live.low <= reward <= live.high
+            and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
+            and type(arm) is int and 0 <= arm < arms.count
+            and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
+        ):  # fmt: skip
+            try:  # nothing is left to check, and nothing to do in Python
+                floats, ints = state.floats, state.ints
+                if live.learn(*live.point, floats, ints, NO_BOARD, arms.columns, 0, arm, reward, 1.0, 0.0) == FINE:
+                    return
+            finally:
+                state.in_use.release()
         x = self._vector(arms, arm)
         reward, ticks = self._reward(reward), _ticks(ticks)
         age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
@@ -181,7 +238,7 @@ class Compiled:
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
     ) -> None:
         """One lesson; where its solver fails, the state is left as it was."""
-        if state.clock + ticks > LATEST:
+        if ticks > 1e6 and state.clock + ticks > LATEST:  # in smaller steps nobody lives to see it
             raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
         if self.can_fail:
             self._remember(state)

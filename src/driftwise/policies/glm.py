@@ -229,8 +229,8 @@ class GeneralizedUCB(Compiled):
             if state.outside == EDGE:
                 state.told = True
                 warnings.warn(
-                    f"for {EDGE} lessons the estimate has lain outside the ball of radius S = {self.S:g}, so rewards are "
-                    "more extreme than S allows: pass a larger S (dw.advise(click_rate=...) says which)",
+                    f"the estimate has lain outside the ball of radius S = {self.S:g} for {EDGE} lessons: rewards are "
+                    "more extreme than S allows, so pass a larger one (dw.advise(click_rate=...) says which)",
                     RuntimeWarning,
                     stacklevel=4,
                 )

@@ -16,6 +16,8 @@ from driftwise.kernels.adapt.book import TICK
 from driftwise.kernels.point import CLOCK, COUNT, DROPPED, KEY_HIGH, KEY_LOW, LOST, SINCE, SQUARES, WEIGHT, Floats, Ints
 from driftwise.rng import checked_seed
 
+NO_BOARD = np.zeros(0)
+
 # A state that is larger is a slip of a window or a horizon, not a wish.
 MOST_NUMBERS = 2**31
 
@@ -91,12 +93,13 @@ class State:
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
 
-    __slots__ = ("floats", "in_use", "ints", "layout", "outside", "owner", "spare", "told", "vetted")
+    __slots__ = ("board", "floats", "in_use", "ints", "layout", "outside", "owner", "spare", "told", "vetted")
 
     def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
+        self.board = (0, NO_BOARD)  # how many arms were scored last, and the scratch for as many
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
         self.told = False  # whether a warning about it was given
 

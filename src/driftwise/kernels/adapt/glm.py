@@ -249,14 +249,14 @@ def after_(
 
 @routine
 def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with. FINE, or DAMAGED."""
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     seen = board_of(scratch, X.shape[1], X.shape[2])
     glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, seen)
-    return FINE
+    return first_best(seen.mean, seen.bonus)
 
 
 @routine

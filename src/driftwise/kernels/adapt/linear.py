@@ -184,7 +184,7 @@ def adaptive_learn_(
 
 @routine
 def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n) by the lane that acts, on the board that scratch begins with."""
+    """Mean and bonus of every arm of X (1, d, n) by the lane that acts; the best arm, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
@@ -192,7 +192,7 @@ def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Int
     lane = acting_lane(point, own)
     seen = board_of(scratch, X.shape[1], X.shape[2])
     linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), seen)
-    return FINE
+    return first_best(seen.mean, seen.bonus)
 
 
 @routine

@@ -1,0 +1,1 @@
+"""Hostile input: states, calls and surroundings that mean harm, or might as well."""

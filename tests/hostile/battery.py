@@ -1,0 +1,110 @@
+"""The policies under attack, and a process that suffers case after case: its death is a finding, not an accident."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import driftwise as dw
+
+DIM = 3
+TESTS = Path(__file__).resolve().parent.parent
+KNOWN = {"dim": DIM, "horizon": 300, "path_length": 1.5}
+# Seconds a case may take, compiled: a kernel that does not come back is ended by the alarm, and found.
+PATIENCE = 15.0
+
+
+def policies():
+    """One of every kind of state. A short horizon for Logistic-UCB-2, so that lessons go beyond it."""
+    names = {
+        "SW-UCB": {}, "GLB-SW": {}, "SCB-WeightUCB": {}, "SCB-WeightUCB in one pass": {"estimate": "one-pass"},
+        "BVD-GLM-UCB": {}, "BOB+LB-WeightUCB": {"block": 20}, "MASTER+OFUL": {}, "MASTER+LogUCB1": {},
+        "Bank+LB-WeightUCB": {}, "Bank+SCB-WeightUCB": {}, "Logistic-UCB-2": {"horizon": 12},
+    }  # fmt: skip
+    found = {}
+    for name, fields in names.items():
+        known = dict(KNOWN) if "+" not in name else {"dim": DIM, "horizon": 300}
+        found[name] = dw.make(name.removesuffix(" in one pass"), **{**known, **fields})
+    return found
+
+
+def arms_of(chance, n=4):
+    """Arms of norm at most 1: two that stay, the others fresh."""
+    rows = chance.standard_normal((n, DIM))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True) * 1.001
+    rows[:2] = np.eye(DIM)[:2]
+    return rows
+
+
+def lived(policy, rounds, seed=5):
+    """A state that has seen something."""
+    chance, state = np.random.default_rng(seed), policy.start(seed)
+    for _ in range(rounds):
+        arms = arms_of(chance)
+        policy.learn(state, arms, policy.choose(state, arms).arm, float(chance.random() < 0.4))
+    return state
+
+
+class Walls:
+    """A state whose arrays stand between walls: a write beyond either end leaves a hole."""
+
+    THICK = 512
+
+    def __init__(self, state):
+        self.state, self.whole = state, []
+        for name, mark in (("floats", 1234.5), ("ints", 12345)):
+            inside = getattr(state, name)
+            whole = np.full(inside.size + 2 * self.THICK, mark, dtype=inside.dtype)
+            whole[self.THICK : self.THICK + inside.size] = inside
+            setattr(state, name, whole[self.THICK : self.THICK + inside.size])
+            self.whole.append((whole, mark))
+
+    def stand(self):
+        walls = [(whole[: self.THICK], whole[-self.THICK :], mark) for whole, mark in self.whole]
+        return all((wall == mark).all() for before, after, mark in walls for wall in (before, after))
+
+
+def live(policy, state, rounds, seed=11):
+    """Rounds with late rewards, standing clocks and idle time. Returns the sentences heard; anything else is raised."""
+    chance, heard = np.random.default_rng(seed), []
+    for number in range(rounds):
+        arms = arms_of(chance)
+        ticks, age = ((1.0, 0.0), (1.0, 2.5), (0.0, 0.0), (1.0, 0.0))[number % 4]
+        try:
+            choice = policy.choose(state, arms)
+            assert 0 <= choice.arm < len(arms), f"arm {choice.arm} of {len(arms)}"
+        except dw.DriftwiseError as error:
+            heard.append(str(error))
+        try:
+            policy.learn(state, arms, number % len(arms), float(number % 3 == 0), ticks=ticks, age=age)
+            if number % 7 == 3:
+                policy.advance(state, 1.5)
+        except dw.DriftwiseError as error:
+            heard.append(str(error))
+    assert all("\n" not in one and len(one) < 500 for one in heard), heard
+    return heard
+
+
+def suffer(kind, arguments):
+    """Let a process go through all cases; a new one goes on behind the case that killed the last. The findings."""
+    findings, first = [], 0
+    while True:
+        command = [sys.executable, "-X", "faulthandler", "-m", "hostile.worker", kind, json.dumps(arguments), str(first)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=TESTS, check=False)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        findings += [line["finding"] for line in lines if "finding" in line]
+        if done.returncode == 0:
+            return findings, lines[-1]["summary"]
+        begun = [line for line in lines if "case" in line]
+        if done.returncode > 0 or not begun:
+            raise AssertionError(f"the process itself failed: {done.stderr[-3000:]}")
+        death = signal.Signals(-done.returncode).name
+        findings.append(f"{death}{' (no return)' if death == 'SIGALRM' else ''}: {begun[-1]['what']}")
+        first = begun[-1]["case"] + 1
+        if len(findings) >= 40:
+            return findings, None
