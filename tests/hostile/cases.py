@@ -95,9 +95,9 @@ def parts(data):
 
 def joined(text, arrays, **head):
     """A signed container whose head fits, but for what is said of it."""
-    facts = {"magic": b"DRIFTWSE", "version": 1, "text": len(text)} | {"length": HEAD.size + len(text) + len(arrays) + 32}
+    facts = {"magic": b"DRIFTWSE", "version": 1, "characters": len(text)} | {"length": HEAD.size + len(text) + len(arrays) + 32}
     facts |= head
-    return sign(HEAD.pack(facts["magic"], facts["version"], facts["text"], facts["length"]) + text + arrays)
+    return sign(HEAD.pack(facts["magic"], facts["version"], facts["characters"], facts["length"]) + text + arrays)
 
 
 def _bytes_changed(chance, data):
@@ -124,9 +124,9 @@ def _bytes_changed(chance, data):
 
 def _head_changed(chance, data):
     _, text, arrays = parts(data)
-    name = ("magic", "version", "text", "length")[chance.integers(4)]
+    name = ("magic", "version", "characters", "length")[chance.integers(4)]
     value = int(chance.choice(np.array([0, 1, 2, len(text) + 1, len(data), 2**32 - 1]))) if chance.random() < 0.7 else 2**31
-    if name in ("text", "length") and chance.random() < 0.5:
+    if name in ("characters", "length") and chance.random() < 0.5:
         value = (2**63, 2**64 - 1, len(data) - 1)[chance.integers(3)]
     return joined(text, arrays, **{name: b"DRIFTWSX" if name == "magic" else value})
 
@@ -196,8 +196,12 @@ def _numbers_changed(chance, data):
     return joined(text, bytes(arrays))
 
 
+def _signed_bytes_changed(chance, data):
+    return sign(_bytes_changed(chance, data[:-32]))
+
+
 SIGNED = (_head_changed, _json_bytes_changed, _facts_changed, _sizes_and_arrays_changed, _numbers_changed, _numbers_changed,
-          lambda chance, data: sign(_bytes_changed(chance, data[:-32])))  # fmt: skip
+          _signed_bytes_changed)  # fmt: skip
 
 
 def _loaded(policy, data, original, arms):
@@ -239,5 +243,5 @@ def _states(warm, count, seed):
         else:
             way, original = _bytes_changed, data
             changed = way(chance, data)
-        what = f"{name}: state {number} of seed {seed}, {getattr(way, '__name__', 'signed')}"
+        what = f"{name}: state {number} of seed {seed}, {way.__name__}"
         yield what, _loaded(warm[name][0], changed, original, arms)
