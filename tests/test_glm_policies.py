@@ -265,6 +265,7 @@ def test_a_window_drops_the_atoms_that_leave_it():
     assert state.lost == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:a window with room:RuntimeWarning")
 def test_a_window_pushed_full_drops_the_oldest_observation_from_its_atom():
     policy, arms = glb(memory=dw.Window(100, capacity=3)), np.eye(2)
     state = policy.start()

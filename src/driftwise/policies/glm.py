@@ -16,7 +16,7 @@ from driftwise.kernels import glm, point
 from driftwise.kernels.adapt import glm as entries_of
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, FAILED, Floats
-from driftwise.policies.arms import Arms, Scores
+from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
 from driftwise.policies.model import Link, LinkName, constants, noise, row_of
@@ -236,6 +236,9 @@ class GeneralizedUCB(Compiled):
                 )
 
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
+    def _choose(self, state: State, X: Floats) -> Choice:
+        return self._scores(state, X).best() if isinstance(self.link, Link) else super()._choose(state, X)
+
     def _scores(self, state: State, X: Floats) -> Scores:
         found = super()._scores(state, X)
         return Scores(self.link(found.mean)[0], found.bonus) if isinstance(self.link, Link) else found

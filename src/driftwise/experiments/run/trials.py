@@ -122,7 +122,7 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 
 # What stands beside the sources that decide a number, and decides none.
-_ASIDE = ("agent", "checks.py", "cli.py", "draw", "experiments", "files.py", "progress.py")
+_ASIDE = ("agent", "checks.py", "cli.py", "draw", "experiments", "files.py", "interrupts.py", "progress.py")
 
 
 @cache
