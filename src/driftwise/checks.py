@@ -22,7 +22,7 @@ from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
-from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
+from driftwise.policies.memory import KINDS, Keep, Memory
 from driftwise.policies.state import State
 from driftwise.rng import stream
 from driftwise.simulation import simulate
@@ -194,7 +194,7 @@ def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> 
         return
     longer = float(data.rounds + 1)
     chosen, state = _follow(static, data, data.arms)
-    for memory in (Fade(0.0), Window(longer), Restart(longer)):
+    for memory in (kind.lasting(longer) for kind in KINDS.values()):
         try:
             other: Any = dataclasses.replace(static, memory=memory)
         except BadInput:

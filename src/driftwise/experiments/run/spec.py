@@ -14,14 +14,13 @@ from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
 from driftwise.experiments.run.source import Place, Source
 from driftwise.policies.base import Compiled
-from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.memory import KINDS as MEMORIES
 from driftwise.policies.names import make
 from driftwise.rng import checked_seed
 from driftwise.simulation import Record, check_fit, recorded_rounds
 from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
 
 _WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
-_MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
 _MOST_TRIALS = 1_000_000
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
@@ -198,8 +197,8 @@ def _value(key: str, value: Any) -> Any:
     """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple."""
     if isinstance(value, dict) and (key in ("memory", "grid") or "kind" in value):
         kind, rest = value.get("kind"), {name: one for name, one in value.items() if name != "kind"}
-        one_of("memory", kind, list(_MEMORIES))
-        memory = _MEMORIES[str(kind)]
+        one_of("memory", kind, list(MEMORIES))
+        memory = MEMORIES[str(kind)]
         try:
             return memory(**rest)
         except TypeError:  # a field too many or too few
