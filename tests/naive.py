@@ -197,12 +197,12 @@ class Link:
         self.mu, self.d1, self.d2, self.integral = LINKS[name]
 
     def k(self, SL):
-        """sup of mu' over |z| <= SL."""
-        return float(self.d1(float(SL) if self.name == "poisson" else 0.0))
+        """sup of mu' over |z| <= SL; a slope here rises, or falls on both sides of 0."""
+        return float(max(self.d1(z) for z in (-float(SL), 0.0, float(SL))))
 
     def c(self, SL):
         """inf of mu' over |z| <= SL."""
-        return float(self.d1(-float(SL)))
+        return float(min(self.d1(z) for z in (-float(SL), float(SL))))
 
 
 class Equation:

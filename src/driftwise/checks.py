@@ -22,7 +22,7 @@ from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
-from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
+from driftwise.policies.memory import KINDS, Keep, Memory
 from driftwise.policies.state import State
 from driftwise.rng import stream
 from driftwise.simulation import simulate
@@ -180,6 +180,16 @@ def rotating_arms_changes_nothing(policy: Policy, data: _Stream) -> None:
     _same_choices(policy, data, data.arms @ data.rotation, lambda arm: arm, "rotated arms")
 
 
+def _static(policy: Compiled) -> Any:
+    """The policy with memory=Keep(), at the radius of E(n) if its own needs another memory; None if all of it does."""
+    for radius in ({}, {"radius": "weighted"}) if hasattr(policy, "radius") else ({},):
+        try:
+            return dataclasses.replace(policy, memory=Keep(), **radius)  # type: ignore[type-var]
+        except BadInput:
+            continue
+    return None
+
+
 def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> None:
     """forget = 0, a window and a period longer than the stream give the static estimate, and the static choices
     where the radius is that of E(n)."""
@@ -187,14 +197,12 @@ def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> 
         return
     if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (MATH.md 1)
         return
-    plain = {"radius": "weighted"} if getattr(policy, "radius", "weighted") != "weighted" else {}
-    try:
-        static: Any = dataclasses.replace(policy, memory=Keep(), **plain)  # type: ignore[type-var]
-    except BadInput:  # a policy that is defined for one memory only
+    static = _static(policy)
+    if static is None:
         return
     longer = float(data.rounds + 1)
     chosen, state = _follow(static, data, data.arms)
-    for memory in (Fade(0.0), Window(longer), Restart(longer)):
+    for memory in (kind.lasting(longer) for kind in KINDS.values()):
         try:
             other: Any = dataclasses.replace(static, memory=memory)
         except BadInput:

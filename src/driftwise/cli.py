@@ -88,7 +88,7 @@ Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which: lb, glb, scb, piecewise, unknown-drift, or all.")],
+    experiment: Annotated[str, typer.Argument(help="Its name, or all; a wrong name gets the list.")],
     trials: Trials = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, curves.npz, summary.json, report.html.")] = Path(

@@ -262,6 +262,8 @@ def absorb_(
     count, age = sums.counters, lesson.age
     if not accepts(point, row, lane, age, sums, history):
         count[lane, DROPPED] += 1.0
+        if factor != 1.0:
+            scale_(lane, factor, sums)
         return
     if evicts(point, history):
         count[lane, DROPPED] += 1.0

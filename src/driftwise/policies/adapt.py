@@ -15,7 +15,7 @@ from driftwise.border import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import book
-from driftwise.kernels.links import LinkRow
+from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import Compiled, Entries
@@ -340,7 +340,8 @@ class FadeBank(Adaptive):
         for name in ("margin", "gap", "back", "kappa"):
             real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
         if not (self.model.chance or isinstance(self.base, LinearUCB)):
-            raise BadInput("base", self.base, "a linear, logistic or probit base", "the bank scores no other rewards")
+            scored = " or ".join(name for name, row in LINKS.items() if row.chance)
+            raise BadInput("base", self.base, f"a linear, {scored} base", "the bank scores no other rewards")
         if not self.base.memory.geometric:
             raise BadInput("base", self.base.memory, "a base that keeps or fades", "pass memory=Keep()")
 

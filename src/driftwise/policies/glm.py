@@ -18,7 +18,7 @@ from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, check_index
-from driftwise.policies.memory import Memory
+from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, noise, row_of
 from driftwise.policies.state import Layout, State, layout
 
@@ -72,7 +72,8 @@ class GeneralizedUCB(Compiled):
         self._k_and_c  # noqa: B018 - raises where the link has no slope left
         self.room  # noqa: B018 - raises where no room can be told
         if self.estimate == "one-pass" and not self.memory.one_pass:
-            wanted = "Keep(), Fade() or Restart() with estimate=\"one-pass\", which cannot take a reward out again"
+            followed = offered(kind for kind in KINDS.values() if kind.one_pass)
+            wanted = f'{followed} with estimate="one-pass", which cannot take a reward out again'
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
 
     def _check_model(self) -> None:

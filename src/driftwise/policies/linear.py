@@ -20,6 +20,7 @@ from driftwise.policies.state import Layout, layout
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
+_RADII = {"weighted": point.WEIGHTED, "cheung": point.CONSTANT}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class LinearUCB(Compiled):
         check_index(self)
         real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
         one_of("two_matrix", self.two_matrix, list(_RULES))
-        one_of("radius", self.radius, ["weighted", "cheung"])
+        one_of("radius", self.radius, list(_RADII))
         if self.two_matrix == "as-published" and not self.memory.geometric:
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
         if self.radius == "cheung" and not (self.memory.room() and self.delta is not None):
@@ -77,7 +78,7 @@ class LinearUCB(Compiled):
         flags = self.layout.flags.copy()
         flags[point.MEMORY] = self.memory.code
         flags[point.RULE] = _RULES[self.two_matrix]
-        flags[point.RADIUS] = point.CONSTANT if self.radius == "cheung" else point.WEIGHTED
+        flags[point.RADIUS] = _RADII[self.radius]
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = -1.0 if self.delta is None else -math.log(self.delta)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field, fields
 from typing import ClassVar
 
 from driftwise.border import keep_whole, real
@@ -25,6 +26,11 @@ class Memory:
     one_pass: ClassVar[bool] = True
     forget = 0.0
     length = math.inf
+
+    @classmethod
+    def lasting(cls, rounds: float) -> Memory:
+        """One of its kind that forgets nothing before the clock shows so many rounds."""
+        raise NotImplementedError
 
     def weight(self, age: float, now: float = math.inf) -> float:
         """The weight at time `now` of an observation of this age."""
@@ -59,6 +65,10 @@ class Keep(Memory):
     code = point.KEEP
     geometric = True
 
+    @classmethod
+    def lasting(cls, rounds: float) -> Keep:
+        return cls()
+
     def weight(self, age: float, now: float = math.inf) -> float:
         return 1.0
 
@@ -77,6 +87,10 @@ class Fade(Memory):
 
     def __post_init__(self) -> None:
         real("forget", self.forget, 0.0, 1.0, high_open=True, way_out="γ = 1 - forget must lie in (0, 1]")
+
+    @classmethod
+    def lasting(cls, rounds: float) -> Fade:
+        return cls(0.0)
 
     def weight(self, age: float, now: float = math.inf) -> float:
         return math.exp(age * math.log1p(-self.forget))
@@ -109,6 +123,10 @@ class Window(Memory):
         if self.capacity is not None:
             keep_whole(self, "capacity")
 
+    @classmethod
+    def lasting(cls, rounds: float) -> Window:
+        return cls(rounds)
+
     def weight(self, age: float, now: float = math.inf) -> float:
         return 1.0 if age < self.length else 0.0
 
@@ -133,6 +151,10 @@ class Restart(Memory):
     def __post_init__(self) -> None:
         real("period", self.period, 0.0, low_open=True, way_out="pass rounds, e.g. 100")
 
+    @classmethod
+    def lasting(cls, rounds: float) -> Restart:
+        return cls(rounds)
+
     def weight(self, age: float, now: float = math.inf) -> float:
         """What was born up to the last multiple of the period has weight 0; without a clock, within one period."""
         if math.isinf(now):
@@ -149,8 +171,20 @@ class Restart(Memory):
         return float(self.period)
 
 
+# Every memory by name: what a spec may name, a sentence offer, and a law be tried on.
+KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
+
+
+def offered(kinds: Iterable[type[Memory]]) -> str:
+    """Memories with the fields they need, for a sentence."""
+    *most, last = (
+        f"{kind.__name__}({', '.join(one.name for one in fields(kind) if one.default is MISSING)})" for kind in kinds
+    )
+    return f"{', '.join(most)} or {last}"
+
+
 def checked_memory(memory: object) -> Memory:
     """A memory, or the one sentence."""
     if not isinstance(memory, Memory):
-        raise BadInput("memory", memory, "Keep(), Fade(forget), Window(length) or Restart(period)", "pass dw.Keep()")
+        raise BadInput("memory", memory, offered(KINDS.values()), "pass dw.Keep()")
     return memory

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise.border import real
 from driftwise.errors import BadInput
-from driftwise.kernels.links import CUSTOM, LinkRow, link_row
+from driftwise.kernels.links import CUSTOM, LINKS, LinkRow, link_row
 from driftwise.kernels.point import Floats
 
 LinkName: TypeAlias = str
@@ -88,8 +88,9 @@ def check_self_concordant(link: LinkName | Link, S: float, L: float) -> None:
             wanted = "a Link with self_concordant=True and bounded=True"
             raise BadInput("link", link, wanted, "use the GLB rule, or say so if it is true")
     elif not row.bounded:
-        wanted = "logistic, or probit with S·L up to 1: self-concordant rules need rewards in [0, m]"
+        bounded = " or ".join(name for name, other in LINKS.items() if other.bounded)
+        wanted = f"{bounded}: self-concordant rules need rewards in [0, m]"
         raise BadInput("link", link, wanted, "use a GLB policy for this link")
     elif row.concordance(S * L) > 1.0:
-        wanted = f"S·L at which |μ''| ≤ μ' for the {link} link (probit: at most 1)"
+        wanted = f"S·L at which |μ''| ≤ μ' for the {link} link, where now |μ''| reaches {row.concordance(S * L):.3g} μ'"
         raise BadInput("S", S, wanted, "use a GLB policy, or the logistic link")

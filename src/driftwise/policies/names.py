@@ -191,6 +191,13 @@ _BY_NAME = {row.name: row for row in ROWS}
 # every world of docs/unknown-drift.md. Pass exploration=1 for the theorem's.
 BANK_EXPLORATION = 0.3
 
+# What BOB draws from over a base of that memory.
+_GRIDS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "fade": fades,
+    "window": lambda: tuple(Window(rounds) for rounds in MEMORIES if math.isfinite(rounds)),
+    "restart": lambda: tuple(Restart(rounds) for rounds in MEMORIES if math.isfinite(rounds)),
+}
+
 
 class Wrapper(NamedTuple):
     """One way to adapt: what it wraps, whom it is from, what it needs to know."""
@@ -204,7 +211,7 @@ class Wrapper(NamedTuple):
 
 WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("MASTER", Master, lambda row: row.memory == "keep", "Wei, Luo 2021", ("dim", "horizon")),
-    Wrapper("BOB", BanditOverBandit, lambda row: row.memory != "keep", "Cheung, Simchi-Levi, Zhu 2019",
+    Wrapper("BOB", BanditOverBandit, lambda row: row.memory in _GRIDS, "Cheung, Simchi-Levi, Zhu 2019",
             ("dim", "horizon")),
     Wrapper("Bank", FadeBank, lambda row: row.memory == "fade", "ours: a bank of discounts", ("dim",)),
 )  # fmt: skip
@@ -293,10 +300,3 @@ def _adaptive(name: str, problem: Problem) -> Compiled:
     if wrapper.adaptation is BanditOverBandit:
         outer.setdefault("grid", _GRIDS[row.memory]())
     return wrapper.adaptation(base=_tuned(row, problem, inner), **outer)  # type: ignore[arg-type]
-
-
-_GRIDS: dict[str, Callable[[], tuple[Any, ...]]] = {
-    "fade": fades,
-    "window": lambda: tuple(Window(rounds) for rounds in MEMORIES if math.isfinite(rounds)),
-    "restart": lambda: tuple(Restart(rounds) for rounds in MEMORIES if math.isfinite(rounds)),
-}

@@ -46,7 +46,7 @@ def _one_pass(
     from scipy.optimize import brentq
 
     memory, slate = policy.memory, newton.blank_slate(policy.dim, 1)
-    fade = memory.weight(ticks) if memory.geometric else 1.0
+    fade = math.exp(ticks * memory.numbers()[1])  # γ^ticks, whatever else the memory does
     status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), slate.M)
     if lesson is None or status != newton.CONVERGED:
         return status

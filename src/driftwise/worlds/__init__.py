@@ -4,4 +4,7 @@ from driftwise.worlds.base import Tape, World
 from driftwise.worlds.given import Given
 from driftwise.worlds.paths import Jumps, Still, StopAndGo, Turn, Walk
 
-__all__ = ["Given", "Jumps", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]
+__all__ = ["KINDS", "Given", "Jumps", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]
+
+# The worlds that a spec can name: all but Given, whose arrays no spec holds.
+KINDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}

@@ -161,9 +161,9 @@ def _world(outcome: Outcome, number: int = 0) -> str:
              "radius": f"θ of norm {world.radius:g}"}  # fmt: skip
     if swept[1] not in ("turns", "jumps", "horizon", "dim"):
         facts["turns"] = f"P_T = {world.path_length:.2f}, Γ_T = {world.changes:,}"
-    reward = {"gaussian": f"rewards with noise N(0, {world.noise:g}²)", "bernoulli": "clicks"}[world.reward]
+    drawn = {"gaussian": f"rewards with noise N(0, {world.noise:g}²)", "bernoulli": "clicks", "poisson": "counts"}
     kept = [text for field, text in facts.items() if field != swept[1]]
-    return f"{type(world).__name__}: " + ", ".join([*kept, reward]) + "."
+    return f"{type(world).__name__}: " + ", ".join([*kept, drawn[world.reward]]) + "."
 
 
 def _table_1(found: Measured, slopes: Sequence[growth.Slope]) -> Iterator[Block]:

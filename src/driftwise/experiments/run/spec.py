@@ -14,14 +14,13 @@ from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
 from driftwise.experiments.run.source import Place, Source
 from driftwise.policies.base import Compiled
-from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.memory import KINDS as MEMORIES
 from driftwise.policies.names import make
 from driftwise.rng import checked_seed
 from driftwise.simulation import Record, check_fit, recorded_rounds
-from driftwise.worlds import Jumps, Still, StopAndGo, Turn, Walk, World
+from driftwise.worlds import KINDS as WORLDS
+from driftwise.worlds import World
 
-_WORLDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
-_MEMORIES: dict[str, type] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
 _MOST_TRIALS = 1_000_000
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
@@ -198,8 +197,8 @@ def _value(key: str, value: Any) -> Any:
     """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple."""
     if isinstance(value, dict) and (key in ("memory", "grid") or "kind" in value):
         kind, rest = value.get("kind"), {name: one for name, one in value.items() if name != "kind"}
-        one_of("memory", kind, list(_MEMORIES))
-        memory = _MEMORIES[str(kind)]
+        one_of("memory", kind, list(MEMORIES))
+        memory = MEMORIES[str(kind)]
         try:
             return memory(**rest)
         except TypeError:  # a field too many or too few
@@ -236,7 +235,7 @@ def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
 
 
 def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
-    kinds = list(_WORLDS)
+    kinds = list(WORLDS)
     _checked(source, ("world",), table, [*{name: 1 for kind in kinds for name in _fields(kind)}, "kind"], ("kind",))
     with source.at(("world",)):
         one_of("kind", table["kind"], kinds)
@@ -244,11 +243,11 @@ def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = (
         for key in fields:
             one_of(f"field of {table['kind']}", key, _fields(table["kind"]))
     with source.at(at if changed else ("world",)):
-        return _WORLDS[table["kind"]](**{**fields, **changed})
+        return WORLDS[table["kind"]](**{**fields, **changed})
 
 
 def _fields(kind: str) -> list[str]:
-    return [one.name for one in dataclasses.fields(_WORLDS[kind])]
+    return [one.name for one in dataclasses.fields(WORLDS[kind])]
 
 
 def _contest(
