@@ -60,8 +60,11 @@ def real(
 
 def one_of(name: str, value: object, choices: Sequence[object]) -> None:
     """One of a few named values; the sentence suggests the nearest."""
-    if value in choices:
-        return
+    try:
+        if value in choices:
+            return
+    except (TypeError, ValueError):  # an array answers == with an array
+        pass
     words = [str(choice) for choice in choices]
     near = get_close_matches(str(value), words, n=3, cutoff=0.4)
     hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r}, for one"
@@ -77,7 +80,7 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
         if raw.dtype.kind in "cUS":
             raise TypeError
         result = np.ascontiguousarray(raw, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadInput(name, value, f"an array of numbers of shape {wanted}", way_out) from None
     fits = result.ndim == len(shape) and all(
         have >= 1 if want is None else have == want for have, want in zip(result.shape, shape, strict=True)

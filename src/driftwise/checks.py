@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwise.border import whole
 from driftwise.errors import BadInput
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
@@ -39,6 +40,9 @@ def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, se
     size = dim if dim is not None else getattr(policy, "dim", None)
     if size is None:
         raise BadInput("dim", None, "the number of features of an arm", "pass dim=")
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise BadInput("policy", policy, "an object with start, choose and learn", "pass a policy")
+    size, rounds = whole("dim", size), whole("rounds", rounds)
     applying = list(_ANY) + (list(_BUILT_IN) if isinstance(policy, Compiled) else [])
     for check in applying:
         check(policy, _Stream(int(size), rounds, seed, _reach(policy)))
@@ -47,6 +51,8 @@ def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, se
 
 def check_world(world: World, *, seed: int = 0) -> list[str]:
     """Run every check of a world and return their names; the first that fails raises."""
+    if not isinstance(world, World):
+        raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "wrap arrays in dw.worlds.Given")
     for check in _WORLD:
         check(world, seed)
     return [check.__name__ for check in _WORLD]

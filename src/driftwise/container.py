@@ -60,7 +60,7 @@ def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[
 
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise no(f"a {type(data).__name__}")
-    raw = memoryview(data).cast("B") if isinstance(data, memoryview) else memoryview(data)
+    raw = memoryview(data.tobytes() if isinstance(data, memoryview) else data)
     if bytes(raw[:2]) == b"PK":
         raise no("an npz archive, as an earlier version wrote it")
     if len(raw) < _HEAD.size + _DIGEST:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import whole
+from driftwise.border import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.links import mean as link_mean
@@ -80,6 +80,7 @@ def simulate(
     named = dict(policies) if isinstance(policies, Mapping) else {type(policies).__name__: policies}
     check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
+    one_of("stepped", stepped, [True, False])
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)

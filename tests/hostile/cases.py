@@ -34,22 +34,19 @@ def _damaged(policy, state, packed, place, value, rounds):
     return case
 
 
-def integers(every):
+def integers():
     """Every whole number of a state set to -1, 10⁹, 2⁶² and its neighbours, then 60 lessons."""
-    return _integers(_warm(), every)
+    return _integers(_warm())
 
 
-def _integers(warm, every):
-    number = 0
+def _integers(warm):
     for name, (policy, state) in warm.items():
         for group, at in state.layout.groups["ints"].items():
             for place in range(at.start, at.stop):
                 value = int(state.ints[place])
                 for other in sorted({-1, 10**9, 2**62, value - 1, value + 1} - {value}):
-                    number += 1
-                    if number % every == 0:
-                        what = f"{name}: {group}[{place - at.start}] = {value} set to {other}"
-                        yield what, _damaged(policy, state, "ints", place, other, 60)
+                    what = f"{name}: {group}[{place - at.start}] = {value} set to {other}"
+                    yield what, _damaged(policy, state, "ints", place, other, 60)
 
 
 FLOATS = (np.nan, np.inf, -np.inf, 1e308, -1e308, -1.0)
@@ -95,8 +92,8 @@ def parts(data):
 
 def joined(text, arrays, **head):
     """A signed container whose head fits, but for what is said of it."""
-    facts = {"magic": b"DRIFTWSE", "version": 1, "characters": len(text)} | {"length": HEAD.size + len(text) + len(arrays) + 32}
-    facts |= head
+    length = HEAD.size + len(text) + len(arrays) + 32
+    facts = {"magic": b"DRIFTWSE", "version": 1, "characters": len(text), "length": length} | head
     return sign(HEAD.pack(facts["magic"], facts["version"], facts["characters"], facts["length"]) + text + arrays)
 
 
@@ -125,7 +122,7 @@ def _bytes_changed(chance, data):
 def _head_changed(chance, data):
     _, text, arrays = parts(data)
     name = ("magic", "version", "characters", "length")[chance.integers(4)]
-    value = int(chance.choice(np.array([0, 1, 2, len(text) + 1, len(data), 2**32 - 1]))) if chance.random() < 0.7 else 2**31
+    value = (0, 1, 2, len(text) + 1, len(data), 2**31, 2**32 - 1)[chance.integers(7)]
     if name in ("characters", "length") and chance.random() < 0.5:
         value = (2**63, 2**64 - 1, len(data) - 1)[chance.integers(3)]
     return joined(text, arrays, **{name: b"DRIFTWSX" if name == "magic" else value})
@@ -135,7 +132,8 @@ def _json_bytes_changed(chance, data):
     _, text, arrays = parts(data)
     text = bytearray(text)
     for place in chance.integers(0, len(text), int(chance.integers(1, 4))):
-        text[place] = int(chance.integers(0, 256)) if chance.random() < 0.3 else b"0123456789[]{},\"-eE."[chance.integers(20)]
+        likely = b"0123456789[]{},\"-eE."
+        text[place] = int(chance.integers(0, 256)) if chance.random() < 0.3 else likely[chance.integers(len(likely))]
     return joined(bytes(text), arrays)
 
 
@@ -200,8 +198,8 @@ def _signed_bytes_changed(chance, data):
     return sign(_bytes_changed(chance, data[:-32]))
 
 
-SIGNED = (_head_changed, _json_bytes_changed, _facts_changed, _sizes_and_arrays_changed, _numbers_changed, _numbers_changed,
-          _signed_bytes_changed)  # fmt: skip
+SIGNED = (_head_changed, _json_bytes_changed, _facts_changed, _sizes_and_arrays_changed, _numbers_changed,
+          _numbers_changed, _signed_bytes_changed)  # fmt: skip
 
 
 def _loaded(policy, data, original, arms):
@@ -245,3 +243,10 @@ def _states(warm, count, seed):
             changed = way(chance, data)
         what = f"{name}: state {number} of seed {seed}, {way.__name__}"
         yield what, _loaded(warm[name][0], changed, original, arms)
+
+
+def surface(count, seed):
+    """Random calls of the public surface (surface.py)."""
+    from hostile.surface import calls
+
+    return calls(count, seed)

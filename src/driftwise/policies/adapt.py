@@ -25,6 +25,7 @@ from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.state import Layout, State, layout
 
 MOST_ROUNDS = 1_000_000
+MOST_ORDER = 50
 
 MEMORIES = (*(float(2**i) for i in range(3, 13)), math.inf)
 
@@ -32,6 +33,16 @@ MEMORIES = (*(float(2**i) for i in range(3, 13)), math.inf)
 def fades(memories: tuple[float, ...] = MEMORIES) -> tuple[Fade, ...]:
     """Discounts with these memories in rounds; an infinite one forgets nothing."""
     return tuple(Fade(0.0 if math.isinf(rounds) else 1.0 / rounds) for rounds in memories)
+
+
+def checked_memories(memories: object) -> tuple[float, ...]:
+    """Rounds that a bank's memories last, or the one sentence."""
+    rounds = tuple(memories) if isinstance(memories, (tuple, list)) else ()
+    numbers = all(isinstance(one, (int, float)) and one > 1.0 for one in rounds)
+    if not rounds or not numbers or not all(a < b for a, b in pairwise(rounds)):
+        wanted = "rising numbers of rounds above 1, the last one perhaps infinite"
+        raise BadInput("memories", memories, wanted, "pass (8, 64, 512, math.inf), say")
+    return rounds
 
 
 Base: TypeAlias = LinearUCB | GeneralizedUCB
@@ -139,6 +150,10 @@ class Adaptive(Compiled):
     def _scratch(self, used: int) -> int:
         return self.base.lane_scratch(used, self.lanes)
 
+    @property
+    def window_length(self) -> float:
+        return max(float(row.memory.length) for row in self.rows)
+
     def effective(self) -> Floats:
         """Effective rounds of each row: what a run's record of rows stands for."""
         return np.array([row.memory.rounds for row in self.rows])
@@ -239,6 +254,9 @@ class Master(Adaptive):
         super().__post_init__()
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         keep_whole(self, "n0", 0, "pass the order of the first block, 0 or 13 in the paper")
+        if self.n0 > MOST_ORDER:
+            wanted = f"an order of at most {MOST_ORDER}: its block has 2^n0 rounds"
+            raise BadInput("n0", self.n0, wanted, "pass 13, as the paper does")
         if self.test_scale != math.inf:
             real("test_scale", self.test_scale, 0.0, way_out="pass 1 for the source's tests, inf to switch them off")
         if not math.isinf(self.base.memory.rounds):
@@ -293,7 +311,7 @@ class Master(Adaptive):
 
     def report(self, state: State) -> dict[str, int]:
         """Blocks begun, the order of the last, restarts, and how often each test fired."""
-        marks = state.marks
+        marks = self._read(state).marks
         return {
             "blocks": int(marks[book.BLOCKS]),
             "order": int(marks[book.ORDER]),
@@ -329,11 +347,7 @@ class FadeBank(Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rounds = self.memories if isinstance(self.memories, (tuple, list)) else ()
-        numbers = all(isinstance(one, (int, float)) and one > 1.0 for one in rounds)
-        if not rounds or not numbers or not all(a < b for a, b in pairwise(rounds)):
-            wanted = "rising numbers of rounds above 1, the last one perhaps infinite"
-            raise BadInput("memories", self.memories, wanted, "pass (8, 64, 512, math.inf), say")
+        checked_memories(self.memories)
         if self.tilt is not None:
             real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
         real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
@@ -377,5 +391,6 @@ class FadeBank(Adaptive):
 
     def memory(self, state: State) -> float:
         """Effective rounds of the memory now played: the drift the bank believes in."""
-        lane = book.bank_best(state.scores) if self._judged else book.bank_pick(state.scores, self.margin)
+        scores = self._read(state).scores
+        lane = book.bank_best(scores) if self._judged else book.bank_pick(scores, self.margin)
         return float(self.memories[lane])

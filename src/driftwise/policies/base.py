@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -15,7 +16,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.index import board_size, columns_
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.memory import renew_
-from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, FINE, ROOM, SIZE, USED, Floats, Point
+from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
@@ -128,16 +129,22 @@ class Compiled:
         if not state.vetted:
             try:
                 self._vet(state)
-            except BadInput:
+            except BaseException:
                 state.in_use.release()
                 raise
+
+    def _read(self, state: State) -> State:
+        """A state of this policy, for its numbers to be read."""
+        self._enter(state)
+        state.in_use.release()
+        return state
 
     def _vet(self, state: State) -> None:
         """The numbers of a state that was loaded, against this policy."""
         if state.owner != self.digest:
             got = f"a state of another policy ({state.owner})"
             raise BadInput("state", got, f"a state of this one ({self.digest})", "use the policy that saved it")
-        vet(state)
+        vet(state, float(self.L), self._reward_range())
         state.vetted = True
 
     def _check_layout(self, state: State) -> None:
@@ -204,7 +211,8 @@ class Compiled:
         """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
         live = self._live
         if (
-            live.plain and ticks == 1.0 and age == 0.0 and type(reward) is float and live.low <= reward <= live.high
+            live.plain and type(ticks) is type(age) is type(reward) is float and ticks == 1.0 and age == 0.0
+            and live.low <= reward <= live.high
             and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
             and type(arm) is int and 0 <= arm < arms.count
             and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
@@ -238,26 +246,31 @@ class Compiled:
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
     ) -> None:
         """One lesson; where its solver fails, the state is left as it was."""
-        if ticks > 1e6 and state.clock + ticks > LATEST:  # in smaller steps nobody lives to see it
+        if not state.clock + ticks <= LATEST:
             raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
         if self.can_fail:
             self._remember(state)
-        self._lesson(state, x, arm, reward, ticks, age, *beside)
-        if self.layout.flags[ROOM] and not state.told and state.cursor[SIZE] == self.layout.flags[ROOM]:
-            self._tell_of_drops(state)
-        self._after(state, (x, reward, age) if arm >= 0 else None, ticks)
-        self._settle(state)
-
-    def _tell_of_drops(self, state: State) -> None:
-        """Say once that a window is full of observations younger than it is long."""
-        if state.dropped:
+        room = int(self.layout.flags[ROOM])
+        before = state.counters[0, DROPPED] if room else 0.0
+        try:
+            self._lesson(state, x, arm, reward, ticks, age, *beside)
+            self._after(state, (x, reward, age) if arm >= 0 else None, ticks)
+            self._settle(state)
+        except BaseException:
+            if self.can_fail and state.spare is not None:
+                state.floats[:], state.ints[:] = state.spare.floats, state.spare.ints
+            raise
+        if room and not state.told and arm >= 0 and age < self.window_length and state.counters[0, DROPPED] > before:
             state.told = True
-            warnings.warn(
-                f"a window with room for {int(self.layout.flags[ROOM])} observations is full and drops some that are "
-                "younger than its length: pass capacity= to Window, the rewards that come in one length",
-                RuntimeWarning,
-                stacklevel=4,
+            tell(
+                f"a window with room for {room} observations is full and drops some that are younger than its length: "
+                "pass capacity= to Window, the rewards that come in one length"
             )
+
+    @property
+    def window_length(self) -> float:
+        """The age at which a window lets go."""
+        return float(self.memory.length)
 
     def _remember(self, state: State) -> None:
         """Keep what a failed lesson is taken back to."""
@@ -365,6 +378,14 @@ class Compiled:
         if not norm <= self.L * (1.0 + slack):
             wanted = f"finite arms with norms of at most L = {self.L:g}"
             raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")
+
+
+def tell(message: str) -> None:
+    """A warning at the place of the caller's that called in."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("driftwise."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level - 1)
 
 
 def _ticks(ticks: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -17,7 +16,7 @@ from driftwise.kernels.adapt import glm as entries_of
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.policies.arms import Arms, Choice, Scores
-from driftwise.policies.base import Compiled, Entries, check_index
+from driftwise.policies.base import Compiled, Entries, check_index, tell
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, noise, row_of
 from driftwise.policies.state import Layout, State, layout
@@ -215,8 +214,6 @@ class GeneralizedUCB(Compiled):
         """A solver that failed is an error, never silence."""
         if state.counters[:, FAILED].any():
             seen = int(state.counters[0, COUNT])
-            if state.spare is not None:
-                state.floats[:], state.ints[:] = state.spare.floats, state.spare.ints
             raise NumericalError(
                 f"the estimate from {seen} observations did not converge (lam = {self.lam:g}, reg = {self.reg:g}, "
                 f"S = {self.S:g}); pass a larger lam, a smaller S, or rescale the rewards"
@@ -224,16 +221,13 @@ class GeneralizedUCB(Compiled):
 
     def _take(self, state: State, x: Floats, arm: int, *rest: Any) -> None:
         super()._take(state, x, arm, *rest)
-        if arm >= 0 and not state.told:
+        if arm >= 0 and state.outside < EDGE:
             theta = state.theta[0]
             state.outside = state.outside + 1 if float(theta @ theta) > self.S**2 else 0
             if state.outside == EDGE:
-                state.told = True
-                warnings.warn(
+                tell(
                     f"the estimate has lain outside the ball of radius S = {self.S:g} for {EDGE} lessons: rewards are "
-                    "more extreme than S allows, so pass a larger one (dw.advise(click_rate=...) says which)",
-                    RuntimeWarning,
-                    stacklevel=4,
+                    "more extreme than S allows, so pass a larger one (dw.advise(click_rate=...) says which)"
                 )
 
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import MEMORIES, Adaptive, BanditOverBandit, FadeBank, Master, fades
+from driftwise.policies.adapt import (
+    MEMORIES,
+    Adaptive,
+    BanditOverBandit,
+    FadeBank,
+    Master,
+    checked_memories,
+    fades,
+)
 from driftwise.policies.base import Compiled
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
@@ -291,7 +299,7 @@ def _adaptive(name: str, problem: Problem) -> Compiled:
             inner.setdefault("estimate", "one-pass")
         if problem.known["horizon"] is None:  # δ = 1/max(2, t), and log T in λ is that of the longest finite memory
             inner.setdefault("delta", None)
-            finite = [rounds for rounds in outer.get("memories", MEMORIES) if math.isfinite(rounds)]
+            finite = [rounds for rounds in checked_memories(outer.get("memories", MEMORIES)) if math.isfinite(rounds)]
             known = {**problem.known, "horizon": int(max(finite, default=2.0))}
             base = _tuned(row, dataclasses.replace(problem, known=known), inner)
             return FadeBank(base=base, **outer)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from driftwise.border import one_of
-from driftwise.errors import BadInput
+from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import point
 from driftwise.kernels.links import slope
 from driftwise.kernels.point import USED, Floats
@@ -209,8 +209,10 @@ class LogisticUCB2(SetRule):
             if int(before.cursor[USED]) == state.atoms.shape[1]:  # full: an atom may have gone, and another moved
                 old = {column.tobytes(): bound for column, bound in zip(before.atoms.T, before.limits, strict=True)}
                 state.limits[:] = [old.get(column.tobytes(), math.inf) for column in state.atoms.T]
-            at = int(np.flatnonzero((state.atoms[:, :used] == lesson[0][0]).all(axis=0))[0])
-            state.limits[at] = min(float(state.limits[at]), limit)
+            places = np.flatnonzero((state.atoms[:, :used] == lesson[0][0]).all(axis=0))
+            if not len(places):
+                raise BadInput("state", "a lesson without an atom", "a state that was not damaged", "load a saved one")
+            state.limits[places[0]] = min(float(state.limits[places[0]]), limit)
         if not state.counters[0, point.FAILED]:
             self._narrow(state)
 
@@ -238,8 +240,11 @@ class LogisticUCB2(SetRule):
         H = self.reg * np.eye(self.dim) + (A * (w * slopes)) @ A.T
         low, pivot = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
         factor_(state.G, 0, self.ridge, low, pivot)
-        spread = (np.linalg.solve(np.tril(low), X) ** 2).sum(axis=0)
-        local = np.sqrt((X * np.linalg.solve(H, X)).sum(axis=0))
+        try:
+            spread = (np.linalg.solve(np.tril(low), X) ** 2).sum(axis=0)
+            local = np.sqrt((X * np.linalg.solve(H, X)).sum(axis=0))
+        except np.linalg.LinAlgError:
+            raise NumericalError("the Hessian of the estimate cannot be inverted; pass a larger lam") from None
         z = X.T @ theta
         gamma, reach = self.set_radius(state), 1.0 + 2.0 * float(self.S) * float(self.L)
         steep = np.array([slope(self.model.code, float(one)) for one in z])

@@ -35,16 +35,20 @@ class Layout:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         shapes = point.group_shapes([0] * point.DIM + list(sizes))
-        numbers = sum(math.prod(shape) for shape in shapes.values())
-        if numbers > MOST_NUMBERS:
-            wanted = f"a state of at most {MOST_NUMBERS * 8 / 2**30:.0f} GiB"
-            way_out = 'pass a shorter window, period or horizon, a smaller capacity, or estimate="one-pass"'
-            raise BadInput("state", f"{numbers * 8 / 2**30:.3g} GiB of numbers", wanted, way_out)
+        self.numbers = sum(math.prod(shape) for shape in shapes.values())
+        if self.numbers > MOST_NUMBERS:
+            raise self.too_large()
         self.flags = np.zeros(point.FLAGS, dtype=np.int64)
         self.flags[point.DIM : point.AT_G] = sizes
         self.floats, floats = self._place(point.FLOAT_GROUPS, shapes, point.AT_G)
         self.ints, ints = self._place(point.INT_GROUPS, shapes, point.AT_KEY)
         self.groups = {"floats": floats, "ints": ints}
+
+    def too_large(self) -> BadInput:
+        """The sentence for a state that no memory holds."""
+        wanted = f"a state that fits in memory, of at most {MOST_NUMBERS * 8 / 2**30:.0f} GiB"
+        way_out = 'pass a shorter window, period or horizon, a smaller capacity, or estimate="one-pass"'
+        return BadInput("state", f"{self.numbers / 2**27:.3g} GiB of numbers", wanted, way_out)
 
     @property
     def sizes(self) -> Ints:
@@ -66,7 +70,11 @@ class Layout:
     def start(self, seed: int, owner: str) -> State:
         """Nothing in any group: the clock stands at 0 and no restart has been. The seed is the key to draw with."""
         key = checked_seed(seed)
-        state = State(self, np.zeros(self.floats), np.zeros(self.ints, dtype=np.int64), owner, vetted=True)
+        try:
+            floats, ints = np.zeros(self.floats), np.zeros(self.ints, dtype=np.int64)
+        except MemoryError:
+            raise self.too_large() from None
+        state = State(self, floats, ints, owner, vetted=True)
         state.counters[:, SINCE] = -math.inf
         state.key[KEY_LOW], state.key[KEY_HIGH] = key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF
         return state
@@ -101,7 +109,7 @@ class State:
         self.spare: State | None = None  # what a lesson that fails is taken back to
         self.board = (0, NO_BOARD)  # how many arms were scored last, and the scratch for as many
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
-        self.told = False  # whether a warning about it was given
+        self.told = False  # whether a warning about dropped observations was given
 
     def __getattr__(self, name: str) -> Any:
         if name not in State.__slots__:
@@ -151,7 +159,10 @@ class State:
 
     def copy(self) -> State:
         """An independent copy."""
-        return State(self.layout, self.floats.copy(), self.ints.copy(), self.owner, vetted=self.vetted)
+        try:
+            return State(self.layout, self.floats.copy(), self.ints.copy(), self.owner, vetted=self.vetted)
+        except MemoryError:
+            raise self.layout.too_large() from None
 
     def to_bytes(self) -> bytes:
         """The whole state as one container (PRODUCT.md 4): plain numbers, the policy's digest, and a digest of all."""

@@ -34,8 +34,11 @@ def _no(name: str, got: str, wanted: str) -> BadInput:
     return BadInput(f"state.{name}", got, wanted, _AGAIN)
 
 
-def vet(state: State) -> None:
-    """Finite numbers, counters and cursors in range, or the one sentence. Marks are checked where they are used."""
+def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
+    """Finite numbers, counters, cursors and observations in range, or the one sentence.
+
+    Arms have norms up to L. Marks are checked where they are used.
+    """
     groups = state.groups()
     for name, values in groups.items():
         if values.dtype == np.float64:
@@ -48,11 +51,11 @@ def vet(state: State) -> None:
             value = int(groups["cursor"][place])
             if not 0 <= value <= largest:
                 raise _no(f"cursor[{place}]", str(value), f"a whole number from 0 to {largest}")
-    if "scores" in groups and (np.abs(groups["scores"]) > 1e300).any():
-        raise _no("scores", "numbers beyond 1e300", "weights or log scores")
-    for name in ("weights",):
-        if name in groups and (groups[name] < 0.0).any():
-            raise _no(name, "a negative weight", "weights of at least 0")
+    if "scores" in groups:
+        weighs = state.layout.flags[point.LANES] == len(groups["scores"]) > 1  # a bank's; BOB's are logarithms
+        if (np.abs(groups["scores"]) > 1e300).any() or (weighs and not (groups["scores"] > 0.0).all()):
+            raise _no("scores", "numbers out of range", "weights above 0, or log scores up to 1e300")
+    _check_observations(groups, L, rewards)
     if not (groups["key"] >= 0).all() or not (groups["key"] <= 0xFFFFFFFF).all():
         raise _no("key", "a half of a key out of range", "two whole numbers of 32 bits")
 
@@ -71,6 +74,32 @@ def _check_finite(name: str, values: Floats) -> None:
         raise _no(name, f"{values[tuple(place)]} at {place}", "finite numbers")
     if name == "notes" and not (0.0 <= values[TICK] <= LATEST and abs(values[EXCESS]) < 1e300):
         raise _no(name, f"a clock of {values[TICK]}", "a clock from 0 to 2^53")
+
+
+def _check_observations(groups: dict[str, Floats], L: float, rewards: tuple[float, float]) -> None:
+    """What was seen is what could have been: arms no longer than L, rewards in range, weights that a clock allows."""
+    low, high = rewards
+    if "ring" in groups:
+        ring = groups["ring"]
+        _check_norms("ring", ring[:, :-2].T, L)
+        if not ((ring[:, -2] >= min(low, 0.0)) & (ring[:, -2] <= max(high, 0.0))).all():
+            raise _no("ring", "a reward out of range", f"rewards from {low:g} to {high:g}")
+    if "atoms" in groups:
+        _check_norms("atoms", groups["atoms"], L)
+        if not ((groups["weights"] >= 0.0) & (groups["weights"] <= LATEST)).all():
+            raise _no("weights", "a weight out of range", "weights from 0 to 2^53")
+    if "H" in groups and not (np.diagonal(groups["H"], axis1=1, axis2=2) > 0.0).all():
+        raise _no("H", "a diagonal that is not above 0", "Hessians with a ridge")
+    for name in ("G", "twin"):
+        if name in groups and not (np.diagonal(groups[name], axis1=1, axis2=2) >= -1e-6).all():
+            raise _no(name, "a diagonal below 0", "sums of squares")
+
+
+def _check_norms(name: str, columns: Floats, L: float) -> None:
+    with np.errstate(over="ignore"):
+        longest = float(np.sqrt((columns * columns).sum(axis=0)).max(initial=0.0))
+    if not longest <= L * (1.0 + 1e-3):
+        raise _no(name, f"a vector of norm {longest:g}", f"norms up to L = {L:g}")
 
 
 def _check_counters(counters: Floats) -> None:
