@@ -78,11 +78,12 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     flags, table = policy.point
     reach, reg = float(table[0, S]), float(table[0, REG])
     used = int(state.cursor[USED])
-    A, w, s = state.atoms[:, :used], state.weights[0, :used], state.targets[0, :used]
     G = np.tril(state.G[0]) + np.tril(state.G[0], -1).T
     V = G + table[0, LAM] * np.eye(policy.dim)
     H0 = np.tril(state.H[0]) + np.tril(state.H[0], -1).T
     folded = flags[point.ESTIMATE] == point.ONE_PASS
+    if not folded:
+        A, w, s = state.atoms[:, :used], state.weights[0, :used], state.targets[0, :used]
 
     def residual(theta: Floats) -> tuple[Floats, Floats]:
         if folded:
