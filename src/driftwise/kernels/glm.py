@@ -219,8 +219,8 @@ def glm_run_(
 def glm_absorb_(
     point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History,
     estimate: Estimate, desk: Desk,
-) -> None:
-    """Phase two on sums and atoms, or on θ̂ and H in one pass."""
+) -> bool:
+    """Phase two on sums and atoms, or on θ̂ and H in one pass; whether the observation was taken."""
     taken = accepts(point, row, lane, lesson.age, sums, history)
     if taken and evicts(point, history):
         leave_atom_(lane, history.cursor[HEAD], history)
@@ -241,6 +241,7 @@ def glm_absorb_(
         a = place_atom_(lesson, sums.counters, history)
         history.weights[lane, a] += weight
         history.targets[lane, a] += weight * lesson.reward
+    return taken
 
 
 @part
@@ -309,11 +310,12 @@ def glm_lane_(
 ) -> None:
     """Run, absorb, turn, with scratch handed in."""
     factor = glm_run_(point, row, lane, lesson.ticks, sums, history, estimate)
+    taken = False
     if lesson.arm >= 0:
-        glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, desk)
-    elif factor != 1.0:
+        taken = glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, desk)
+    if not taken and factor != 1.0:
         scale_(lane, factor, sums)
-        if point.flags[ESTIMATE] == ONE_PASS and point.flags[SOLVER] == INSIDE:
+        if lesson.arm < 0 and point.flags[ESTIMATE] == ONE_PASS and point.flags[SOLVER] == INSIDE:
             reg = point.table[row, REG]
             if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, desk.slate.M) != 0:
                 sums.counters[lane, FAILED] += 1.0

@@ -257,14 +257,15 @@ def weight_of(point: Point, row: int, age: float) -> float:
 @piece
 def absorb_(
     point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History
-) -> None:
-    """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it."""
+) -> bool:
+    """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it; or neither.
+
+    Whether it was taken; if not, the caller fades.
+    """
     count, age = sums.counters, lesson.age
     if not accepts(point, row, lane, age, sums, history):
         count[lane, DROPPED] += 1.0
-        if factor != 1.0:
-            scale_(lane, factor, sums)
-        return
+        return False
     if evicts(point, history):
         count[lane, DROPPED] += 1.0
         forget_oldest_(lane, sums, history)
@@ -273,11 +274,12 @@ def absorb_(
         count[lane, WEIGHT] += 1.0
         count[lane, SQUARES] += 1.0
         remember_(lane, lesson, count[lane, CLOCK] - age, sums, history)
-        return
+        return True
     weight = weight_of(point, row, age)
     blend_(lane, factor, weight, lesson, sums)
     count[lane, WEIGHT] += weight
     count[lane, SQUARES] += weight * weight
+    return True
 
 
 @piece
@@ -305,9 +307,10 @@ def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: 
 def learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
     """Run, absorb, turn."""
     factor = run_(point, row, lane, lesson.ticks, sums, history)
+    taken = False
     if lesson.arm >= 0:
-        absorb_(point, row, lane, factor, lesson, sums, history)
-    elif factor != 1.0:
+        taken = absorb_(point, row, lane, factor, lesson, sums, history)
+    if not taken and factor != 1.0:
         scale_(lane, factor, sums)
     if point.flags[RULE] == TWO_AS_PUBLISHED:
         twin_as_published_(point, row, lane, lesson, sums)
