@@ -58,20 +58,20 @@ def test_a_second_thread_is_refused_while_the_first_learns_and_both_go_on_after(
 
     def slow(z):
         inside.set()
-        assert go_on.wait(20)
+        assert go_on.wait(200)
         return 0.5 * z
 
     policy = glm(link=dw.Link(mean=slow, slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5))
     state = policy.start()
     first = threading.Thread(target=policy.learn, args=(state, A, 0, 1.0))
     first.start()
-    assert inside.wait(20)
+    assert inside.wait(200)
     for call in (lambda: policy.learn(state, A, 1, 1.0), lambda: policy.choose(state, A),
                  lambda: policy.scores(state, A), lambda: policy.advance(state)):  # fmt: skip
         with refused("state", "thread", "copy()"):
             call()
     go_on.set()
-    first.join(20)
+    first.join(200)
     assert not first.is_alive() and state.observations == 1
     policy.learn(state, A, 1, 1.0)
     assert state.observations == 2
