@@ -2,12 +2,21 @@
 
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
+from driftwise.agent import Agent, Decision, Verdict
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
 from driftwise.policies.arms import ArmSet, Choice, Scores
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
+from driftwise.policies.half_life import (
+    forget_to_half_life,
+    forget_to_rounds,
+    forget_to_window,
+    half_life_to_forget,
+    rounds_to_forget,
+    window_to_forget,
+)
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import Link
@@ -24,10 +33,12 @@ __version__ = "0.1.0"
 __all__ = [
     "BVDGLMUCB",
     "GLMUCB",
+    "Agent",
     "ArmSet",
     "BadInput",
     "BanditOverBandit",
     "Choice",
+    "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
     "Fade",
@@ -45,12 +56,19 @@ __all__ = [
     "Scores",
     "SelfConcordantUCB",
     "State",
+    "Verdict",
     "Window",
     "advise",
     "catalogue",
     "checks",
+    "forget_to_half_life",
+    "forget_to_rounds",
+    "forget_to_window",
+    "half_life_to_forget",
     "make",
+    "rounds_to_forget",
     "simulate",
     "theory",
+    "window_to_forget",
     "worlds",
 ]

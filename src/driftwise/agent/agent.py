@@ -1,0 +1,543 @@
+"""The agent: any policy, for a product whose rewards come late, out of order or never (PRODUCT.md 1-4).
+
+Two states and a swap. A lesson is learned on the state behind; when it succeeded, that one is published, and the other
+is brought up to date. Choices are made on the published state, one at a time under a lock of their own that a learner
+takes only for the swap: whoever decides never waits for a lesson, and a lesson that fails leaves no trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.agent.clock import (
+    Kind,
+    ages,
+    check_meaning,
+    clock_for,
+    moment,
+    one_at_a_time,
+    ranks_by_score,
+    with_half_life,
+)
+from driftwise.agent.record import Book, Decision, Entry, Item, Verdict, checked_id, checked_item
+from driftwise.border import array, real, whole
+from driftwise.errors import BadInput
+from driftwise.kernels.chance import WORD, uniform
+from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.adapt import FadeBank
+from driftwise.policies.arms import Arms, ArmSet, Choice
+from driftwise.policies.base import Compiled
+from driftwise.policies.state import State
+from driftwise.rng import checked_seed, key
+
+if TYPE_CHECKING:
+    from driftwise.agent.drift import Drift
+    from driftwise.agent.explain import Explanation
+
+# Rewards whose lessons are kept for the drift meter, and points of its history.
+RECENT, HISTORY = 1024, 512
+# Draws from which the propensity of a rule that samples is counted.
+DRAWS = 1000
+
+
+class Agent:
+    """A policy in live use: `decide` among arms, `reward` when it is known, `save` and `load` across restarts.
+
+    rewards: the least and the largest a reward may be. clock: what time is counted in, "rounds" (decisions), "wall"
+    (ticks of the wall clock, `tick` seconds or a span such as "20m") or "rewards" (rewards learned). half_life: over a
+    policy with memory=Keep(), in ticks or as time on the wall clock. epsilon: the share of decisions drawn uniformly.
+    expire_after: how old, in ticks or as time, a decision may be when its reward comes; then it is closed, with
+    `default_reward` if there is one. max_open: open decisions kept, the oldest going first; remember: closed ones.
+    """
+
+    def __init__(
+        self, policy: Compiled, *, rewards: tuple[float, float], clock: Kind = "rounds",
+        half_life: float | str | None = None, tick: float | str | None = None, epsilon: float = 0.0, seed: int = 0,
+        expire_after: float | str | None = None, default_reward: float | None = None, max_open: int = 100_000,
+        remember: int = 100_000, now: Callable[[], float] = time.time,
+    ) -> None:
+        if not isinstance(policy, Compiled):
+            raise BadInput("policy", policy, "a built-in policy", 'pass dw.make("Bank+LB-WeightUCB", dim=10), say')
+        self._clock = clock_for(clock, tick, half_life, policy)
+        self._policy = with_half_life(policy, half_life, self._clock)
+        check_meaning(self._policy, self._clock)
+        self._low, self._high = _range(self._policy, rewards)
+        self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
+        self._seed = checked_seed(seed)
+        self._expire_after = None if expire_after is None else self._clock.span("expire_after", expire_after)
+        if default_reward is not None:
+            if expire_after is None:
+                raise BadInput("default_reward", default_reward, "expire_after= with it", "say when it is due")
+            default_reward = real("default_reward", default_reward, self._low, self._high)
+        self._default = default_reward
+        self._max_open = whole("max_open", max_open, 1)
+        self._book = Book(whole("remember", remember, 0))
+        if not callable(now):
+            raise BadInput("now", now, "a function that gives seconds", "pass time.time")
+        self._now = now
+        self._process = os.urandom(4).hex()
+        self._origin = os.urandom(8).hex()
+        self._sources = {self._origin}
+        self._begin(self._policy.start(self._seed))
+
+    def _begin(self, state: State) -> None:
+        """All that follows from the policy and a state."""
+        policy, draws = self._policy, key(self._seed, "explore")
+        self._key = draws & WORD, (draws >> 32) & WORD
+        self._alone, self._ranked, self._ages = one_at_a_time(policy), ranks_by_score(policy), ages(policy)
+        self._digest = policy.digest
+        self._front, self._back, self._view = state, state.copy(), None if not self._ages else state.copy()
+        self._seq = 0
+        self._learned = 0  # the tick of the state
+        self._choosing, self._learning = threading.Lock(), threading.Lock()
+        self._recent: deque[tuple[int, int, Floats, float]] = deque(maxlen=RECENT)
+        self._history: list[tuple[int, Floats]] = []
+        self._stride, self._waited = 1, 0
+
+    # ---------------------------------------------------------------------------------------- ready-made
+
+    @classmethod
+    def for_clicks(
+        cls, dim: int, half_life: float | str | None = None, click_rate: float | tuple[float, float] | None = None,
+        *, L: float = 1.0, **options: Any,
+    ) -> Agent:
+        """An agent for clicks: a bank of memories, or with a half-life the one memory it means.
+
+        A half-life that is a number counts decisions; "14d" is time. click_rate is what share is clicked, or the least
+        and the largest share; without it arms may have any from 5% to 95%. L is the largest norm of an arm.
+        """
+        from driftwise.agent.presets import clicks
+
+        policy, more = clicks(dim, half_life, click_rate, L, options)
+        return cls(policy, rewards=(0.0, 1.0), **more)
+
+    @classmethod
+    def for_values(
+        cls, dim: int, low: float, high: float, half_life: float | str | None = None, *, L: float = 1.0, **options: Any,
+    ) -> Agent:
+        """An agent for rewards from low to high: a bank of memories, or with a half-life the one memory it means."""
+        from driftwise.agent.presets import values
+
+        policy, more = values(dim, low, high, half_life, L, options)
+        return cls(policy, rewards=(low, high), **more)
+
+    # ---------------------------------------------------------------------------------------- what it is
+
+    @property
+    def policy(self) -> Compiled:
+        """The policy it plays, a half-life included."""
+        return self._policy
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each event happened, and how many decisions are open now."""
+        return {**self._book.counts, "open": len(self._book.open)}
+
+    @property
+    def state(self) -> State:
+        """A copy of what the policy remembers."""
+        with self._choosing:
+            return self._front.copy()
+
+    def __repr__(self) -> str:
+        counts = self._book.counts
+        return (
+            f"<Agent {type(self._policy).__name__}, clock={self._clock.kind!r}: {counts['decided']} decided, "
+            f"{counts['learned'] + counts['defaulted']} learned, {len(self._book.open)} open>"
+        )
+
+    # ---------------------------------------------------------------------------------------- decide
+
+    def decide(
+        self, arms: Arms, items: Sequence[Item] | None = None, *, id: str | None = None,
+        allowed: npt.ArrayLike | None = None, cost: npt.ArrayLike | None = None, now: float | None = None,
+    ) -> Decision:
+        """Choose one of the arms (n, d). The same id and arms again: the same decision again.
+
+        items are names of the arms; allowed is booleans (n,) or the indices of arms that may be played; cost (n,) is
+        taken off their scores.
+        """
+        prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
+        at = self._now() if now is None else moment("now", now)
+        name = None if items is None else _named(items, prepared.count)
+        places = None if allowed is None else _places(allowed, prepared.count)
+        price = None if cost is None else self._price(cost, prepared.count)
+        mark = None if id is None else _mark(prepared, places, price)
+        if id is not None:
+            id = checked_id(id)
+        if self._expire_after is not None and self._learning.acquire(blocking=False):
+            try:
+                self._expire(self._read(at))
+            finally:
+                self._learning.release()
+        if self._alone:
+            with self._learning:
+                self._let_rounds_pass()
+                with self._choosing:
+                    return self._decide(prepared, name, id, mark, places, price, at)
+        with self._choosing:
+            return self._decide(prepared, name, id, mark, places, price, at)
+
+    def decide_many(
+        self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None
+    ) -> list[Decision]:
+        """A decision for each set of arms, in order."""
+        sets = list(many)
+        names = [None] * len(sets) if ids is None else list(ids)
+        if len(names) != len(sets):
+            raise BadInput("ids", f"{len(names)} ids", f"one for each of {len(sets)} sets of arms", "or leave them out")
+        return [self.decide(arms, id=id, now=now) for arms, id in zip(sets, names, strict=True)]
+
+    def _decide(
+        self, prepared: ArmSet, items: Sequence[Item] | None, id: str | None, mark: str | None, places: Ints | None,
+        price: Floats | None, at: float,
+    ) -> Decision:
+        """The decision itself, while no other is being made. What is refused changes nothing."""
+        book = self._book
+        if id is not None:
+            known = book.find(id)
+            if known is not None:
+                return self._again(known, mark)
+        if self._alone and book.open:
+            wanted = f"the reward of {next(iter(book.open))!r} first: {type(self._policy).__name__} plays by rounds"
+            raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
+        born, upon = self._clock.born(at, self._learned)
+        state = self._state_at(upon)
+        offered = prepared if places is None else ArmSet(np.ascontiguousarray(prepared.columns[0].T[places]))
+        costs = price if price is None or places is None else price[places]
+        seq = self._seq + 1
+        choice, propensity, explored = self._choose(state, offered, costs, seq)
+        arm = choice.arm
+        x = offered.columns[:, :, arm : arm + 1].copy()
+        if places is not None:
+            arm = int(places[arm])
+        if len(book.open) >= self._max_open:
+            oldest = book.oldest()
+            assert oldest is not None
+            book.close(oldest, Verdict.EXPIRED)
+            book.counts["crowded_out"] += 1
+        decision = Decision(
+            f"{seq:x}.{self._process}" if id is None else id, seq, arm, None if items is None else items[arm],
+            choice.score, choice.mean, choice.bonus, propensity, explored, born, at, offered.count, self._digest,
+        )  # fmt: skip
+        self._seq, self._clock.newest = seq, max(born, self._clock.newest)
+        book.open[decision.id] = Entry(decision, x, mark)
+        book.counts["decided"] += 1
+        return decision
+
+    def _again(self, known: Entry, mark: str | None) -> Decision:
+        """The decision that an id already has."""
+        if known.mark != mark:
+            id = known.decision.id
+            self._book.counts["conflicting"] += 1
+            raise BadInput("id", f"{id!r} with other arms", "an id for each decision", "pass a new id for new arms")
+        self._book.counts["repeated"] += 1
+        return known.decision
+
+    def _choose(self, state: State, arms: ArmSet, costs: Floats | None, seq: int) -> tuple[Choice, float, bool]:
+        """The choice, its propensity, and whether it was drawn for exploration."""
+        policy, count, epsilon = self._policy, arms.count, self._epsilon
+        draw = None if policy.deterministic else seq
+        explored = epsilon > 0.0 and uniform(*self._key, seq, 0, 0) < epsilon
+        if costs is None:
+            best = policy.choose(state, arms, draw)
+            if epsilon == 0.0 and draw is None:
+                return best, 1.0, False
+            if not explored:
+                return best, epsilon / count + (1.0 - epsilon) * self._share(state, arms, best.arm, draw), False
+        scores = policy.scores(state, arms)
+        totals = scores.score if costs is None else scores.score - costs
+        top = best.arm if costs is None else int(totals.argmax())
+        arm = top
+        if explored:
+            arm = min(int(uniform(*self._key, seq, 1, 0) * count), count - 1)
+            self._book.counts["explored"] += 1
+        share = self._share(state, arms, arm, draw) if draw is not None else float(arm == top)
+        found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+        return found, epsilon / count + (1.0 - epsilon) * share, explored
+
+    def _share(self, state: State, arms: ArmSet, arm: int, draw: int | None) -> float:
+        """How often the policy plays an arm; of a rule that samples, counted over draws of their own."""
+        if draw is None:
+            return 1.0
+        others = (key(self._seed, "propensity", draw, number) >> 1 for number in range(DRAWS))
+        return sum(self._policy.choose(state, arms, other).arm == arm for other in others) / DRAWS
+
+    def _state_at(self, tick: int) -> State:
+        """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
+
+        Always from the published state in one step, so that the choice depends on nothing but lessons and this tick.
+        """
+        front, view = self._front, self._view
+        if view is None or tick <= self._learned:
+            return front
+        self._policy.renew(view, front)
+        view.told = True
+        self._policy.advance(view, float(tick - self._learned))
+        return view
+
+    def _let_rounds_pass(self) -> None:
+        """Rounds without a reward end for MASTER and BOB before the next begins."""
+        missed = self._clock.newest - self._learned
+        if missed > 0 and not self._book.open:
+            self._lesson(lambda state: self._policy.advance(state, float(missed)), self._clock.newest, lambda: None)
+
+    def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
+        if not self._ranked:
+            wanted = "a policy that ranks arms by score, which click banks, MASTER and BOB do not"
+            raise BadInput("cost", type(self._policy).__name__, wanted, "take the cost off the reward instead")
+        return array("cost", cost, (count,), "pass a number for each arm")
+
+    # ---------------------------------------------------------------------------------------- reward
+
+    def reward(self, id: str, value: float, now: float | None = None) -> Verdict:
+        """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused."""
+        at = self._now() if now is None else moment("now", now)
+        if type(value) is not float or not self._low <= value <= self._high:
+            value = self._value(value)
+        with self._learning:
+            tick = self._read(at)
+            if self._expire_after is not None:
+                self._expire(tick)
+            entry = self._book.open.get(id)
+            if entry is None:
+                return self._settled(id, value)
+            return self._learn(entry, value, tick, Verdict.LEARNED)
+
+    def reward_many(self, rewards: Iterable[tuple[str, float]], now: float | None = None) -> list[Verdict | BadInput]:
+        """A verdict for each (id, value), in order; one that is refused gives its sentence and stops nobody."""
+        verdicts: list[Verdict | BadInput] = []
+        for id, value in rewards:
+            try:
+                verdicts.append(self.reward(id, value, now))
+            except BadInput as refusal:
+                verdicts.append(refusal)
+        return verdicts
+
+    def cancel(self, id: str) -> Verdict:
+        """Close a decision that was never carried out: no reward will come, and nothing is learned."""
+        with self._learning:
+            entry = self._book.find(id) if isinstance(id, str) else None
+            if entry is None:
+                self._book.counts["unknown"] += 1
+                raise _unknown(id)
+            if entry.verdict is Verdict.OPEN:
+                with self._choosing:
+                    self._book.close(entry, Verdict.CANCELLED)
+            elif entry.verdict is not Verdict.CANCELLED:
+                got = f"{id!r}, which is {entry.verdict.value}"
+                raise BadInput("id", got, "an open decision", "what was learned stays learned")
+        return Verdict.CANCELLED
+
+    def _value(self, value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, (bool, np.bool_)) else value
+            return real("value", number, self._low, self._high, way_out="leave it out, or declare other rewards=")
+        except BadInput:
+            self._book.counts["out_of_range"] += 1
+            raise
+
+    def _settled(self, id: object, value: float) -> Verdict:
+        """What a reward for a decision that is not open gets."""
+        book = self._book
+        entry = book.closed.get(id) if isinstance(id, str) else None
+        if entry is None:
+            book.counts["unknown"] += 1
+            raise _unknown(id)
+        if entry.verdict is Verdict.CANCELLED:
+            book.counts["conflicting"] += 1
+            raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
+        if entry.verdict is not Verdict.LEARNED:
+            book.counts["late"] += 1
+            return Verdict.LATE
+        if entry.value != value:
+            book.counts["conflicting"] += 1
+            wanted = f"{entry.value:g}, the reward that {id!r} already has"
+            raise BadInput("value", value, wanted, "the first reward stands")
+        book.counts["duplicate"] += 1
+        return Verdict.DUPLICATE
+
+    def _read(self, at: float) -> int:
+        with self._choosing:
+            return self._clock.read(at, self._learned)
+
+    def _expire(self, tick: int) -> None:
+        """Close what is overdue, the oldest first."""
+        from driftwise.errors import NumericalError
+
+        assert self._expire_after is not None
+        entry = self._book.oldest()
+        while entry is not None and tick - entry.decision.born > self._expire_after:
+            if self._default is not None:
+                try:
+                    self._learn(entry, self._default, tick, Verdict.DEFAULTED)
+                except NumericalError:  # said in counts["failed"]: whoever happens to call now did nothing wrong
+                    self._close(entry, Verdict.EXPIRED)
+            else:
+                self._close(entry, Verdict.EXPIRED)
+            entry = self._book.oldest()
+
+    def _close(self, entry: Entry, verdict: Verdict) -> None:
+        with self._choosing:
+            if entry.verdict is Verdict.OPEN:
+                self._book.close(entry, verdict)
+
+    def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> Verdict:
+        """A lesson: time passes to this tick, then the reward of a decision born before it."""
+        if self._clock.kind == "rewards":
+            tick = self._learned + 1
+        decision, x = entry.decision, entry.x
+        if x is None:  # crowded out a moment ago
+            self._book.counts["late"] += 1
+            return Verdict.LATE
+        ticks, age = float(tick - self._learned), float(tick - decision.born)
+
+        def close() -> None:
+            if entry.verdict is Verdict.OPEN:
+                self._book.close(entry, verdict, value)
+
+        self._lesson(lambda state: self._policy.take(state, x, value, ticks, age), tick, close)
+        self._recent.append((tick, decision.born, x, value))
+        if isinstance(self._policy, FadeBank):
+            self._note(tick)
+        return verdict
+
+    def _lesson(self, lesson: Callable[[State], None], tick: int, then: Callable[[], None]) -> None:
+        """On the state behind; published when it succeeded; and the other one brought up to date."""
+        front, back = self._front, self._back
+        try:
+            lesson(back)
+        except BaseException:
+            back.floats[:], back.ints[:] = front.floats, front.ints
+            self._book.counts["failed"] += 1
+            raise
+        with self._choosing:
+            self._front, self._back, self._learned = back, front, tick
+            then()
+        front.told, front.outside = back.told, back.outside
+        if self._policy.can_fail:
+            self._policy.renew(front, back)
+        else:  # the same lesson, which is cheaper than copying a long window
+            lesson(front)
+
+    def _note(self, tick: int) -> None:
+        """The weights of a bank's memories, every so many rewards: twice as many whenever the history is full."""
+        self._waited += 1
+        if self._waited < self._stride:
+            return
+        self._waited = 0
+        self._history.append((tick, self._front.scores.copy()))
+        if len(self._history) >= HISTORY:
+            self._history = self._history[1::2]
+            self._stride *= 2
+
+    # ---------------------------------------------------------------------------------------- asking
+
+    def explain(
+        self, what: Decision | str | Arms, arms: Arms | None = None, *, items: Sequence[Item] | None = None,
+        features: Sequence[str] | None = None, now: float | None = None,
+    ) -> Explanation:
+        """Why: every arm's estimate, bonus and score, and the features that moved the choice most.
+
+        Of arms, what would be chosen now; of an open decision, its own vector, or with `arms` all it was chosen from.
+        """
+        from driftwise.agent.explain import explain
+
+        return explain(self, what, arms, items, features, self._now() if now is None else moment("now", now))
+
+    def drift(self) -> Drift:
+        """How long it remembers, and whether a shorter or longer memory would have predicted better."""
+        from driftwise.agent.drift import drift
+
+        return drift(self)
+
+    # ---------------------------------------------------------------------------------------- keeping
+
+    def to_bytes(self) -> bytes:
+        """The whole agent, open decisions included, as one container."""
+        from driftwise.agent.snapshot import written
+
+        with self._learning, self._choosing:
+            return written(self)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, *, policy: Compiled | None = None, now: Callable[[], float] = time.time
+    ) -> Agent:
+        """The agent that `to_bytes` wrote; it goes on bit for bit. `policy` is for those with a link of your own."""
+        from driftwise.agent.snapshot import read
+
+        return read(cls, data, policy, now)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, which is there whole or not at all, and on disk when this returns."""
+        from driftwise.files import keep_durably
+
+        keep_durably(Path(path), self.to_bytes())
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, policy: Compiled | None = None, now: Callable[[], float] = time.time
+    ) -> Agent:
+        """The agent that `save` wrote."""
+        return cls.from_bytes(Path(path).read_bytes(), policy=policy, now=now)
+
+    def merge(self, other: Agent) -> None:
+        """Take in all that another agent of the same policy has learned from rewards of its own."""
+        from driftwise.agent.merge import merge
+
+        merge(self, other)
+
+
+def _range(policy: Compiled, rewards: object) -> tuple[float, float]:
+    """The declared rewards, which the policy must be able to take."""
+    pair = rewards if isinstance(rewards, (tuple, list)) and len(rewards) == 2 else (None, None)
+    low, high = policy._reward_range()
+    way_out = "pass rewards=(least, largest)"
+    first, last = (real("rewards", value, low, high, way_out=way_out) for value in pair)
+    if not first < last:
+        raise BadInput("rewards", rewards, "the least reward below the largest", way_out)
+    return first, last
+
+
+def _unknown(id: object) -> BadInput:
+    return BadInput("id", id, "the id of a decision this agent remembers", "pass decision.id, or a larger remember=")
+
+
+def _named(items: Sequence[Item], count: int) -> Sequence[Item]:
+    if isinstance(items, str) or len(items) != count:
+        raise BadInput("items", f"{len(items)} names", f"one for each of {count} arms", "pass a list of names")
+    return [checked_item(item) for item in items]
+
+
+def _places(allowed: npt.ArrayLike, count: int) -> Ints:
+    """Indices of the arms that may be played, in order."""
+    wanted = f"booleans for {count} arms, or indices of arms, at least one"
+    found = np.asarray(allowed)
+    if found.dtype == np.bool_ and found.shape == (count,):
+        places = np.flatnonzero(found)
+    elif found.dtype.kind in "iu" and found.ndim == 1 and found.size and 0 <= found.min() and found.max() < count:
+        places = np.unique(found)
+    else:
+        raise BadInput("allowed", allowed, wanted, "pass a mask (n,)")
+    if not places.size:
+        raise BadInput("allowed", "no arm", wanted, "decide nothing where nothing is allowed")
+    return places.astype(np.int64)
+
+
+def _mark(arms: ArmSet, places: Ints | None, price: Floats | None) -> str:
+    """What a caller's decision is about, to know it again by."""
+    found = hashlib.blake2b(arms.columns.data, digest_size=16)
+    for part in (places, price):
+        found.update(b"-" if part is None else part.tobytes())
+    return found.hexdigest()
