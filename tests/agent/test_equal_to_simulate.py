@@ -1,11 +1,11 @@
 """With immediate rewards the agent is the papers' loop, bit for bit."""
 
 import pytest
-from laws.test_catalogue import variants
 
 import driftwise as dw
 from agent.living import linear, tape_of, unit_arms
 from driftwise.rng import key
+from laws.test_catalogue import variants
 from refusing import refused
 
 HORIZON = 60
