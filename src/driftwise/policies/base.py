@@ -228,7 +228,9 @@ class Compiled:
     def take(self, state: State, x: Floats, reward: float, ticks: float, age: float) -> None:
         """`learn` for those who kept the vector (1, d, 1) of a choice and nothing else, and have checked all of it."""
         live = self._live
-        self._enter(state)
+        known = type(state) is State and state.layout is live.layout and state.vetted
+        if not (known and state.in_use.acquire(False)):
+            self._enter(state)
         try:
             if live.plain and ticks <= 1e6:
                 _report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
