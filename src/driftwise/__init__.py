@@ -15,6 +15,7 @@ from driftwise.policies.half_life import (
     forget_to_window,
     half_life_to_forget,
     rounds_to_forget,
+    span_to_ticks,
     window_to_forget,
 )
 from driftwise.policies.linear import LinearUCB
@@ -68,6 +69,7 @@ __all__ = [
     "make",
     "rounds_to_forget",
     "simulate",
+    "span_to_ticks",
     "theory",
     "window_to_forget",
     "worlds",

@@ -130,6 +130,19 @@ class Life(RuleBasedStateMachine):
         self.agent = dw.Agent.from_bytes(data, now=self.hand)
         assert self.agent.to_bytes() == data
 
+    @precondition(lambda self: self.clock == "wall")
+    @rule(arm=st.integers(0, 5), value=VALUES)
+    def merge(self, arm, value):
+        other = self.made(self.hand)
+        made = other.decide(ARMS, allowed=[arm])
+        other.reward(made.id, value)
+        self.agent.merge(other)
+        with refused("other", "source"):
+            self.agent.merge(other)
+        self.lessons.append((made.born, ARMS[arm], value))
+        self.learned = max(self.learned, made.born)
+        self.tick = max(self.tick, self.learned)
+
     @invariant()
     def sums_are_direct_weighted_sums(self):
         state, now = self.agent.state, self.learned

@@ -7,7 +7,6 @@ takes only for the swap: whoever decides never waits for a lesson, and a lesson 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.asked import allowed_places, checked_range, fingerprint, named, unknown
 from driftwise.agent.clock import (
     Kind,
     ages,
@@ -29,7 +29,7 @@ from driftwise.agent.clock import (
     ranks_by_score,
     with_half_life,
 )
-from driftwise.agent.record import Book, Decision, Entry, Item, Verdict, checked_id, checked_item
+from driftwise.agent.record import Book, Decision, Entry, Item, Verdict, checked_id
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
@@ -71,7 +71,7 @@ class Agent:
         self._clock = clock_for(clock, tick, half_life, policy)
         self._policy = with_half_life(policy, half_life, self._clock)
         check_meaning(self._policy, self._clock)
-        self._low, self._high = _range(self._policy, rewards)
+        self._low, self._high = checked_range(self._policy, rewards)
         self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
         self._seed = checked_seed(seed)
         self._expire_after = None if expire_after is None else self._clock.span("expire_after", expire_after)
@@ -169,10 +169,10 @@ class Agent:
         """
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         at = self._now() if now is None else moment("now", now)
-        name = None if items is None else _named(items, prepared.count)
-        places = None if allowed is None else _places(allowed, prepared.count)
+        name = None if items is None else named(items, prepared.count)
+        places = None if allowed is None else allowed_places(allowed, prepared.count)
         price = None if cost is None else self._price(cost, prepared.count)
-        mark = None if id is None else _mark(prepared, places, price)
+        mark = None if id is None else fingerprint(prepared, places, price)
         if id is not None:
             id = checked_id(id)
         if self._expire_after is not None and self._learning.acquire(blocking=False):
@@ -330,7 +330,7 @@ class Agent:
             entry = self._book.find(id) if isinstance(id, str) else None
             if entry is None:
                 self._book.counts["unknown"] += 1
-                raise _unknown(id)
+                raise unknown(id)
             if entry.verdict is Verdict.OPEN:
                 with self._choosing:
                     self._book.close(entry, Verdict.CANCELLED)
@@ -353,7 +353,7 @@ class Agent:
         entry = book.closed.get(id) if isinstance(id, str) else None
         if entry is None:
             book.counts["unknown"] += 1
-            raise _unknown(id)
+            raise unknown(id)
         if entry.verdict is Verdict.CANCELLED:
             book.counts["conflicting"] += 1
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
@@ -497,47 +497,3 @@ class Agent:
         from driftwise.agent.merge import merge
 
         merge(self, other)
-
-
-def _range(policy: Compiled, rewards: object) -> tuple[float, float]:
-    """The declared rewards, which the policy must be able to take."""
-    pair = rewards if isinstance(rewards, (tuple, list)) and len(rewards) == 2 else (None, None)
-    low, high = policy._reward_range()
-    way_out = "pass rewards=(least, largest)"
-    first, last = (real("rewards", value, low, high, way_out=way_out) for value in pair)
-    if not first < last:
-        raise BadInput("rewards", rewards, "the least reward below the largest", way_out)
-    return first, last
-
-
-def _unknown(id: object) -> BadInput:
-    return BadInput("id", id, "the id of a decision this agent remembers", "pass decision.id, or a larger remember=")
-
-
-def _named(items: Sequence[Item], count: int) -> Sequence[Item]:
-    if isinstance(items, str) or len(items) != count:
-        raise BadInput("items", f"{len(items)} names", f"one for each of {count} arms", "pass a list of names")
-    return [checked_item(item) for item in items]
-
-
-def _places(allowed: npt.ArrayLike, count: int) -> Ints:
-    """Indices of the arms that may be played, in order."""
-    wanted = f"booleans for {count} arms, or indices of arms, at least one"
-    found = np.asarray(allowed)
-    if found.dtype == np.bool_ and found.shape == (count,):
-        places = np.flatnonzero(found)
-    elif found.dtype.kind in "iu" and found.ndim == 1 and found.size and 0 <= found.min() and found.max() < count:
-        places = np.unique(found)
-    else:
-        raise BadInput("allowed", allowed, wanted, "pass a mask (n,)")
-    if not places.size:
-        raise BadInput("allowed", "no arm", wanted, "decide nothing where nothing is allowed")
-    return places.astype(np.int64)
-
-
-def _mark(arms: ArmSet, places: Ints | None, price: Floats | None) -> str:
-    """What a caller's decision is about, to know it again by."""
-    found = hashlib.blake2b(arms.columns.data, digest_size=16)
-    for part in (places, price):
-        found.update(b"-" if part is None else part.tobytes())
-    return found.hexdigest()

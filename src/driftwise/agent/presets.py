@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import FadeBank
 from driftwise.policies.advice import advise
 from driftwise.policies.base import Compiled
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
@@ -55,8 +54,3 @@ def _clock(half_life: float | str | None, options: dict[str, Any], bank: bool) -
         if bank:
             more.setdefault("tick", seconds("half_life", half_life) / 1000.0)
     return more
-
-
-def is_bank(policy: Compiled) -> bool:
-    """Whether it finds its memory itself."""
-    return isinstance(policy, FadeBank) and len(policy.memories) > 1

@@ -36,6 +36,11 @@ def ticks(name: str, span: object, tick: object = None) -> float:
     return real(name, span, 0.0, low_open=True, way_out="pass a number of rounds, e.g. 500")
 
 
+def span_to_ticks(span: float | str, *, tick: float | str) -> float:
+    """A span of time in ticks of this length: what Window(…) and Restart(…) are given on the wall clock."""
+    return ticks("span", span, tick)
+
+
 def half_life_to_forget(half_life: float | str, *, tick: float | str | None = None) -> float:
     """forget = 1-γ of the memory in which a weight halves in this time."""
     return -math.expm1(-math.log(2.0) / ticks("half_life", half_life, tick))
