@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from driftwise.agent.record import Decision, Item
 from driftwise.errors import BadInput
@@ -29,7 +30,8 @@ class Explanation:
 
     `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
     (Σw)²/Σw², the observations the estimate is worth; `memory` the rounds remembered, `days` the same where the clock
-    knows. `decision` is the record, if one was asked about: what it was chosen by then, and not now.
+    knows. `decision` is the record, if one was asked about: what it was chosen by then, and not now. A bank for clicks
+    chooses among the arms its memories propose; `proposed` says which, the others having an estimate and no bonus.
     """
 
     items: tuple[Item, ...]
@@ -44,6 +46,7 @@ class Explanation:
     memory: float
     days: float | None
     decision: Decision | None = None
+    proposed: npt.NDArray[np.bool_] | None = None
 
     @property
     def order(self) -> list[int]:
@@ -56,6 +59,9 @@ class Explanation:
         for arm in self.order[:10]:
             mark = "> " if arm == self.chosen else "  "
             name = _short(self.items[arm])
+            if self.proposed is not None and not self.proposed[arm]:
+                lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{'not proposed':>24}")
+                continue
             lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{self.bonus[arm]:>12.4f}{self.score[arm]:>12.4f}")
         if len(self.items) > 10:
             lines.append(f"  … and {len(self.items) - 10} more")
@@ -85,7 +91,8 @@ class Explanation:
         try:
             left, places = axes[0, 0], range(len(arms))
             left.barh(places, self.mean[arms], color=PALETTE["weighted"], label="estimate")
-            left.barh(places, self.bonus[arms], left=self.mean[arms], color=PALETTE["window"], label="bonus")
+            bonus = np.maximum(self.bonus[arms], 0.0)
+            left.barh(places, bonus, left=self.mean[arms], color=PALETTE["window"], label="bonus")
             left.set_yticks(places, [_short(self.items[arm]) for arm in arms])
             left.set_title("score = estimate + bonus", fontsize=10)
             left.legend(fontsize=8)
@@ -153,9 +160,11 @@ def explain(
     if rival is not None:
         pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
         pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
+    judged = isinstance(policy, FadeBank) and not isinstance(policy.base, LinearUCB)
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         weight**2 / squares if squares > 0.0 else 0.0, memory, agent._clock.days(memory), decision,
+        scores.bonus >= 0.0 if judged else None,
     )  # fmt: skip
 
 
