@@ -7,7 +7,6 @@ was saved with, the state is vetted as any loaded state, and every decision in t
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +90,9 @@ def read(cls: type[Agent], data: object, policy: Compiled | None, now: Callable[
         agent = _built(cls, facts, policy, now)
         agent._begin(_state(agent._policy, facts, arrays))
         _fill(agent, facts, arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as slip:
+    except BadInput:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as slip:
         raise _no(f"a header or a table of another shape ({type(slip).__name__})") from None
     return agent
 
@@ -187,9 +188,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
     vectors = _shaped(arrays, "vectors", (opened, dim), "f8")
     if opened > agent._max_open or count - opened > book.remember:
         raise _no("more decisions than there is room for")
-    longest = math.sqrt(float((vectors**2).sum(axis=1).max())) if opened else 0.0
-    if not longest <= agent._policy.L * (1.0 + 1e-6):
-        raise _no("a vector longer than L")
+    _check_vectors(agent, vectors)
     born_last = 0
     for row, (id, item, mark) in enumerate(names):
         seq, arm, explored, born, n, code = whole[row]
@@ -199,6 +198,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         ahead = agent._learned + 1 if agent._clock.kind == "rewards" else agent._clock.newest
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
+        good = good and (code == 0 or value == 0.0 or agent._low <= value <= agent._high)
         good = good and (mark is None or isinstance(mark, str)) and checked_id(id) not in book.open
         if not good or id in book.closed:
             raise _no(f"a decision out of order in row {row}", "decisions as an agent makes them")
@@ -212,16 +212,32 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         (book.open if is_open else book.closed)[id] = entry
 
 
+def _check_vectors(agent: Agent, vectors: Any) -> None:
+    """Vectors of arms that the policy could have been shown."""
+    longest = agent._policy.L * (1.0 + 1e-6)
+    if (np.abs(vectors) > longest).any() or (np.sqrt((vectors**2).sum(axis=1)) > longest).any():
+        raise _no("a vector longer than L", f"vectors of norm {agent._policy.L:g} at most")
+
+
 def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
     """What the drift meter reads."""
     dim, recent = agent._policy.dim, arrays["recent"]
     count = recent.shape[0]
     ticks = _shaped(arrays, "recent_ticks", (count, 2), "i8").tolist()
     rows = _shaped(arrays, "recent", (count, dim + 1), "f8")
+    _check_vectors(agent, rows[:, :dim])
+    if not ((rows[:, dim] >= agent._low) & (rows[:, dim] <= agent._high)).all():
+        raise _no("rewards out of range", f"rewards from {agent._low:g} to {agent._high:g}")
+    last = 0
     for (tick, born), row in zip(ticks, rows, strict=True):
+        if not max(last, born) <= tick <= agent._learned:
+            raise _no("lessons out of order", "lessons in the order of their ticks")
+        last = tick
         agent._recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
     history = arrays["history"]
     lanes = len(agent._front.scores) if history.shape[0] else 0
     weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
+    if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
+        raise _no("weights of memories out of range", "shares from 0 to 1")
     at = _shaped(arrays, "history_ticks", (history.shape[0],), "i8").tolist()
     agent._history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]
