@@ -178,7 +178,7 @@ def test_a_lesson_that_fails_leaves_no_trace_and_the_decision_open():
     agent = dw.Agent(policy, rewards=(0, 1))
     one, two = agent.decide(ARMS), agent.decide(ARMS)
     before = agent.state.to_bytes()
-    agent._back.counters[0, 7] = 1.0  # a solver's failure
+    agent._states.back.counters[0, 7] = 1.0  # a solver's failure
     with pytest.raises(dw.NumericalError):
         agent.reward(one.id, 1.0)
     assert agent.state.to_bytes() == before

@@ -80,7 +80,7 @@ def test_one_id_asked_for_by_many_is_one_decision():
 def test_who_decides_does_not_wait_for_a_lesson():
     agent = dw.Agent(linear(dim=4), rewards=(0, 1))
     one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
-    take = agent._policy.take
+    take = agent.policy.take
 
     class Slow:
         def __init__(self, policy):
@@ -94,7 +94,7 @@ def test_who_decides_does_not_wait_for_a_lesson():
             assert go_on.wait(20)
             take(*lesson)
 
-    agent._policy = Slow(agent._policy)
+    agent._policy = agent._states.policy = Slow(agent._policy)
     learner = threading.Thread(target=agent.reward, args=(one.id, 1.0))
     learner.start()
     assert begun.wait(20)

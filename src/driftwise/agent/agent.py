@@ -1,8 +1,7 @@
 """The agent: any policy, for a product whose rewards come late, out of order or never (PRODUCT.md 1-4).
 
-Two states and a swap. A lesson is learned on the state behind; when it succeeded, that one is published, and the other
-is brought up to date. Choices are made on the published state, one at a time under a lock of their own that a learner
-takes only for the swap: whoever decides never waits for a lesson, and a lesson that fails leaves no trace.
+Two locks, taken in this order: `_learning` by whoever changes what is known, `_choosing` by whoever decides and, for
+the moment of the swap (states.py), by a learner. The file is long because it is the whole surface of an agent.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +27,9 @@ from driftwise.agent.clock import (
     ranks_by_score,
     with_half_life,
 )
+from driftwise.agent.drift import Drift, Meter, drift
 from driftwise.agent.record import Book, Decision, Entry, Item, Verdict, checked_id
+from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
@@ -41,11 +41,8 @@ from driftwise.policies.state import State
 from driftwise.rng import checked_seed, key
 
 if TYPE_CHECKING:
-    from driftwise.agent.drift import Drift
     from driftwise.agent.explain import Explanation
 
-# Rewards whose lessons are kept for the drift meter, and points of its history.
-RECENT, HISTORY = 1024, 512
 # Draws from which the propensity of a rule that samples is counted.
 DRAWS = 1000
 
@@ -94,15 +91,11 @@ class Agent:
         """All that follows from the policy and a state."""
         policy, draws = self._policy, key(self._seed, "explore")
         self._key = draws & WORD, (draws >> 32) & WORD
-        self._alone, self._ranked, self._ages = one_at_a_time(policy), ranks_by_score(policy), ages(policy)
+        self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
         self._digest = policy.digest
-        self._front, self._back, self._view = state, state.copy(), None if not self._ages else state.copy()
+        self._states, self._meter = States(policy, state, ages(policy)), Meter()
         self._seq = 0
-        self._learned = 0  # the tick of the state
-        self._choosing, self._learning = threading.Lock(), threading.Lock()
-        self._recent: deque[tuple[int, int, Floats, float]] = deque(maxlen=RECENT)
-        self._history: list[tuple[int, Floats]] = []
-        self._stride, self._waited = 1, 0
+        self._choosing, self._learning = self._states.choosing, threading.Lock()
 
     # ---------------------------------------------------------------------------------------- ready-made
 
@@ -147,7 +140,7 @@ class Agent:
     def state(self) -> State:
         """A copy of what the policy remembers."""
         with self._choosing:
-            return self._front.copy()
+            return self._states.front.copy()
 
     def __repr__(self) -> str:
         counts = self._book.counts
@@ -211,8 +204,8 @@ class Agent:
         if self._alone and book.open:
             wanted = f"the reward of {next(iter(book.open))!r} first: {type(self._policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
-        born, upon = self._clock.born(at, self._learned)
-        state = self._state_at(upon)
+        born, upon = self._clock.born(at, self._states.tick)
+        state = self._states.at(upon)
         offered = prepared if places is None else ArmSet(np.ascontiguousarray(prepared.columns[0].T[places]))
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
@@ -273,22 +266,9 @@ class Agent:
         others = (key(self._seed, "propensity", draw, number) >> 1 for number in range(DRAWS))
         return sum(self._policy.choose(state, arms, other).arm == arm for other in others) / DRAWS
 
-    def _state_at(self, tick: int) -> State:
-        """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
-
-        Always from the published state in one step, so that the choice depends on nothing but lessons and this tick.
-        """
-        front, view = self._front, self._view
-        if view is None or tick <= self._learned:
-            return front
-        self._policy.renew(view, front)
-        view.told = True
-        self._policy.advance(view, float(tick - self._learned))
-        return view
-
     def _let_rounds_pass(self) -> None:
         """Rounds without a reward end for MASTER and BOB before the next begins."""
-        missed = self._clock.newest - self._learned
+        missed = self._clock.newest - self._states.tick
         if missed > 0 and not self._book.open:
             self._lesson(lambda state: self._policy.advance(state, float(missed)), self._clock.newest, lambda: None)
 
@@ -331,10 +311,8 @@ class Agent:
             if entry is None:
                 self._book.counts["unknown"] += 1
                 raise unknown(id)
-            if entry.verdict is Verdict.OPEN:
-                with self._choosing:
-                    self._book.close(entry, Verdict.CANCELLED)
-            elif entry.verdict is not Verdict.CANCELLED:
+            self._close(entry, Verdict.CANCELLED)
+            if entry.verdict is not Verdict.CANCELLED:
                 got = f"{id!r}, which is {entry.verdict.value}"
                 raise BadInput("id", got, "an open decision", "what was learned stays learned")
         return Verdict.CANCELLED
@@ -369,14 +347,14 @@ class Agent:
 
     def _read(self, at: float) -> int:
         with self._choosing:
-            return self._clock.read(at, self._learned)
+            return self._clock.read(at, self._states.tick)
 
     def _expire(self, tick: int) -> None:
         """Close what is overdue, the oldest first."""
         from driftwise.errors import NumericalError
 
         assert self._expire_after is not None
-        entry = self._book.oldest()
+        entry = self._oldest()
         while entry is not None and tick - entry.decision.born > self._expire_after:
             if self._default is not None:
                 try:
@@ -385,7 +363,11 @@ class Agent:
                     self._close(entry, Verdict.EXPIRED)
             else:
                 self._close(entry, Verdict.EXPIRED)
-            entry = self._book.oldest()
+            entry = self._oldest()
+
+    def _oldest(self) -> Entry | None:
+        with self._choosing:
+            return self._book.oldest()
 
     def _close(self, entry: Entry, verdict: Verdict) -> None:
         with self._choosing:
@@ -395,51 +377,30 @@ class Agent:
     def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> Verdict:
         """A lesson: time passes to this tick, then the reward of a decision born before it."""
         if self._clock.kind == "rewards":
-            tick = self._learned + 1
+            tick = self._states.tick + 1
         decision, x = entry.decision, entry.x
         if x is None:  # crowded out a moment ago
             self._book.counts["late"] += 1
             return Verdict.LATE
-        ticks, age = float(tick - self._learned), float(tick - decision.born)
+        ticks, age = float(tick - self._states.tick), float(tick - decision.born)
 
         def close() -> None:
             if entry.verdict is Verdict.OPEN:
                 self._book.close(entry, verdict, value)
 
         self._lesson(lambda state: self._policy.take(state, x, value, ticks, age), tick, close)
-        self._recent.append((tick, decision.born, x, value))
+        self._meter.note(tick, decision.born, x, value)
         if isinstance(self._policy, FadeBank):
-            self._note(tick)
+            self._meter.weigh(tick, self._states.front.scores)
         return verdict
 
     def _lesson(self, lesson: Callable[[State], None], tick: int, then: Callable[[], None]) -> None:
-        """On the state behind; published when it succeeded; and the other one brought up to date."""
-        front, back = self._front, self._back
+        """See `States.learn`; one that fails is counted."""
         try:
-            lesson(back)
+            self._states.learn(lesson, tick, then)
         except BaseException:
-            back.floats[:], back.ints[:] = front.floats, front.ints
             self._book.counts["failed"] += 1
             raise
-        with self._choosing:
-            self._front, self._back, self._learned = back, front, tick
-            then()
-        front.told, front.outside = back.told, back.outside
-        if self._policy.can_fail:
-            self._policy.renew(front, back)
-        else:  # the same lesson, which is cheaper than copying a long window
-            lesson(front)
-
-    def _note(self, tick: int) -> None:
-        """The weights of a bank's memories, every so many rewards: twice as many whenever the history is full."""
-        self._waited += 1
-        if self._waited < self._stride:
-            return
-        self._waited = 0
-        self._history.append((tick, self._front.scores.copy()))
-        if len(self._history) >= HISTORY:
-            self._history = self._history[1::2]
-            self._stride *= 2
 
     # ---------------------------------------------------------------------------------------- asking
 
@@ -457,8 +418,6 @@ class Agent:
 
     def drift(self) -> Drift:
         """How long it remembers, and whether a shorter or longer memory would have predicted better."""
-        from driftwise.agent.drift import drift
-
         return drift(self)
 
     # ---------------------------------------------------------------------------------------- keeping

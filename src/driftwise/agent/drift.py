@@ -9,6 +9,7 @@ comparison of linear predictions, also for clicks, and costs nothing until it is
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,36 @@ from driftwise.policies.linear import LinearUCB
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
+# Rewards whose lessons are kept for the meter, and points of its history.
+RECENT, HISTORY = 1024, 512
 # Memories beside which one that forgets nothing is held.
 SHORTER = (32.0, 128.0, 512.0)
+
+
+class Meter:
+    """What the meter reads: the last lessons (tick, born, x, reward), and weights of a bank's memories over time."""
+
+    __slots__ = ("history", "recent", "stride", "waited")
+
+    def __init__(self) -> None:
+        self.recent: deque[tuple[int, int, Floats, float]] = deque(maxlen=RECENT)
+        self.history: list[tuple[int, Floats]] = []
+        self.stride, self.waited = 1, 0
+
+    def note(self, tick: int, born: int, x: Floats, value: float) -> None:
+        """A lesson."""
+        self.recent.append((tick, born, x, value))
+
+    def weigh(self, tick: int, weights: Floats) -> None:
+        """Weights of memories, every so many rewards: twice as many whenever the history is full."""
+        self.waited += 1
+        if self.waited < self.stride:
+            return
+        self.waited = 0
+        self.history.append((tick, weights.copy()))
+        if len(self.history) >= HISTORY:
+            self.history = self.history[1::2]
+            self.stride *= 2
 
 
 @dataclass(frozen=True)
@@ -91,7 +120,7 @@ def drift(agent: Agent) -> Drift:
     """See `Agent.drift`."""
     policy = agent._policy
     with agent._learning:
-        history, recent, front = list(agent._history), list(agent._recent), agent._front.copy()
+        history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent.state
     now = remembered(policy, front)
     days = agent._clock.days(now)
     if isinstance(policy, FadeBank):

@@ -146,7 +146,7 @@ def explain(
     if len(labels) != policy.dim:
         raise BadInput("features", f"{len(labels)} names", f"one for each of {policy.dim} features", "leave them out")
     with agent._choosing:
-        state = agent._state_at(agent._clock.born(at, agent._learned)[1])
+        state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
         scores = policy.scores(state, prepared)
         chosen = policy.choose(state, prepared).arm
         theta, lane = estimate(policy, state)

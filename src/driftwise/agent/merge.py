@@ -22,15 +22,15 @@ def merge(mine: Agent, other: Agent) -> None:
     """See `Agent.merge`. Open decisions stay where they were made."""
     _check(mine, other)
     with other._learning:
-        theirs, their_tick = other._front.copy(), other._learned
+        theirs, their_tick = other._states.front.copy(), other._states.tick
         sources, lessons = set(other._sources), other._book.counts["learned"] + other._book.counts["defaulted"]
     with mine._learning:
         twice = mine._sources & sources
         if twice:
             wanted = "a source that was not merged before: its rewards would count twice"
             raise BadInput("other", f"source {min(twice)}", wanted, "merge each agent once, and keep the result")
-        tick = max(mine._learned, their_tick) if mine._clock.kind == "wall" else mine._learned
-        policy, behind = mine._policy, mine._learned
+        tick = max(mine._states.tick, their_tick) if mine._clock.kind == "wall" else mine._states.tick
+        policy, behind = mine._policy, mine._states.tick
         if tick > their_tick and policy.memory.forget:
             policy.advance(theirs, float(tick - their_tick))
 

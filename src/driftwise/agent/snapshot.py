@@ -32,7 +32,7 @@ _WHOLE, _NUMBERS = 6, 6
 
 def written(agent: Agent) -> bytes:
     """The agent as bytes, while nobody else uses it."""
-    book, state = agent._book, agent._front
+    book, state = agent._book, agent._states.front
     entries = [*book.open.values(), *book.closed.values()]
     settings: dict[str, Any] = {
         "rewards": [agent._low, agent._high], "clock": agent._clock.kind, "tick": agent._clock.tick,
@@ -41,14 +41,14 @@ def written(agent: Agent) -> bytes:
     }  # fmt: skip
     facts = {
         "agent": VERSION, "policy": described(agent._policy), "digest": agent._digest, "settings": settings,
-        "seq": agent._seq, "learned": agent._learned, "newest": agent._clock.newest, "counts": book.counts,
+        "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
         "origin": agent._origin, "sources": sorted(agent._sources), "open": len(book.open),
-        "stride": agent._stride, "waited": agent._waited,
+        "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
     }  # fmt: skip
     names = [[entry.decision.id, entry.decision.item, entry.mark] for entry in entries]
-    dim, recent = agent._policy.dim, list(agent._recent)
-    lanes = len(agent._history[0][1]) if agent._history else 0
+    dim, recent = agent._policy.dim, list(agent._meter.recent)
+    lanes = len(agent._meter.history[0][1]) if agent._meter.history else 0
     return container.pack("agent", facts, {
         "floats": state.floats,
         "ints": state.ints,
@@ -58,8 +58,8 @@ def written(agent: Agent) -> bytes:
         "vectors": _table([entry.x.ravel() for entry in book.open.values() if entry.x is not None], dim, np.float64),
         "recent_ticks": _table([one[:2] for one in recent], 2, np.int64),
         "recent": _table([[*one[2].ravel(), one[3]] for one in recent], dim + 1, np.float64),
-        "history_ticks": np.array([tick for tick, _ in agent._history], dtype=np.int64),
-        "history": _table([weights for _, weights in agent._history], lanes, np.float64),
+        "history_ticks": np.array([tick for tick, _ in agent._meter.history], dtype=np.int64),
+        "history": _table([weights for _, weights in agent._meter.history], lanes, np.float64),
     })  # fmt: skip
 
 
@@ -143,11 +143,11 @@ def _count(facts: dict[str, Any], name: str, most: int = _MOST) -> int:
 
 def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Counters and books."""
-    agent._seq, agent._learned = _count(facts, "seq"), _count(facts, "learned")
+    agent._seq, agent._states.tick = _count(facts, "seq"), _count(facts, "learned")
     agent._clock.newest = _count(facts, "newest")
     if agent._clock.kind == "rounds" and agent._clock.newest != agent._seq:
         raise _no("a clock that is not at the last decision")
-    if agent._clock.kind != "rewards" and agent._learned > agent._clock.newest:
+    if agent._clock.kind != "rewards" and agent._states.tick > agent._clock.newest:
         raise _no("a state that is ahead of its clock")
     counts = facts["counts"]
     if set(counts) != set(COUNTED):
@@ -158,7 +158,7 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     if not all(isinstance(text, str) and len(text) == 16 for text in texts) or facts["origin"] not in sources:
         raise _no("sources that are no names")
     agent._origin, agent._sources = facts["origin"], set(sources)
-    agent._stride, agent._waited = max(1, _count(facts, "stride")), _count(facts, "waited")
+    agent._meter.stride, agent._meter.waited = max(1, _count(facts, "stride")), _count(facts, "waited")
     _fill_book(agent, _count(facts, "open"), arrays)
     _fill_meter(agent, arrays)
 
@@ -195,7 +195,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         score, mean, bonus, propensity, at, value = numbers[row]
         is_open = row < opened
         good = 0 < seq <= agent._seq and explored <= 1 and n >= 1 and code < len(CLOSED) and 0.0 <= propensity <= 1.0
-        ahead = agent._learned + 1 if agent._clock.kind == "rewards" else agent._clock.newest
+        ahead = agent._states.tick + 1 if agent._clock.kind == "rewards" else agent._clock.newest
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
         good = good and (code == 0 or value == 0.0 or agent._low <= value <= agent._high)
@@ -230,14 +230,14 @@ def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
         raise _no("rewards out of range", f"rewards from {agent._low:g} to {agent._high:g}")
     last = 0
     for (tick, born), row in zip(ticks, rows, strict=True):
-        if not max(last, born) <= tick <= agent._learned:
+        if not max(last, born) <= tick <= agent._states.tick:
             raise _no("lessons out of order", "lessons in the order of their ticks")
         last = tick
-        agent._recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
+        agent._meter.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
     history = arrays["history"]
-    lanes = len(agent._front.scores) if history.shape[0] else 0
+    lanes = len(agent._states.front.scores) if history.shape[0] else 0
     weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
     if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
         raise _no("weights of memories out of range", "shares from 0 to 1")
     at = _shaped(arrays, "history_ticks", (history.shape[0],), "i8").tolist()
-    agent._history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]
+    agent._meter.history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]
