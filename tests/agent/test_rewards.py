@@ -1,5 +1,7 @@
 """What a reward may be, when it counts, and what is said of it (PRODUCT.md 2 and 3)."""
 
+import dataclasses
+import datetime
 import math
 
 import numpy as np
@@ -290,3 +292,41 @@ def test_conversions_go_there_and_back():
         dw.half_life_to_forget("14d")
     with refused("rounds"):
         dw.rounds_to_forget(0.5)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Coin(dw.LinearUCB):
+    """A rule that samples: arm 0 once in four draws, arm 1 else."""
+
+    deterministic = False
+
+    def choose(self, state, arms, draw=None):
+        scores = self.scores(state, arms)
+        arm = 0 if draw % 4 == 0 else 1
+        return dw.Choice(arm, float(scores.score[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+
+
+def test_a_rule_that_samples_draws_by_the_decisions_number_and_its_propensity_is_counted():
+    agent = dw.Agent(Coin(dim=2, memory=dw.Keep(), lam=1.0, delta=0.1), rewards=(-1, 1), epsilon=0.1)
+    made = [agent.decide(ARMS) for _ in range(40)]
+    assert all(one.arm == (one.seq % 4 != 0) for one in made if not one.explored)
+    for one in made:  # 1000 draws: 5 standard deviations are 0.07 (1e-6 a decision)
+        wanted = 0.02 + 0.9 * {0: 0.25, 1: 0.75}.get(one.arm, 0.0)
+        assert abs(one.propensity - wanted) < 0.07
+    with refused("cost", "sample"):
+        agent.decide(ARMS, cost=np.zeros(5))
+
+
+def test_a_fork_makes_ids_of_its_own():
+    from driftwise.agent import agent as module
+
+    agent = agent_of()
+    before = agent.decide(ARMS).id.split(".")[1]
+    module._renew_names()  # what a child does after a fork
+    assert agent.decide(ARMS).id.split(".")[1] != before
+
+
+def test_now_may_be_a_datetime():
+    moment = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+    agent = dw.Agent(linear(), rewards=(-1, 1), clock="wall", tick="1h")
+    assert agent.decide(ARMS, now=moment).born == moment.timestamp() // 3600

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,3 +175,15 @@ def test_the_seed_may_be_any_whole_number():
     twin = dw.Agent.from_bytes(agent.to_bytes())
     arms = unit_arms(4, 2, 0)
     assert [agent.decide(arms).arm for _ in range(20)] == [twin.decide(arms).arm for _ in range(20)]
+
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "agent-1.dw"
+
+
+def test_the_first_versions_snapshot_stays_readable():
+    """Written by `lived(linear(dw.Fade(0.05), dim=3), 30)` of version 1 of agents."""
+    agent = dw.Agent.from_bytes(GOLDEN.read_bytes())
+    again = lived(linear(dw.Fade(0.05), dim=3), 30)
+    assert agent.counts == again.counts and agent.counts["open"] > 0
+    np.testing.assert_allclose(agent.state.floats, again.state.floats, rtol=1e-12, atol=1e-12)
+    assert [one[:3] for one in go_on(agent, 30, 40)] == [one[:3] for one in go_on(again, 30, 40)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,19 @@ if TYPE_CHECKING:
 DRAWS = 1000
 
 
+# Agents of this process, for whom a fork is a new process: their ids must not meet.
+_LIVING: weakref.WeakSet[Agent] = weakref.WeakSet()
+
+
+def _renew_names() -> None:
+    for agent in list(_LIVING):
+        agent._process = os.urandom(4).hex()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_names)
+
+
 class Agent:
     """A policy in live use: `decide` among arms, `reward` when it is known, `save` and `load` across restarts.
 
@@ -83,6 +97,7 @@ class Agent:
             raise BadInput("now", now, "a function that gives seconds", "pass time.time")
         self._now = now
         self._process = os.urandom(4).hex()
+        _LIVING.add(self)
         self._origin = os.urandom(8).hex()
         self._sources = {self._origin}
         self._begin(self._policy.start(self._seed))
@@ -274,7 +289,7 @@ class Agent:
 
     def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
         if not self._ranked:
-            wanted = "a policy that ranks arms by score, which click banks, MASTER and BOB do not"
+            wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
             raise BadInput("cost", type(self._policy).__name__, wanted, "take the cost off the reward instead")
         return array("cost", cost, (count,), "pass a number for each arm")
 

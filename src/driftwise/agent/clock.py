@@ -120,7 +120,7 @@ def ranks_by_score(policy: Compiled) -> bool:
     """Whether the arm played is the one of largest score, so that a cost can be taken off."""
     if isinstance(policy, Adaptive):
         return isinstance(policy, FadeBank) and not isinstance(policy.base, GeneralizedUCB)
-    return True
+    return policy.deterministic
 
 
 def ages(policy: Compiled) -> bool:
