@@ -140,6 +140,17 @@ def test_what_does_not_add_up_is_not_merged():
         one.merge(two)
 
 
+def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
+    agent = dw.Agent.for_clicks(3, epsilon=1.0)
+    for turn in range(80):
+        one = agent.decide(ARMS)
+        assert one.explored and one.bonus >= 0.0 and one.score == pytest.approx(one.mean + one.bonus)
+        agent.reward(one.id, float(turn % 3 == 0))
+    told = agent.explain(ARMS)
+    assert told.proposed is not None and told.proposed[told.chosen]
+    assert ("not proposed" in str(told)) == (not told.proposed.all())
+
+
 def test_ready_made_agents():
     clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
     assert isinstance(clicks.policy, dw.FadeBank) and isinstance(values.policy, dw.FadeBank)

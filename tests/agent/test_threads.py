@@ -105,3 +105,30 @@ def test_who_decides_does_not_wait_for_a_lesson():
     go_on.set()
     learner.join()
     assert agent.decide(ARMS).mean != 0.0
+
+
+def test_deadlines_snapshots_and_cancellations_in_between_lose_nothing():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1), expire_after=40, default_reward=0.0, max_open=64, epsilon=0.1)
+    snapshots = []
+
+    def work(number):
+        for turn in range(150):
+            one = agent.decide(ARMS)
+            if number == 0 and turn % 30 == 0:
+                snapshots.append(agent.to_bytes())
+                agent.explain(ARMS), agent.drift()
+            if turn % 5 == 0:
+                try:
+                    agent.cancel(one.id)
+                except dw.BadInput:  # overdue by then
+                    pass
+            elif turn % 5 != 1:
+                assert agent.reward(one.id, 1.0) in ("learned", "late")
+
+    run(5, work)
+    counts = agent.counts
+    closed = sum(counts[name] for name in ("learned", "defaulted", "expired", "cancelled"))
+    assert counts["decided"] == 750 == closed + counts["open"]
+    assert agent.state.observations == counts["learned"] + counts["defaulted"]
+    for data in snapshots:
+        assert dw.Agent.from_bytes(data).to_bytes() == data

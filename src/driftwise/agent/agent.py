@@ -272,6 +272,8 @@ class Agent:
             self._book.counts["explored"] += 1
         share = self._share(state, arms, arm, draw) if draw is not None else float(arm == top)
         found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+        if found.bonus < 0.0:  # a bank for clicks gives arms that no memory proposes no bonus
+            found = Choice(arm, found.mean, found.mean, 0.0)
         return found, epsilon / count + (1.0 - epsilon) * share, explored
 
     def _share(self, state: State, arms: ArmSet, arm: int, draw: int | None) -> float:
