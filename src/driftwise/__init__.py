@@ -2,12 +2,22 @@
 
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
+from driftwise.agent import Agent, Decision, Verdict
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
 from driftwise.policies.arms import ArmSet, Choice, Scores
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
+from driftwise.policies.half_life import (
+    forget_to_half_life,
+    forget_to_rounds,
+    forget_to_window,
+    half_life_to_forget,
+    rounds_to_forget,
+    span_to_ticks,
+    window_to_forget,
+)
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import Link
@@ -24,10 +34,12 @@ __version__ = "0.1.0"
 __all__ = [
     "BVDGLMUCB",
     "GLMUCB",
+    "Agent",
     "ArmSet",
     "BadInput",
     "BanditOverBandit",
     "Choice",
+    "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
     "Fade",
@@ -45,12 +57,20 @@ __all__ = [
     "Scores",
     "SelfConcordantUCB",
     "State",
+    "Verdict",
     "Window",
     "advise",
     "catalogue",
     "checks",
+    "forget_to_half_life",
+    "forget_to_rounds",
+    "forget_to_window",
+    "half_life_to_forget",
     "make",
+    "rounds_to_forget",
     "simulate",
+    "span_to_ticks",
     "theory",
+    "window_to_forget",
     "worlds",
 ]

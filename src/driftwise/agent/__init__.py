@@ -1,1 +1,6 @@
-""""""
+"""Live use: decisions, rewards, clocks, snapshots, explanations and the drift meter (PRODUCT.md 1-4)."""
+
+from driftwise.agent.agent import Agent
+from driftwise.agent.record import Decision, Verdict
+
+__all__ = ["Agent", "Decision", "Verdict"]

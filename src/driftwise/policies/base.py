@@ -233,6 +233,20 @@ class Compiled:
         finally:
             state.in_use.release()
 
+    def take(self, state: State, x: Floats, reward: float, ticks: float, age: float) -> None:
+        """`learn` for those who kept the vector (1, d, 1) of a choice and nothing else, and have checked all of it."""
+        live = self._live
+        known = type(state) is State and state.layout is live.layout and state.vetted
+        if not (known and state.in_use.acquire(False)):
+            self._enter(state)
+        try:
+            if live.plain and ticks <= 1e6:
+                _report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
+            else:
+                self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
+        finally:
+            state.in_use.release()
+
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
         ticks = _ticks(ticks)
@@ -277,8 +291,16 @@ class Compiled:
         if state.spare is None:
             state.spare = state.copy()
         else:
-            spare = state.spare
-            _report(renew_(self.point.flags, state.floats, state.ints, spare.floats, spare.ints))
+            self.renew(state.spare, state)
+
+    def renew(self, copy: State, state: State) -> None:
+        """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""
+        before = self._atoms_used(copy)
+        _report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
+        used = self._atoms_used(copy)
+        if used < before:  # a history that was cleared: kernels add to places they take to be empty
+            copy.weights[:, used:before] = 0.0
+            copy.targets[:, used:before] = 0.0
 
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from driftwise.container import digest
+from driftwise.errors import BadInput
 
 
 def described(thing: Any) -> Any:
@@ -28,3 +29,35 @@ def described(thing: Any) -> Any:
 def policy_digest(policy: Any) -> str:
     """What a policy is known by: equal numbers, equal digest."""
     return digest(described(policy))
+
+
+def restored(data: Any, kinds: dict[str, type]) -> Any:
+    """The policy that `described` wrote, one of these kinds, or the one sentence."""
+    if isinstance(data, list):
+        return tuple(restored(one, kinds) for one in data)
+    if data == "inf":
+        return math.inf
+    if not isinstance(data, dict):
+        return data
+    name = data.get("type")
+    kind = kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise BadInput("policy", name, "a policy of this driftwise, and no function of your own", "pass policy=")
+    given = {one: restored(value, kinds) for one, value in data.items() if one != "type"}
+    known = {one.name for one in fields(kind)}
+    if set(given) != known:
+        odd = sorted(set(given) ^ known)
+        raise BadInput("policy", f"{name} with other fields: {', '.join(odd)}", f"the fields of {name}", "pass policy=")
+    return kind(**given)
+
+
+def kinds_of(*roots: type) -> dict[str, type]:
+    """What driftwise itself derives from these, by name."""
+    found: dict[str, type] = {}
+    waiting = list(roots)
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("driftwise.") and is_dataclass(kind):
+            found[kind.__name__] = kind
+    return found

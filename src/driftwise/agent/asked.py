@@ -1,0 +1,62 @@
+"""What an agent is asked, checked at the border."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.agent.record import Item, checked_item
+from driftwise.border import real
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.base import Compiled
+
+
+def checked_range(policy: Compiled, rewards: object) -> tuple[float, float]:
+    """The declared rewards, which the policy must be able to take."""
+    pair = rewards if isinstance(rewards, (tuple, list)) and len(rewards) == 2 else (None, None)
+    low, high = policy._reward_range()
+    way_out = "pass rewards=(least, largest)"
+    first, last = (real("rewards", value, low, high, way_out=way_out) for value in pair)
+    if not first < last:
+        raise BadInput("rewards", rewards, "the least reward below the largest", way_out)
+    return first, last
+
+
+def unknown(id: object) -> BadInput:
+    """What is said of an id nobody knows."""
+    return BadInput("id", id, "the id of a decision this agent remembers", "pass decision.id, or a larger remember=")
+
+
+def named(items: Sequence[Item], count: int) -> Sequence[Item]:
+    """A name for each arm."""
+    if isinstance(items, str) or len(items) != count:
+        raise BadInput("items", f"{len(items)} names", f"one for each of {count} arms", "pass a list of names")
+    return [checked_item(item) for item in items]
+
+
+def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
+    """Indices of the arms that may be played, in order."""
+    wanted = f"booleans for {count} arms, or indices of arms, at least one"
+    found = np.asarray(allowed)
+    if found.dtype == np.bool_ and found.shape == (count,):
+        places = np.flatnonzero(found)
+    elif found.dtype.kind in "iu" and found.ndim == 1 and found.size and 0 <= found.min() and found.max() < count:
+        places = np.unique(found)
+    else:
+        raise BadInput("allowed", allowed, wanted, "pass a mask (n,)")
+    if not places.size:
+        raise BadInput("allowed", "no arm", wanted, "decide nothing where nothing is allowed")
+    return places.astype(np.int64)
+
+
+def fingerprint(arms: ArmSet, places: Ints | None, price: Floats | None) -> str:
+    """What a caller's decision is about, to know it again by."""
+    found = hashlib.blake2b(arms.columns.data, digest_size=16)
+    for part in (places, price):
+        found.update(b"-" if part is None else part.tobytes())
+    return found.hexdigest()

@@ -1,0 +1,137 @@
+"""Ticks are data (PRODUCT.md 1): when a decision is born, which state it is chosen on, when a reward counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from driftwise.border import one_of, real
+from driftwise.errors import BadInput
+from driftwise.policies.adapt import Adaptive, FadeBank
+from driftwise.policies.base import Compiled
+from driftwise.policies.glm import GeneralizedUCB
+from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
+from driftwise.policies.memory import Fade, Keep, Memory
+from driftwise.policies.vetting import LATEST
+
+Kind = Literal["rounds", "wall", "rewards"]
+KINDS = ("rounds", "wall", "rewards")
+
+
+class Clock:
+    """Time in ticks, which never runs backwards. `tick` is seconds a tick on the wall clock, None on the others."""
+
+    __slots__ = ("kind", "newest", "tick")
+
+    def __init__(self, kind: Kind, tick: float | None) -> None:
+        self.kind, self.tick = kind, tick
+        self.newest = 0  # the largest tick seen; on the round clock the decisions so far
+
+    def read(self, at: float, learned: int) -> int:
+        """The tick a reward that comes now is learned at; `learned` is the tick of the state."""
+        if self.kind == "wall":
+            self.newest = max(self.newest, self._wall(at))
+        elif self.kind == "rewards":
+            self.newest = learned + 1
+        return self.newest
+
+    def born(self, at: float, learned: int) -> tuple[int, int]:
+        """The tick at which the next decision is born, and the tick of the state it is chosen on. Nothing changes."""
+        if self.kind == "wall":
+            born = max(self.newest, self._wall(at))
+            return born, born
+        if self.kind == "rewards":
+            return learned + 1, learned
+        return self.newest + 1, self.newest
+
+    def _wall(self, at: float) -> int:
+        assert self.tick is not None
+        tick = at / self.tick
+        if not 0.0 <= tick <= LATEST:
+            raise BadInput("now", at, f"a time from 0 to {LATEST * self.tick:g} seconds", "pass seconds since 1970")
+        return math.floor(tick)
+
+    def span(self, name: str, span: object) -> float:
+        """A span in ticks of this clock."""
+        return ticks(name, span, self.tick)
+
+    def days(self, span: float) -> float | None:
+        """Ticks as days, where the clock knows."""
+        return span * self.tick / 86400.0 if self.tick is not None else None
+
+
+def clock_for(kind: object, tick: object, half_life: object, policy: Any) -> Clock:
+    """The clock asked for; on the wall a tick is half_life/1000 unless given, a second where nothing is forgotten."""
+    one_of("clock", kind, KINDS)
+    if kind != "wall":
+        if tick is not None:
+            raise BadInput("tick", tick, 'clock="wall" with a tick: other clocks count events', "leave it out")
+        return Clock(kind, None)  # type: ignore[arg-type]
+    if tick is not None:
+        return Clock("wall", seconds("tick", tick))
+    if half_life is not None:
+        return Clock("wall", seconds("half_life", half_life) / 1000.0)
+    memory = getattr(policy, "memory", None)
+    if isinstance(policy, Adaptive) or not isinstance(memory, Memory) or not math.isinf(memory.rounds):
+        wanted = "seconds a tick, because this policy's memory is counted in ticks"
+        raise BadInput("tick", None, wanted, 'pass tick="1m", say, or half_life="14d" over memory=Keep()')
+    return Clock("wall", 1.0)
+
+
+def with_half_life(policy: Compiled, half_life: object, clock: Clock) -> Compiled:
+    """The policy with Keep replaced by the Fade that a half-life means."""
+    import dataclasses
+
+    if half_life is None:
+        return policy
+    memory = getattr(policy, "memory", None)
+    if not isinstance(memory, Keep):
+        got = "a bank, which finds its memory itself" if isinstance(policy, Adaptive) else memory
+        raise BadInput("half_life", got, "a policy with memory=Keep(), which a half-life replaces", "leave it out")
+    fade = Fade(half_life_to_forget(clock.span("half_life", half_life)))
+    return dataclasses.replace(policy, memory=fade)  # type: ignore[type-var]
+
+
+def check_meaning(policy: Compiled, clock: Clock) -> None:
+    """Refuse the combinations that mean nothing (PRODUCT.md 1)."""
+    if isinstance(policy, Adaptive) and policy.counts_rounds and clock.kind != "rounds":
+        wanted = f'clock="rounds": {type(policy).__name__} counts rounds that follow each other'
+        raise BadInput("clock", clock.kind, wanted, "use a bank, which takes any clock")
+    if clock.kind != "wall":
+        return
+    bases = policy.rows if isinstance(policy, Adaptive) else (policy,)
+    for base in bases:
+        memory = base.memory
+        if memory.room() and getattr(memory, "capacity", 0) is None:
+            wanted = "Window(length, capacity=…) on the wall clock, where many rewards share a tick"
+            raise BadInput("memory", memory, wanted, "pass capacity=, the rewards that come in one length")
+        exact = isinstance(base, GeneralizedUCB) and base.estimate == "exact" and base.capacity is None
+        if exact and not math.isinf(memory.rounds):
+            wanted = "capacity=, the room for all rewards that count at once, on the wall clock"
+            raise BadInput("capacity", None, wanted, 'pass capacity=, or estimate="one-pass"')
+
+
+def one_at_a_time(policy: Compiled) -> bool:
+    """Whether a decision must be closed before the next: MASTER's tests and BOB's payoff look at rounds in a row."""
+    return isinstance(policy, Adaptive) and policy.counts_rounds
+
+
+def ranks_by_score(policy: Compiled) -> bool:
+    """Whether the arm played is the one of largest score, so that a cost can be taken off."""
+    if isinstance(policy, Adaptive):
+        return isinstance(policy, FadeBank) and not isinstance(policy.base, GeneralizedUCB)
+    return policy.deterministic
+
+
+def ages(policy: Compiled) -> bool:
+    """Whether choices change as time passes without rewards."""
+    if isinstance(policy, Adaptive):
+        return True
+    still = math.isinf(policy.memory.rounds)
+    return not (still and getattr(policy, "delta", None) is not None)
+
+
+def moment(name: str, value: object) -> float:
+    """A point in time in seconds since 1970; a datetime will do."""
+    stamp = getattr(value, "timestamp", None)
+    return real(name, stamp() if callable(stamp) else value, -1e15, 1e15, way_out="pass seconds, as time.time() does")

@@ -1,0 +1,197 @@
+"""Why an arm is chosen: estimates, bonuses, scores, and the features that moved the choice against the runner-up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.agent.record import Decision, Item
+from driftwise.errors import BadInput
+from driftwise.kernels.adapt import book
+from driftwise.kernels.point import SQUARES, WEIGHT, Floats
+from driftwise.policies.adapt import Adaptive, BanditOverBandit, FadeBank, Master
+from driftwise.policies.arms import Arms, ArmSet
+from driftwise.policies.base import Compiled
+from driftwise.policies.linear import LinearUCB
+from driftwise.policies.state import State
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Every arm as the policy sees it now, the best first in `order`.
+
+    `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
+    (Σw)²/Σw², the observations the estimate is worth; `memory` the rounds remembered, `days` the same where the clock
+    knows. `decision` is the record, if one was asked about: what it was chosen by then, and not now. A bank for clicks
+    chooses among the arms its memories propose; `proposed` says which, the others having an estimate and no bonus.
+    """
+
+    items: tuple[Item, ...]
+    mean: Floats
+    bonus: Floats
+    score: Floats
+    chosen: int
+    runner_up: int | None
+    pulls: tuple[tuple[str, float], ...]
+    theta: Floats
+    effective: float
+    memory: float
+    days: float | None
+    decision: Decision | None = None
+    proposed: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def order(self) -> list[int]:
+        """Arms by score, the best first."""
+        return [int(arm) for arm in np.argsort(-self.score, kind="stable")]
+
+    def __str__(self) -> str:
+        """A table for the terminal, ten arms at most."""
+        lines = [f"{'':2}{'arm':<16}{'estimate':>12}{'bonus':>12}{'score':>12}"]
+        for arm in self.order[:10]:
+            mark = "> " if arm == self.chosen else "  "
+            name = _short(self.items[arm])
+            if self.proposed is not None and not self.proposed[arm]:
+                lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{'not proposed':>24}")
+                continue
+            lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{self.bonus[arm]:>12.4f}{self.score[arm]:>12.4f}")
+        if len(self.items) > 10:
+            lines.append(f"  … and {len(self.items) - 10} more")
+        if self.runner_up is not None:
+            pulls = ", ".join(f"{name} {pull:+.4f}" for name, pull in self.pulls[:5])
+            lines.append(f"against {_short(self.items[self.runner_up])}: {pulls}")
+        days = "" if self.days is None else f" ({self.days:.3g} days)"
+        lines.append(f"remembers {self.memory:g} ticks{days}, worth {self.effective:.1f} observations")
+        if self.decision is not None:
+            then = self.decision
+            what = f"estimate {then.mean:.4f}, bonus {then.bonus:.4f}, propensity {then.propensity:.4f}"
+            lines.append(f"decision {then.id}: {what}")
+        return "\n".join(lines)
+
+    def draw(self, path: str | Path) -> None:
+        """Bars of estimate and bonus, and of the features' pulls, as a figure (.png or .svg)."""
+        import io
+
+        from driftwise.draw.plots import pyplot
+        from driftwise.draw.styles import GRID, PALETTE
+        from driftwise.files import keep
+
+        plt = pyplot()
+        arms, pulls = self.order[:12], self.pulls[:8]
+        picture, axes = plt.subplots(1, 2 if pulls else 1, figsize=(9.0, 0.32 * max(len(arms), len(pulls)) + 1.2),
+                                     squeeze=False, layout="constrained")
+        try:
+            left, places = axes[0, 0], range(len(arms))
+            left.barh(places, self.mean[arms], color=PALETTE["weighted"], label="estimate")
+            bonus = np.maximum(self.bonus[arms], 0.0)
+            left.barh(places, bonus, left=self.mean[arms], color=PALETTE["window"], label="bonus")
+            left.set_yticks(places, [_short(self.items[arm]) for arm in arms])
+            left.set_title("score = estimate + bonus", fontsize=10)
+            left.legend(fontsize=8)
+            left.invert_yaxis()
+            if pulls:
+                right, places = axes[0, 1], range(len(pulls))
+                right.barh(places, [pull for _, pull in pulls], color=PALETTE["discounted"])
+                right.set_yticks(places, [name for name, _ in pulls])
+                right.set_title("what moved the choice", fontsize=10)
+                right.invert_yaxis()
+            for one in axes.flat:
+                one.grid(axis="x", color=GRID)
+                one.set_axisbelow(True)
+            data = io.BytesIO()
+            picture.savefig(data, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
+        finally:
+            plt.close(picture)
+        keep(Path(path), data.getvalue())
+
+
+def _short(item: Item) -> str:
+    text = str(item)
+    return text if len(text) <= 15 else text[:14] + "…"
+
+
+def explain(
+    agent: Agent, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
+    features: Sequence[str] | None, at: float,
+) -> Explanation:
+    """See `Agent.explain`."""
+    decision = None
+    if isinstance(what, (Decision, str)):
+        id = what if isinstance(what, str) else what.id
+        entry = agent._book.find(id)
+        if entry is None:
+            raise BadInput("decision", id, "a decision this agent remembers", "pass arms instead")
+        decision = entry.decision
+        if arms is None:
+            if entry.x is None:
+                wanted = "an open decision, or its arms: vectors of closed ones are not kept"
+                raise BadInput("decision", f"{id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
+            arms, items = entry.x[0].T, [decision.item if decision.item is not None else decision.arm]
+    else:
+        arms = what
+    prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
+    names = tuple(range(prepared.count) if items is None else items)
+    if len(names) != prepared.count:
+        raise BadInput("items", f"{len(names)} names", f"one for each of {prepared.count} arms", "pass a list of names")
+    policy = agent._policy
+    labels = [f"x{i}" for i in range(policy.dim)] if features is None else [str(one) for one in features]
+    if len(labels) != policy.dim:
+        raise BadInput("features", f"{len(labels)} names", f"one for each of {policy.dim} features", "leave them out")
+    with agent._choosing:
+        state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
+        scores = policy.scores(state, prepared)
+        chosen = policy.choose(state, prepared).arm
+        theta, lane = estimate(policy, state)
+        weight, squares = (float(state.counters[lane, column]) for column in (WEIGHT, SQUARES))
+        memory = remembered(policy, state)
+    if decision is not None and decision.arm < prepared.count:
+        chosen = decision.arm if prepared.count > 1 else 0
+    others = [int(arm) for arm in np.argsort(-scores.score, kind="stable") if arm != chosen]
+    rival = others[0] if others else None
+    pulls: tuple[tuple[str, float], ...] = ()
+    if rival is not None:
+        pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
+        pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
+    judged = isinstance(policy, FadeBank) and not isinstance(policy.base, LinearUCB)
+    return Explanation(
+        names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
+        weight**2 / squares if squares > 0.0 else 0.0, memory, agent._clock.days(memory), decision,
+        scores.bonus >= 0.0 if judged else None,
+    )  # fmt: skip
+
+
+def played(policy: Compiled, state: State) -> tuple[int, int]:
+    """The lane whose sums are played, and the row of the policy's table it is played by."""
+    if isinstance(policy, FadeBank):
+        lane = policy.memories.index(policy.memory(state))
+        return lane, lane
+    if isinstance(policy, Master):
+        return int(state.marks[book.ACTIVE]), 0
+    if isinstance(policy, BanditOverBandit):
+        return 0, int(state.marks[book.ROW])
+    return 0, 0
+
+
+def estimate(policy: Compiled, state: State) -> tuple[Floats, int]:
+    """θ as it is played, and its lane."""
+    lane, row = played(policy, state)
+    base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
+    if not isinstance(base, LinearUCB):
+        return state.shown[lane].copy(), lane
+    G = np.tril(state.G[lane]) + np.tril(state.G[lane], -1).T
+    return np.asarray(np.linalg.solve(G + base.ridge * np.eye(base.dim), state.b[lane])), lane
+
+
+def remembered(policy: Compiled, state: State) -> float:
+    """Rounds of the memory now played."""
+    row = played(policy, state)[1]
+    base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
+    return float(base.memory.rounds)

@@ -1,0 +1,118 @@
+"""What an agent remembers of decisions: those that are open, those that were closed, and a count of every event."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+
+Item: TypeAlias = str | int | None
+
+
+class Verdict(StrEnum):
+    """What became of a reward, or of a decision."""
+
+    OPEN = "open"
+    LEARNED = "learned"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    DEFAULTED = "defaulted"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+# What can be written down of a decision, in the order of the codes in a snapshot.
+CLOSED = (Verdict.OPEN, Verdict.LEARNED, Verdict.DEFAULTED, Verdict.EXPIRED, Verdict.CANCELLED)
+
+
+class Decision(NamedTuple):
+    """What was chosen, and all that is needed to learn from it and to audit it (PRODUCT.md 2).
+
+    `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
+    """
+
+    id: str
+    seq: int
+    arm: int
+    item: Item
+    score: float
+    mean: float
+    bonus: float
+    propensity: float
+    explored: bool
+    born: int
+    at: float
+    n: int
+    policy: str
+
+
+class Entry:
+    """A decision in the books: the vector played while it is open, a digest of its arms where the caller named it."""
+
+    __slots__ = ("decision", "mark", "value", "verdict", "x")
+
+    def __init__(self, decision: Decision, x: Floats | None, mark: str | None) -> None:
+        self.decision, self.x, self.mark = decision, x, mark
+        self.value = 0.0
+        self.verdict = Verdict.OPEN
+
+
+COUNTED = (
+    "decided", "repeated", "explored", "learned", "duplicate", "conflicting", "unknown", "out_of_range", "late",
+    "defaulted", "expired", "cancelled", "crowded_out", "failed", "merged",
+)  # fmt: skip
+
+
+class Book:
+    """Open decisions in the order of birth, the last `remember` closed ones in the order of closing, and counts."""
+
+    def __init__(self, remember: int) -> None:
+        self.remember = remember
+        self.open: dict[str, Entry] = {}
+        self.closed: dict[str, Entry] = {}
+        self.counts = dict.fromkeys(COUNTED, 0)
+
+    def find(self, id: str) -> Entry | None:
+        return self.open.get(id) or self.closed.get(id)
+
+    def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
+        """An open decision is settled; the oldest closed one beyond `remember` is forgotten."""
+        id = entry.decision.id
+        del self.open[id]
+        entry.verdict, entry.value, entry.x = verdict, value, None
+        self.counts[verdict.value] += 1
+        if self.remember:
+            if len(self.closed) >= self.remember:
+                del self.closed[next(iter(self.closed))]
+            self.closed[id] = entry
+
+    def oldest(self) -> Entry | None:
+        """The open decision that was born first."""
+        return next(iter(self.open.values()), None)
+
+
+def checked_id(id: object) -> str:
+    """An id of the caller's: opaque text of at most 128 bytes."""
+    if type(id) is str and id.isascii() and id.isprintable() and 0 < len(id) <= 128:
+        return id
+    wanted = "text of 1 to 128 bytes of UTF-8 without control characters"
+    if not isinstance(id, str) or not id:
+        raise BadInput("id", id, wanted, "pass a str such as a request's id, or leave it out")
+    try:
+        length = len(id.encode())
+    except UnicodeEncodeError:
+        raise BadInput("id", "a lone surrogate", wanted, "pass text that UTF-8 can hold") from None
+    if length > 128 or any(not (c.isprintable() or c == "\u00a0") for c in id):
+        raise BadInput("id", id, wanted, "pass a shorter or cleaner one")
+    return str(id)
+
+
+def checked_item(item: object) -> Item:
+    """The name of an arm: text, a whole number, or none."""
+    if item is None or type(item) is str:
+        return item
+    if isinstance(item, bool) or not hasattr(item, "__index__"):
+        raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
+    return int(item.__index__())

@@ -1,0 +1,243 @@
+"""An agent as one container: policy and settings as plain data, state and decisions as arrays (PRODUCT.md 4).
+
+What is read is proven before it is used: the policy is built anew by its own constructor and must have the digest it
+was saved with, the state is vetted as any loaded state, and every decision in the books is checked against both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftwise import container
+from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
+from driftwise.errors import BadInput
+from driftwise.policies.base import Compiled
+from driftwise.policies.memory import Memory
+from driftwise.policies.plain import described, kinds_of, restored
+from driftwise.policies.state import State
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+VERSION = 1
+_ANEW = "load the last snapshot that was saved whole"
+_MOST = 2**53
+_SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "default_reward", "max_open", "remember")
+_WHOLE, _NUMBERS = 6, 6
+
+
+def written(agent: Agent) -> bytes:
+    """The agent as bytes, while nobody else uses it."""
+    book, state = agent._book, agent._states.front
+    entries = [*book.open.values(), *book.closed.values()]
+    settings: dict[str, Any] = {
+        "rewards": [agent._low, agent._high], "clock": agent._clock.kind, "tick": agent._clock.tick,
+        "epsilon": agent._epsilon, "seed": str(agent._seed), "expire_after": agent._expire_after,
+        "default_reward": agent._default, "max_open": agent._max_open, "remember": book.remember,
+    }  # fmt: skip
+    facts = {
+        "agent": VERSION, "policy": described(agent._policy), "digest": agent._digest, "settings": settings,
+        "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
+        "origin": agent._origin, "sources": sorted(agent._sources), "open": len(book.open),
+        "stride": agent._meter.stride, "waited": agent._meter.waited,
+        "outside": state.outside, "told": state.told,
+    }  # fmt: skip
+    names = [[entry.decision.id, entry.decision.item, entry.mark] for entry in entries]
+    dim, recent = agent._policy.dim, list(agent._meter.recent)
+    lanes = len(agent._meter.history[0][1]) if agent._meter.history else 0
+    return container.pack("agent", facts, {
+        "floats": state.floats,
+        "ints": state.ints,
+        "names": np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
+        "whole": _table([_whole(entry) for entry in entries], _WHOLE, np.int64),
+        "numbers": _table([_numbers(entry) for entry in entries], _NUMBERS, np.float64),
+        "vectors": _table([entry.x.ravel() for entry in book.open.values() if entry.x is not None], dim, np.float64),
+        "recent_ticks": _table([one[:2] for one in recent], 2, np.int64),
+        "recent": _table([[*one[2].ravel(), one[3]] for one in recent], dim + 1, np.float64),
+        "history_ticks": np.array([tick for tick, _ in agent._meter.history], dtype=np.int64),
+        "history": _table([weights for _, weights in agent._meter.history], lanes, np.float64),
+    })  # fmt: skip
+
+
+def _table(rows: list[Any], width: int, kind: Any) -> Any:
+    return np.array(rows, dtype=kind).reshape(len(rows), width)
+
+
+def _whole(entry: Entry) -> list[int]:
+    one = entry.decision
+    return [one.seq, one.arm, int(one.explored), one.born, one.n, CLOSED.index(entry.verdict)]
+
+
+def _numbers(entry: Entry) -> list[float]:
+    one = entry.decision
+    return [one.score, one.mean, one.bonus, one.propensity, one.at, entry.value]
+
+
+def _no(what: str, wanted: str = "the snapshot of an agent") -> BadInput:
+    return BadInput("data", what, wanted, _ANEW)
+
+
+def read(cls: type[Agent], data: object, policy: Compiled | None, now: Callable[[], float]) -> Agent:
+    """The agent these bytes hold, or the one sentence."""
+    facts, arrays = container.unpack("agent", data, _ANEW)
+    if facts.get("agent") != VERSION:
+        raise _no(f"version {facts.get('agent')!r} of agents")
+    try:
+        agent = _built(cls, facts, policy, now)
+        agent._begin(_state(agent._policy, facts, arrays))
+        _fill(agent, facts, arrays)
+    except BadInput:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as slip:
+        raise _no(f"a header or a table of another shape ({type(slip).__name__})") from None
+    return agent
+
+
+def _built(cls: type[Agent], facts: dict[str, Any], policy: Compiled | None, now: Callable[[], float]) -> Agent:
+    """An agent with the settings of the snapshot, and nothing learned."""
+    if policy is None:
+        policy = restored(facts["policy"], kinds_of(Compiled, Memory))
+    if not isinstance(policy, Compiled) or policy.digest != facts["digest"]:
+        got = getattr(policy, "digest", type(policy).__name__)
+        raise BadInput("policy", f"digest {got}", f"the policy that was saved, {facts['digest']}", "pass that one")
+    settings = dict(facts["settings"])
+    if set(settings) != set(_SETTINGS):
+        raise _no("other settings")
+    if not (isinstance(settings["seed"], str) and settings["seed"].isascii() and len(settings["seed"]) < 400):
+        raise _no("a seed that is no number")
+    settings["seed"] = int(settings["seed"]) if settings["seed"].isdigit() else -1
+    settings["rewards"] = tuple(settings["rewards"])
+    if settings["clock"] == "wall" and settings["expire_after"] is not None:
+        settings["expire_after"] *= settings["tick"]  # written in ticks, asked for in seconds
+    agent = cls(policy, **settings, now=now)
+    if facts["settings"]["expire_after"] is not None:
+        agent._expire_after = float(facts["settings"]["expire_after"])  # to the last bit
+    return agent
+
+
+def _state(policy: Compiled, facts: dict[str, Any], arrays: dict[str, Any]) -> State:
+    layout, floats, ints = policy.layout, arrays["floats"], arrays["ints"]
+    for name, found, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
+        if found.dtype != np.dtype(kind) or found.shape != (length,):
+            raise _no(f"{name} of other sizes", f"{length} numbers of a state of this policy")
+    state = State(layout, floats, ints, policy.digest, vetted=False)
+    policy._vet(state)
+    if state.clock != _count(facts, "learned"):
+        raise _no(f"a state at tick {state.clock:g}", f"one at tick {facts['learned']}")
+    outside = _count(facts, "outside")
+    state.outside, state.told = outside, facts["told"] is True
+    return state
+
+
+def _count(facts: dict[str, Any], name: str, most: int = _MOST) -> int:
+    """A count in the header."""
+    value = facts[name]
+    if type(value) is not int or not 0 <= value <= most:
+        raise _no(f"{name} = {value!r}"[:80], f"a whole number from 0 to {most}")
+    return value
+
+
+def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Counters and books."""
+    agent._seq, agent._states.tick = _count(facts, "seq"), _count(facts, "learned")
+    agent._clock.newest = _count(facts, "newest")
+    if agent._clock.kind == "rounds" and agent._clock.newest != agent._seq:
+        raise _no("a clock that is not at the last decision")
+    if agent._clock.kind != "rewards" and agent._states.tick > agent._clock.newest:
+        raise _no("a state that is ahead of its clock")
+    counts = facts["counts"]
+    if set(counts) != set(COUNTED):
+        raise _no("other counters")
+    agent._book.counts = {name: _count(counts, name) for name in COUNTED}
+    sources = facts["sources"]
+    texts = [facts["origin"], *sources]
+    if not all(isinstance(text, str) and len(text) == 16 for text in texts) or facts["origin"] not in sources:
+        raise _no("sources that are no names")
+    agent._origin, agent._sources = facts["origin"], set(sources)
+    agent._meter.stride, agent._meter.waited = max(1, _count(facts, "stride")), _count(facts, "waited")
+    _fill_book(agent, _count(facts, "open"), arrays)
+    _fill_meter(agent, arrays)
+
+
+def _shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str) -> Any:
+    found = arrays[name]
+    if found.shape != shape or found.dtype != np.dtype(kind):
+        raise _no(f"{name} of shape {found.shape}", f"shape {shape}")
+    if kind == "f8" and not np.isfinite(found).all():
+        raise _no(f"{name} with numbers that are not finite", "finite numbers")
+    if kind == "i8" and found.size and not (found.min() >= 0 and found.max() <= _MOST):
+        raise _no(f"{name} out of range", "whole numbers from 0 to 2^53")
+    return found
+
+
+def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
+    """Open decisions first, then closed ones, each in order."""
+    try:
+        names = json.loads(arrays["names"].tobytes().decode())
+    except ValueError:
+        raise _no("names that are no plain data") from None
+    if not isinstance(names, list) or not all(isinstance(one, list) and len(one) == 3 for one in names):
+        raise _no("names of another shape")
+    count, dim, book = len(names), agent._policy.dim, agent._book
+    whole = _shaped(arrays, "whole", (count, _WHOLE), "i8").tolist()
+    numbers = _shaped(arrays, "numbers", (count, _NUMBERS), "f8").tolist()
+    vectors = _shaped(arrays, "vectors", (opened, dim), "f8")
+    if opened > agent._max_open or count - opened > book.remember:
+        raise _no("more decisions than there is room for")
+    _check_vectors(agent, vectors)
+    born_last = 0
+    for row, (id, item, mark) in enumerate(names):
+        seq, arm, explored, born, n, code = whole[row]
+        score, mean, bonus, propensity, at, value = numbers[row]
+        is_open = row < opened
+        good = 0 < seq <= agent._seq and explored <= 1 and n >= 1 and code < len(CLOSED) and 0.0 <= propensity <= 1.0
+        ahead = agent._states.tick + 1 if agent._clock.kind == "rewards" else agent._clock.newest
+        good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
+        good = good and not (is_open and born < born_last)
+        good = good and (code == 0 or value == 0.0 or agent._low <= value <= agent._high)
+        good = good and (mark is None or isinstance(mark, str)) and checked_id(id) not in book.open
+        if not good or id in book.closed:
+            raise _no(f"a decision out of order in row {row}", "decisions as an agent makes them")
+        born_last = born if is_open else born_last
+        decision = Decision(
+            id, seq, arm, checked_item(item), score, mean, bonus, propensity, bool(explored), born, at, n,
+            agent._digest,
+        )  # fmt: skip
+        entry = Entry(decision, vectors[row].reshape(1, dim, 1).copy() if is_open else None, mark)
+        entry.verdict, entry.value = CLOSED[code], value
+        (book.open if is_open else book.closed)[id] = entry
+
+
+def _check_vectors(agent: Agent, vectors: Any) -> None:
+    """Vectors of arms that the policy could have been shown."""
+    longest = agent._policy.L * (1.0 + 1e-6)
+    if (np.abs(vectors) > longest).any() or (np.sqrt((vectors**2).sum(axis=1)) > longest).any():
+        raise _no("a vector longer than L", f"vectors of norm {agent._policy.L:g} at most")
+
+
+def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
+    """What the drift meter reads."""
+    dim, recent = agent._policy.dim, arrays["recent"]
+    count = recent.shape[0]
+    ticks = _shaped(arrays, "recent_ticks", (count, 2), "i8").tolist()
+    rows = _shaped(arrays, "recent", (count, dim + 1), "f8")
+    _check_vectors(agent, rows[:, :dim])
+    if not ((rows[:, dim] >= agent._low) & (rows[:, dim] <= agent._high)).all():
+        raise _no("rewards out of range", f"rewards from {agent._low:g} to {agent._high:g}")
+    last = 0
+    for (tick, born), row in zip(ticks, rows, strict=True):
+        if not max(last, born) <= tick <= agent._states.tick:
+            raise _no("lessons out of order", "lessons in the order of their ticks")
+        last = tick
+        agent._meter.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
+    history = arrays["history"]
+    lanes = len(agent._states.front.scores) if history.shape[0] else 0
+    weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
+    if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
+        raise _no("weights of memories out of range", "shares from 0 to 1")
+    at = _shaped(arrays, "history_ticks", (history.shape[0],), "i8").tolist()
+    agent._meter.history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]

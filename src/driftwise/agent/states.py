@@ -1,0 +1,60 @@
+"""Two states and a swap: whoever chooses sees the last lesson whole, and never waits for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+from driftwise.policies.base import Compiled
+from driftwise.policies.state import State
+
+
+class States:
+    """The state that is published, the one behind it, and one that is brought forward in time where time matters.
+
+    `choosing` is held by whoever chooses, and by a learner only for the swap; learners take turns by a lock of theirs.
+    `tick` is that of the published state.
+    """
+
+    __slots__ = ("back", "choosing", "front", "policy", "tick", "view")
+
+    def __init__(self, policy: Compiled, state: State, ages: bool) -> None:
+        self.policy, self.front, self.back = policy, state, state.copy()
+        self.view = state.copy() if ages else None
+        self.tick = 0
+        self.choosing = Lock()
+
+    def at(self, tick: int) -> State:
+        """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
+
+        Always from the published state in one step, so that a choice depends on nothing but lessons and its tick. For
+        those who hold `choosing`.
+        """
+        front, view = self.front, self.view
+        if view is None or tick <= self.tick:
+            return front
+        self.policy.renew(view, front)
+        view.told = True  # what there is to warn of, lessons do
+        self.policy.advance(view, float(tick - self.tick))
+        return view
+
+    def learn(self, lesson: Callable[[State], None], tick: int, then: Callable[[], None]) -> None:
+        """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.
+
+        The other one is brought up to date by the same lesson, which is cheaper than copying a long window, or copied
+        where a solver makes the lesson dear.
+        """
+        front, back = self.front, self.back
+        try:
+            lesson(back)
+        except BaseException:
+            back.floats[:], back.ints[:] = front.floats, front.ints
+            raise
+        with self.choosing:
+            self.front, self.back, self.tick = back, front, tick
+            then()
+        front.told, front.outside = back.told, back.outside
+        if self.policy.can_fail:
+            self.policy.renew(front, back)
+        else:
+            lesson(front)

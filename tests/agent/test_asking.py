@@ -1,0 +1,173 @@
+"""Explanations, the drift meter, merging, and agents ready-made."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from agent.living import Hand, linear, tape_of, unit_arms
+from laws.test_catalogue import variants
+from refusing import refused
+
+ARMS = unit_arms(6, 3, 5)
+
+
+def played(policy, rounds=60, theta=(0.9, -0.3, 0.1), seed=0, **options):
+    agent, chance = dw.Agent(policy, rewards=(-2, 2), **options), np.random.default_rng(seed)
+    for _ in range(rounds):
+        one = agent.decide(ARMS)
+        agent.reward(one.id, float(np.clip(ARMS[one.arm] @ theta + 0.1 * chance.standard_normal(), -2, 2)))
+    return agent
+
+
+def test_an_explanation_is_the_policys_own_scores():
+    agent = played(linear(dw.Fade(0.05), dim=3))
+    told = agent.explain(ARMS, items=list("abcdef"), features=["price", "age", "size"])
+    state = agent.state
+    scores = agent.policy.scores(state, ARMS)
+    assert np.array_equal(told.score, scores.score) and told.chosen == scores.best().arm
+    G = np.tril(state.G[0]) + np.tril(state.G[0], -1).T
+    np.testing.assert_allclose(told.theta, np.linalg.solve(G + np.eye(3), state.b[0]), rtol=1e-12)
+    assert told.effective == pytest.approx(state.weight**2 / state.squares)
+    assert told.memory == pytest.approx(20.0)
+    assert sum(pull for _, pull in told.pulls) == pytest.approx(told.mean[told.chosen] - told.mean[told.runner_up])
+    strengths = [abs(pull) for _, pull in told.pulls]
+    assert strengths == sorted(strengths, reverse=True)
+    text = str(told)
+    assert "> " in text and "price" in text and "remembers 20 ticks" in text
+
+
+def test_a_decision_is_explained_by_its_own_vector_or_all_its_arms():
+    agent = played(linear(dim=3))
+    one = agent.decide(ARMS, items=list("abcdef"))
+    alone, among = agent.explain(one), agent.explain(one.id, ARMS)
+    assert alone.items == (one.item,) and alone.runner_up is None
+    assert among.chosen == one.arm and among.decision == one
+    assert alone.score[0] == pytest.approx(among.score[one.arm])
+    agent.reward(one.id, 0.0)
+    with refused("decision", "arms"):
+        agent.explain(one)
+    with refused("decision"):
+        agent.explain("nobody")
+    with refused("items"):
+        agent.explain(ARMS, items=["a"])
+    with refused("features"):
+        agent.explain(ARMS, features=["a"])
+
+
+@pytest.mark.parametrize("name", list(variants(3)))
+def test_every_policy_can_be_asked(name):
+    agent = dw.Agent(variants(3)[name], rewards=(0, 1))
+    for turn in range(12):
+        agent.reward(agent.decide(ARMS).id, float(turn % 2))
+    told, meter = agent.explain(ARMS), agent.drift()
+    assert told.theta.shape == (3,) and np.isfinite(told.score).all()
+    assert told.effective > 0.0 or name.startswith("MASTER")  # which may have begun anew
+    assert meter.weights.shape == (12, len(meter.memories))
+    np.testing.assert_allclose(meter.weights.sum(axis=1), 1.0, rtol=1e-9)
+    assert str(told) and str(meter)
+
+
+def test_figures_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    agent = played(dw.make("Bank+LB-WeightUCB", dim=3), 20)
+    for name in ("why.png", "why.svg"):
+        agent.explain(ARMS).draw(tmp_path / name)
+        agent.drift().draw(tmp_path / f"drift-{name}")
+        assert (tmp_path / name).stat().st_size > 2000 and (tmp_path / f"drift-{name}").stat().st_size > 2000
+
+
+def test_the_meter_tells_drift_from_rest():
+    for world, shorter in ((dw.worlds.Still(dim=2, horizon=800, noise=0.3), False),
+                           (dw.worlds.Turn(dim=2, horizon=800, turns=4, noise=0.3), True)):
+        agent, (rows, reward) = dw.Agent(linear(dw.Fade(1 / 100), R=0.3), rewards=(-4, 4)), tape_of(world)
+        for t in range(800):
+            one = agent.decide(rows[t])
+            agent.reward(one.id, reward(t, one.arm))
+        meter = agent.drift()
+        assert meter.remembers == pytest.approx(100.0)
+        assert (meter.best < 100.0) == shorter
+        assert meter.advantage[meter.memories.index(meter.best)] > 0.0
+
+
+def test_the_history_of_a_bank_is_bounded():
+    agent = played(dw.make("Bank+LB-WeightUCB", dim=3), 1500)
+    meter = agent.drift()
+    assert 200 < len(meter.at) <= 512 and meter.at[-1] > 1480
+    assert meter.remembers in meter.memories
+
+
+@pytest.mark.parametrize("name", ["linear", "two matrices", "clicks"])
+@pytest.mark.parametrize("forget", [0.0, 0.05])
+def test_agents_that_learned_apart_merge_to_one_that_learned_all(name, forget):
+    memory = dw.Fade(forget) if forget else dw.Keep()
+    policy = {
+        "linear": linear(memory, dim=3),
+        "two matrices": linear(memory, dim=3, two_matrix="correct"),
+        "clicks": dw.SelfConcordantUCB(dim=3, memory=memory, lam=3.0, delta=0.1, horizon=200, capacity=50),
+    }[name]
+    hand = Hand(1000.0)
+    made = [dw.Agent(policy, rewards=(0, 1), clock="wall", tick=1.0, now=hand) for _ in range(3)]
+    for turn in range(40):
+        hand.at += 0.7
+        for each in (made[turn % 2], made[2]):
+            arm = turn % 6
+            each.reward(each.decide(ARMS, allowed=[arm]).id, float(turn % 3 == 0))
+    one, two, both = made
+    one.merge(two)
+    assert one.counts["merged"] == 20
+    np.testing.assert_allclose(np.tril(one.state.G[0]), np.tril(both.state.G[0]), rtol=1e-11)
+    np.testing.assert_allclose(one.state.counters[0, :5], both.state.counters[0, :5], rtol=1e-11)
+    np.testing.assert_allclose(one.explain(ARMS).score, both.explain(ARMS).score, rtol=1e-7)
+    before = one.to_bytes()
+    with refused("other", "source"):
+        one.merge(dw.Agent.from_bytes(two.to_bytes()))
+    with refused("other"):
+        one.merge(one)
+    assert one.to_bytes() == before
+    assert dw.Agent.from_bytes(before)._sources == {one._origin, two._origin}
+
+
+def test_what_does_not_add_up_is_not_merged():
+    for policy, parameter in ((linear(), "clock"), (linear(dw.Window(9)), "policy"),
+                              (dw.make("Bank+LB-WeightUCB", dim=2), "policy")):
+        one, two = (dw.Agent(policy, rewards=(0, 1)) for _ in range(2))
+        with refused(parameter):
+            one.merge(two)
+    one, two = (dw.Agent(linear(dw.Keep(), lam=lam), rewards=(0, 1)) for lam in (1.0, 2.0))
+    with refused("other", "policy"):
+        one.merge(two)
+
+
+def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
+    agent = dw.Agent.for_clicks(3, epsilon=1.0)
+    for turn in range(80):
+        one = agent.decide(ARMS)
+        assert one.explored and one.bonus >= 0.0 and one.score == pytest.approx(one.mean + one.bonus)
+        agent.reward(one.id, float(turn % 3 == 0))
+    told = agent.explain(ARMS)
+    assert told.proposed is not None and told.proposed[told.chosen]
+    assert ("not proposed" in str(told)) == (not told.proposed.all())
+
+
+def test_ready_made_agents():
+    clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
+    assert isinstance(clicks.policy, dw.FadeBank) and isinstance(values.policy, dw.FadeBank)
+    assert clicks.policy.base.S == pytest.approx(dw.advise(click_rate=0.03)["S"])
+    for agent, value in ((clicks, True), (values, 4.5)):
+        assert agent.reward(agent.decide(ARMS).id, value) == "learned"
+    hand = Hand(5e8)
+    timed = [
+        dw.Agent.for_clicks(3, half_life="14d", now=hand),
+        dw.Agent.for_values(3, 0.0, 1.0, half_life="14d", now=hand),
+    ]
+    for agent in timed:
+        assert agent.reward(agent.decide(ARMS).id, 1.0) == "learned"
+        told = agent.explain(ARMS)
+        assert told.days == pytest.approx(14 / math.log(2), rel=1e-3)
+        assert told.effective == pytest.approx(1.0)
+    rounds = dw.Agent.for_values(3, 0.0, 1.0, half_life=100)
+    assert rounds.policy.memory.weight(100) == pytest.approx(0.5)
+    with refused("rewards"):
+        dw.Agent.for_clicks(3, rewards=(0, 2))

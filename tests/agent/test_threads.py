@@ -1,0 +1,134 @@
+"""Many threads: nobody who decides waits for a lesson, and what comes of it is some serial order."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from agent.living import linear, unit_arms
+
+ARMS = unit_arms(20, 4, 0)
+
+
+def run(count, work):
+    failures = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+@pytest.mark.parametrize("name", ["linear", "clicks", "bank"])
+def test_results_equal_some_serial_order(name):
+    policy = {
+        "linear": linear(dw.Fade(0.01), dim=4),
+        "clicks": dw.make("SCB-WeightUCB", dim=4, horizon=2000, path_length=2.0, estimate="one-pass"),
+        "bank": dw.make("Bank+LB-WeightUCB", dim=4),
+    }[name]
+    agent, lessons = dw.Agent(policy, rewards=(0, 1)), []
+    learn = agent._learn
+
+    def noted(entry, value, tick, verdict):  # in the order in which lessons happened, under the learner's lock
+        lessons.append((tick, entry.decision.born, entry.x.copy(), value))
+        return learn(entry, value, tick, verdict)
+
+    agent._learn = noted
+
+    def work(number):
+        for turn in range(100):
+            one = agent.decide(ARMS, id=f"{number}-{turn}")
+            if turn % 10 != 9:
+                assert agent.reward(one.id, float((number + turn) % 2)) == "learned"
+
+    run(6, work)
+    counts = agent.counts
+    assert (counts["decided"], counts["learned"], counts["open"]) == (600, 540, 60)
+    state, clock = policy.start(), 0
+    for tick, born, x, value in lessons:  # the fold of the lessons alone
+        policy.learn(state, x[0].T, 0, value, ticks=float(tick - clock), age=float(tick - born))
+        clock = tick
+    assert np.array_equal(state.floats, agent.state.floats)
+    seqs = sorted(entry.decision.seq for entry in [*agent._book.open.values(), *agent._book.closed.values()])
+    assert seqs == list(range(1, 601))
+
+
+def test_one_reward_told_by_many_is_learned_once():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    one, verdicts = agent.decide(ARMS), []
+    run(8, lambda number: verdicts.append(agent.reward(one.id, 1.0)))
+    assert sorted(verdicts) == ["duplicate"] * 7 + ["learned"]
+    assert agent.state.observations == 1
+
+
+def test_one_id_asked_for_by_many_is_one_decision():
+    agent, made = dw.Agent(linear(dim=4), rewards=(0, 1)), []
+    run(8, lambda number: made.append(agent.decide(ARMS, id="same")))
+    assert len(set(made)) == 1
+
+
+def test_who_decides_does_not_wait_for_a_lesson():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
+    take = agent.policy.take
+
+    class Slow:
+        def __init__(self, policy):
+            self.policy = policy
+
+        def __getattr__(self, name):
+            return getattr(self.policy, name)
+
+        def take(self, *lesson):
+            begun.set()
+            assert go_on.wait(20)
+            take(*lesson)
+
+    agent._policy = agent._states.policy = Slow(agent._policy)
+    learner = threading.Thread(target=agent.reward, args=(one.id, 1.0))
+    learner.start()
+    assert begun.wait(20)
+    started = time.monotonic()
+    before = [agent.decide(ARMS).mean for _ in range(50)]
+    assert time.monotonic() - started < 10 and learner.is_alive()
+    assert set(before) == {0.0}  # the old state, whole
+    go_on.set()
+    learner.join()
+    assert agent.decide(ARMS).mean != 0.0
+
+
+def test_deadlines_snapshots_and_cancellations_in_between_lose_nothing():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1), expire_after=40, default_reward=0.0, max_open=64, epsilon=0.1)
+    snapshots = []
+
+    def work(number):
+        for turn in range(150):
+            one = agent.decide(ARMS)
+            if number == 0 and turn % 30 == 0:
+                snapshots.append(agent.to_bytes())
+                agent.explain(ARMS), agent.drift()
+            if turn % 5 == 0:
+                try:
+                    agent.cancel(one.id)
+                except dw.BadInput:  # overdue by then
+                    pass
+            elif turn % 5 != 1:
+                assert agent.reward(one.id, 1.0) in ("learned", "late")
+
+    run(5, work)
+    counts = agent.counts
+    closed = sum(counts[name] for name in ("learned", "defaulted", "expired", "cancelled"))
+    assert counts["decided"] == 750 == closed + counts["open"]
+    assert agent.state.observations == counts["learned"] + counts["defaulted"]
+    for data in snapshots:
+        assert dw.Agent.from_bytes(data).to_bytes() == data
