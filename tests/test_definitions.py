@@ -122,6 +122,7 @@ def test_a_state_comes_to_weigh_the_rounds_remembered(memory):
     assert steady(memory, rounds).weight + ended == pytest.approx(min(memory.rounds, 700.0), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:a window with room:RuntimeWarning")
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.5, 3.0, 17.0])
 def test_there_is_room_for_a_reward_a_tick_and_not_for_less(length):
     window = dw.Window(length)

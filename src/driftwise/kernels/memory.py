@@ -457,9 +457,14 @@ def leave_atom_(lane: int, place: int, history: History) -> None:
 def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> int:
     """The one packed state becomes the other: all that a lesson reads or may have written, not the room beyond it."""
     history, other = history_of(flags, floats, ints), history_of(flags, to_floats, to_ints)
-    if not sound_cursor(history):
+    if not (sound_cursor(history) and sound_cursor(other)):
         return DAMAGED
     ring, cursor, d = history.ring, history.cursor, history.atoms.shape[0]
+    if cursor.size > 0:
+        for k in range(history.weights.shape[0]):  # an atom is added to a place that holds no weight
+            for a in range(cursor[USED], other.cursor[USED]):
+                other.weights[k, a] = 0.0
+                other.targets[k, a] = 0.0
     for i in range(flags[AT_RING]):
         to_floats[i] = floats[i]
     for i in range(flags[AT_THETA], floats.size):

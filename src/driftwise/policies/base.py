@@ -295,12 +295,7 @@ class Compiled:
 
     def renew(self, copy: State, state: State) -> None:
         """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""
-        before = self._atoms_used(copy)
         _report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
-        used = self._atoms_used(copy)
-        if used < before:  # a history that was cleared: kernels add to places they take to be empty
-            copy.weights[:, used:before] = 0.0
-            copy.targets[:, used:before] = 0.0
 
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
