@@ -1,7 +1,7 @@
 """Views of packed arrays that own nothing: what entries cut a state and their scratch into.
 
-NumPy's slicing and reshape count references and check whether a copy is needed, some 15 ns a view; a policy's round has
-time for ten. A view from here is an address and a shape: whoever hands out the packed array keeps it alive.
+NumPy's slicing and reshape count references and check whether a copy is needed: a click's round that cut its state anew
+took 220 ns longer. A view from here is an address and a shape: whoever hands out the packed array keeps it alive.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class State:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
-        self.board = (0, NO_BOARD)  # how many arms were scored last, and the scratch for as many
+        self.board = (0, NO_BOARD, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
         self.told = False  # whether a warning about dropped observations was given
 
