@@ -19,12 +19,14 @@ from driftwise.policies.half_life import (
     window_to_forget,
 )
 from driftwise.policies.linear import LinearUCB
-from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.memory import Fade, Keep, Restart, Trend, Window
 from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
+from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.state import State
+from driftwise.policies.trend_bank import TrendBank
 from driftwise.simulation import Result, simulate
 
 del interrupts
@@ -52,11 +54,14 @@ __all__ = [
     "NumericalError",
     "OFULog",
     "PiecewiseUCB",
+    "PosteriorUCB",
     "Restart",
     "Result",
     "Scores",
     "SelfConcordantUCB",
     "State",
+    "Trend",
+    "TrendBank",
     "Verdict",
     "Window",
     "advise",

@@ -73,7 +73,7 @@ class _Stream:
 
 
 def _reach(policy: Policy) -> float:
-    return float(getattr(policy, "L", 1.0))
+    return float(getattr(policy, "L", 1.0) or 1.0)  # arms of any length: of 1
 
 
 def _arm(choice: Any) -> int:
@@ -274,7 +274,7 @@ def bad_input_changes_nothing(policy: Compiled, data: _Stream) -> None:
     before = state.to_bytes()
     hole = data.arms.copy()
     hole[2, 0] = math.nan
-    far = data.arms * 10.0
+    far = data.arms * 10.0 * max(1.0, policy.reach)
     good = data.arms
     bad_calls: list[Callable[[], object]] = [
         lambda: policy.choose(state, hole),

@@ -144,9 +144,9 @@ def check_fit(named: Mapping[str, Policy], world: World) -> None:
             if policy.dim != world.dim:
                 wanted = f"dim = {world.dim}, the world's"
                 raise BadInput(f"policies[{name!r}]", f"dim = {policy.dim}", wanted, "make it for this world")
-            if world.L > policy.L * (1.0 + NORM_SLACK):
+            if world.L > policy.reach * (1.0 + NORM_SLACK):
                 wanted = f"L of at least {world.L:g}, the world's longest arm"
-                raise BadInput(f"policies[{name!r}]", f"L = {policy.L:g}", wanted, "pass a larger L")
+                raise BadInput(f"policies[{name!r}]", f"L = {policy.reach:g}", wanted, "pass a larger L")
             _check_rewards(f"policies[{name!r}]", policy, world)
 
 

@@ -30,6 +30,19 @@ def variants(dim):
     policies["MASTER that tests often"] = made("MASTER+LogUCB1", dim, n0=2, test_scale=1e-4)
     policies["a bank of two, exact"] = made("Bank+SCB-WeightUCB", dim, memories=(8.0, 64.0), estimate="exact")
     policies["SCB in one pass"] = made("SCB-WeightUCB", dim, estimate="one-pass")
+    policies["Auto for clicks"] = made("Auto", dim, link="logistic")
+    policies["a short Auto"] = made("Auto", dim, longest=64, R=1.0, S=1.0)
+    for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(20), dw.Restart(30), dw.Trend(25)):
+        kind = type(memory).__name__
+        policies[f"posterior, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior")
+        untold = {"R": "learn", "S": None, "L": None}
+        policies[f"posterior, untold, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior", **untold)
+        if kind != "Trend":
+            policies[f"posterior clicks, {kind}"] = dw.PosteriorUCB(dim=dim, memory=memory, horizon=400)
+    policies["a bank of posteriors"] = dw.FadeBank(
+        base=dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R=("learn", 0.5))
+    )
+    policies["posterior clicks in one pass"] = dw.PosteriorUCB(dim=dim, memory=dw.Fade(0.02), estimate="one-pass")
     return policies
 
 

@@ -156,9 +156,11 @@ def _replayed(
     """
     d, K = policy.dim, len(memories)
     low, high = rewards
-    noise = float(policy.R) if isinstance(policy, LinearUCB) and policy.R > 0.0 else (high - low) / 2.0
-    reach = max((high - low) / 2.0, 1e-12) / policy.L
-    ridge = max(d / reach**2 * noise**2, 1e-9 * policy.L**2)  # a range declared without thought is no reason to fail
+    told = isinstance(policy, LinearUCB) and policy.noise > 0.0
+    noise = policy.noise if told else (high - low) / 2.0  # type: ignore[union-attr]
+    length = float(policy.L or 1.0)
+    reach = max((high - low) / 2.0, 1e-12) / length
+    ridge = max(d / reach**2 * noise**2, 1e-9 * length**2)  # a range declared without thought is no reason to fail
     rates = np.array([0.0 if math.isinf(memory) else -math.log1p(-1.0 / memory) for memory in memories])
     G, b = np.zeros((K, d, d)), np.zeros((K, d))
     eye, out, last = ridge * np.eye(d), np.empty((len(recent), K)), recent[0][0]

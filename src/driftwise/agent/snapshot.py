@@ -214,9 +214,9 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
 
 def _check_vectors(agent: Agent, vectors: Any) -> None:
     """Vectors of arms that the policy could have been shown."""
-    longest = agent._policy.L * (1.0 + 1e-6)
+    longest = agent._policy.reach * (1.0 + 1e-6)
     if (np.abs(vectors) > longest).any() or (np.sqrt((vectors**2).sum(axis=1)) > longest).any():
-        raise _no("a vector longer than L", f"vectors of norm {agent._policy.L:g} at most")
+        raise _no("a vector longer than L", f"vectors of norm {agent._policy.reach:g} at most")
 
 
 def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A lane of the generalized linear families: GLB, SCB and SC-D-GLUCB by flag (MATH.md 2-4).
+"""A lane of the generalized linear families: GLB, SCB, SC-D-GLUCB and posterior by flag (MATH.md 2-4 and 8).
 
 `learn` runs and absorbs as in the linear family, keeps the history as atoms (or folds it into one pass), and in its
 last phase solves the estimate, so that `choose` only reads: theta holds θ̂, shown the point the rule plays with. Where
@@ -47,6 +47,7 @@ from driftwise.kernels.point import (
     LINK,
     MEMORY,
     ONE_PASS,
+    POSTERIOR,
     RANGE,
     REG,
     REMOVED,
@@ -74,11 +75,14 @@ from driftwise.kernels.point import (
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import nearest_
 from driftwise.kernels.solvers.cholesky import factor_, forward_
-from driftwise.kernels.solvers.newton import Slate, slate_of, slate_size, solve_
+from driftwise.kernels.solvers.newton import Slate, hessian_, slate_of, slate_size, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import glb_radius, sc_d_glucb_radius, scb_radius
+
+# The posterior rule ranks by this many standard deviations of x'θ at exploration 1.
+QUANTILE = 1.5
 
 
 class Desk(NamedTuple):
@@ -164,11 +168,24 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
 
 
 @piece
+def lift_(link: int, quantile: float, mean: Floats, bonus: Floats) -> None:
+    """From x'θ and ‖x‖² to μ(x'θ) and what μ(x'θ + quantile·‖x‖) lies above it."""
+    for a in range(mean.size):
+        top = link_mean(link, mean[a] + quantile * math.sqrt(bonus[a]))
+        mean[a] = link_mean(link, mean[a])
+        bonus[a] = top - mean[a]
+
+
+@piece
 def glm_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
 ) -> None:
     """Mean μ(x'θ̃), for a user's own link x'θ̃ itself, and bonus of every arm."""
     table, link, mean = point.table, point.flags[LINK], board.mean
+    if point.flags[RULE] == POSTERIOR:
+        predict_(estimate.H, lane, 0.0, estimate.theta, X, at, board)
+        lift_(link, QUANTILE * table[row, EXPLORE], mean, board.bonus)
+        return
     predict_(sums.G, lane, table[row, LAM], estimate.shown, X, at, board)
     if link != CUSTOM:
         for a in range(mean.size):
@@ -264,6 +281,8 @@ def glm_turn_(
         status = 0
         if exact:
             status = solve_(atoms, theta, desk.slate, estimate.H[lane])
+            if point.flags[RULE] == POSTERIOR:
+                hessian_(atoms, theta, desk.slate, estimate.H[lane])
         for i in range(theta.shape[1]):
             shown[lane, i] = theta[lane, i]
         projects = point.flags[RULE] == GLB or point.flags[RULE] == SCB

@@ -1,9 +1,10 @@
-"""Weighted sums and weighted atoms under the four memories, in the three phases of learning: run, absorb, turn.
+"""Weighted sums and weighted atoms under the memories, in the three phases of learning: run, absorb, turn.
 
-An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (Fade), 1 while t-s < length
+An observation born at time s counts at time t with weight 1 (Keep), γ^(t-s) (Fade, Trend), 1 while t-s < length
 (Window), 1 if s lies after the last multiple of the period up to t (Restart). G = Σ w x x' (lower triangle),
-twin = Σ w² x x' where a rule asks for it, b = Σ w r x; the ridge is never inside. An observation is handed
-on as column `arm` of X[at], so that nothing is copied.
+twin = Σ w² x x' where a rule asks for it, b = Σ w r x; the ridge is never inside. A lane of Trend whose stiffness is
+above 0 also has the sums with w·lag and w·lag², lag = t-s. An observation is handed on as column `arm` of X[at], so
+that nothing is copied.
 
 Atoms are the distinct vectors played: columns 0..cursor[USED]-1 are in use. A vector is known by its value (-0 is 0),
 so fixed, duplicate, vanishing and fresh arms are one structure. Looking one up is a walk over the first coordinates,
@@ -36,6 +37,8 @@ from driftwise.kernels.point import (
     SINCE,
     SIZE,
     SQUARES,
+    STIFFNESS,
+    TREND,
     TWO_AS_PUBLISHED,
     USED,
     WEIGHT,
@@ -93,6 +96,36 @@ def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) 
 
 
 @piece
+def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
+    """Every lag grows by `ticks` while weights fade by factor; G and b stand where they stood, and fade after this."""
+    square = ticks * ticks
+    for i in range(sums.b.shape[1]):
+        sums.lag_reward[lane, i] = factor * (sums.lag_reward[lane, i] + ticks * sums.b[lane, i])
+        for j in range(i + 1):
+            g, l1 = sums.G[lane, i, j], sums.lag[lane, i, j]
+            sums.lag_square[lane, i, j] = factor * (sums.lag_square[lane, i, j] + 2.0 * ticks * l1 + square * g)
+            sums.lag[lane, i, j] = factor * (l1 + ticks * g)
+
+
+@piece
+def blend_lags_(lane: int, weight: float, lesson: Lesson, sums: Sums) -> None:
+    """One more observation in the lagged sums; one of age 0 has no lag and would change nothing."""
+    X, at, arm, age = lesson.X, lesson.at, lesson.arm, lesson.age
+    for i in range(sums.b.shape[1]):
+        xi = age * weight * X[at, i, arm]
+        sums.lag_reward[lane, i] += lesson.reward * xi
+        for j in range(i + 1):
+            sums.lag[lane, i, j] += xi * X[at, j, arm]
+            sums.lag_square[lane, i, j] += age * xi * X[at, j, arm]
+
+
+@piece
+def sloped(point: Point, row: int) -> bool:
+    """Whether a lane follows a trend."""
+    return bool(point.flags[MEMORY] == TREND and point.table[row, STIFFNESS] > 0.0)
+
+
+@piece
 def clear_(lane: int, sums: Sums) -> None:
     """Forget every observation of a lane; the clock goes on."""
     scale_(lane, 0.0, sums)
@@ -122,6 +155,12 @@ def follow_(lane: int, other: int, sums: Sums) -> None:
             sums.G[lane, i, j] = sums.G[other, i, j]
             if sums.twin.shape[0] > 0:
                 sums.twin[lane, i, j] = sums.twin[other, i, j]
+    if sums.lag.shape[0] > 0:  # those of a lane without a slope are 0, and so a trend that follows it begins flat
+        for i in range(sums.b.shape[1]):
+            sums.lag_reward[lane, i] = sums.lag_reward[other, i]
+            for j in range(i + 1):
+                sums.lag[lane, i, j] = sums.lag[other, i, j]
+                sums.lag_square[lane, i, j] = sums.lag_square[other, i, j]
     sums.counters[lane, COUNT] = sums.counters[other, COUNT]
     sums.counters[lane, WEIGHT] = sums.counters[other, WEIGHT]
     sums.counters[lane, SQUARES] = sums.counters[other, SQUARES]
@@ -217,10 +256,12 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
     """Phase one: time passes; old observations age out or fall behind a restart. Returns by what the rest fades."""
     memory = point.flags[MEMORY]
     sums.counters[lane, CLOCK] += ticks
-    if memory == FADE:
+    if memory == FADE or memory == TREND:
         factor = decay(point.table, row, ticks)
         sums.counters[lane, WEIGHT] *= factor
         sums.counters[lane, SQUARES] *= factor * factor
+        if sloped(point, row):
+            shift_lags_(lane, factor, ticks, sums)
         return factor
     if memory == WINDOW:
         age_out_(point, row, lane, sums, history)
@@ -251,7 +292,8 @@ def evicts(point: Point, history: History) -> bool:
 @piece
 def weight_of(point: Point, row: int, age: float) -> float:
     """The weight an observation accepted at this age enters with."""
-    return decay(point.table, row, age) if point.flags[MEMORY] == FADE and age > 0.0 else 1.0
+    fades = point.flags[MEMORY] == FADE or point.flags[MEMORY] == TREND
+    return decay(point.table, row, age) if fades and age > 0.0 else 1.0
 
 
 @piece
@@ -277,6 +319,8 @@ def absorb_(
         return True
     weight = weight_of(point, row, age)
     blend_(lane, factor, weight, lesson, sums)
+    if age > 0.0 and sloped(point, row):
+        blend_lags_(lane, weight, lesson, sums)
     count[lane, WEIGHT] += weight
     count[lane, SQUARES] += weight * weight
     return True

@@ -26,21 +26,22 @@ Ints = npt.NDArray[np.int64]
 MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 7
 # How large its state is: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all
 # estimates (a bank also has those that score), the lengths of scores, before and limits, whether there is a cursor,
-# and the length of marks.
+# the length of marks, lanes with lagged sums, and the length of the gauge.
 DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
-NOTES, CURSORS, MARKS = 18, 19, 20
+NOTES, CURSORS, MARKS, LAGS, GAUGES = 18, 19, 20, 21, 22
 # Where each group begins, in the order of FLOAT_GROUPS and INT_GROUPS.
-AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 21, 22, 23, 24, 25, 26, 27, 28
-AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 29, 30, 31, 32, 33, 34, 35
-AT_KEY, AT_CURSOR, AT_MARKS = 36, 37, 38
-FLAGS = 39
+AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 23, 24, 25, 26, 27, 28, 29, 30
+AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 31, 32, 33, 34, 35, 36, 37
+AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 38, 39, 40, 41
+AT_KEY, AT_CURSOR, AT_MARKS = 42, 43, 44
+FLAGS = 45
 
 # Memories.
-KEEP, FADE, WINDOW, RESTART = 0, 1, 2, 3
+KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
 # Linear rules: one covariance, two, and two with the slip of the published code.
 ONE_MATRIX, TWO_MATRIX, TWO_AS_PUBLISHED = 0, 1, 2
-# Generalized linear rules: GLB (V⁻¹ projection), SCB (H(θ)⁻¹ projection), SC-D-GLUCB (none).
-GLB, SCB, SC_D = 3, 4, 5
+# Generalized linear rules: GLB (V⁻¹ projection), SCB (H(θ)⁻¹ projection), SC-D-GLUCB (none), posterior (none).
+GLB, SCB, SC_D, POSTERIOR = 3, 4, 5, 6
 # Estimates from the history, or without one.
 EXACT, ONE_PASS = 0, 1
 # Who solves for the estimate: the compiled lesson, or the policy's owner afterwards.
@@ -61,7 +62,10 @@ FIRST_ORDER, LAST_ORDER, TEST_SCALE = 16, 17, 18
 END, BLOCK_LENGTH, PAY_BASE, PAY_SCALE, MIX = 19, 20, 21, 22, 23
 # The bank: ridge and noise of the scores, share, margin, gap, where to return, the judge's κ.
 SCORE_RIDGE, SCORE_NOISE, SHARE, MARGIN, GAP, BACK, KAPPA = 24, 25, 26, 27, 28, 29, 30
-COLUMNS = 31
+# A lane again: the ridge of its slope in ridges of θ (0: it has no slope), the clock it wakes at, and how fast the
+# noise is learned (0: it is told).
+STIFFNESS, WAKES, LEARNS = 31, 32, 33
+COLUMNS = 34
 
 # ------------------------------------------------------------------------------------------ groups of a state
 
@@ -80,20 +84,21 @@ KEY = 2
 
 FLOAT_GROUPS = (
     "G", "twin", "b", "counters", "ring", "atoms", "weights", "targets", "theta", "shown", "H", "notes", "scores",
-    "before", "limits",
+    "before", "limits", "lag", "lag_square", "lag_reward", "gauge",
 )  # fmt: skip
 INT_GROUPS = ("key", "cursor", "marks")
 
 
 def group_shapes(size: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """The shape of every group, those that a family does without being empty, from sizes at the flags' places."""
-    d, K, atoms = size[DIM], size[LANES], size[ATOMS]
+    d, K, atoms, lags = size[DIM], size[LANES], size[ATOMS], size[LAGS]
     return {
         "G": (K, d, d), "twin": (size[TWINS], d, d), "b": (K, d), "counters": (K, COUNTERS),
         "ring": (size[ROOM], d + 2), "atoms": (d, atoms), "weights": (size[PLAYED], atoms),
         "targets": (size[PLAYED], atoms), "theta": (size[ESTIMATES], d), "shown": (size[PLAYED], d),
         "H": (size[ESTIMATES], d, d), "notes": (size[NOTES],), "scores": (size[SCORES],), "before": (size[BEFORE],),
-        "limits": (size[LIMITS],), "key": (KEY,), "cursor": (size[CURSORS],), "marks": (size[MARKS],),
+        "limits": (size[LIMITS],), "lag": (lags, d, d), "lag_square": (lags, d, d), "lag_reward": (lags, d),
+        "gauge": (size[GAUGES],), "key": (KEY,), "cursor": (size[CURSORS],), "marks": (size[MARKS],),
     }  # fmt: skip
 
 
@@ -105,12 +110,18 @@ class Point(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8)."""
+    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8).
+
+    A memory that follows a trend has them a second and a third time, every weight times the lag and its square.
+    """
 
     G: Floats
     twin: Floats
     b: Floats
     counters: Floats
+    lag: Floats
+    lag_square: Floats
+    lag_reward: Floats
 
 
 class History(NamedTuple):
@@ -174,12 +185,15 @@ def sound_cursor(history: History) -> bool:
 @piece
 def sums_of(flags: Ints, floats: Floats) -> Sums:
     """The sums of a packed state."""
-    d, K, twins = flags[DIM], flags[LANES], flags[TWINS]
+    d, K, twins, lags = flags[DIM], flags[LANES], flags[TWINS], flags[LAGS]
     return Sums(
         cut(floats, flags[AT_G], (K, d, d)),
         cut(floats, flags[AT_TWIN], (twins, d, d)),
         cut(floats, flags[AT_B], (K, d)),
         cut(floats, flags[AT_COUNTERS], (K, COUNTERS)),
+        cut(floats, flags[AT_LAG], (lags, d, d)),
+        cut(floats, flags[AT_LAG_SQUARE], (lags, d, d)),
+        cut(floats, flags[AT_LAG_REWARD], (lags, d)),
     )
 
 

@@ -18,8 +18,8 @@ from driftwise.kernels.adapt import book
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats
 from driftwise.policies.arms import Arms
-from driftwise.policies.base import Compiled, Entries
-from driftwise.policies.glm import NO_TESTS, GeneralizedUCB
+from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.state import Layout, State, layout
@@ -77,8 +77,12 @@ class Adaptive(Compiled):
         return self.base.dim
 
     @property
-    def L(self) -> float:  # type: ignore[override]
+    def L(self) -> float | None:  # type: ignore[override]
         return self.base.L
+
+    @property
+    def reach(self) -> float:
+        return self.base.reach
 
     @property
     def model(self) -> LinkRow:
@@ -131,6 +135,8 @@ class Adaptive(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = super().start(seed)
+        if self.layout.flags[point.GAUGES]:
+            state.gauge[:] = self.rows[0].start().gauge
         if self.layout.flags[point.PLAYED]:
             state.H[: self.lanes] = self.rows[0].start().H
         self._begin(state)
@@ -175,6 +181,12 @@ class Adaptive(Compiled):
         super()._take(state, x, arm, reward, ticks, *rest)
 
 
+def check_told(base: Base) -> None:
+    """BOB's payoffs and MASTER's tests are made of R, S and L."""
+    if base.L is None or getattr(base, "believes", False):
+        raise BadInput("base", base, "a base that is told R, S and L and follows no trend", "a TrendBank learns them")
+
+
 @dataclass(frozen=True, kw_only=True)
 class BanditOverBandit(Adaptive):
     """BOB (Cheung, Simchi-Levi, Zhu 2019): Exp3 over a grid of memories, drawn anew every block (MATH.md 5).
@@ -190,6 +202,7 @@ class BanditOverBandit(Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_told(self.base)
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         if self.block is not None:
             keep_whole(self, "block", 1, "leave it out for ⌈d√T⌉")
@@ -223,8 +236,8 @@ class BanditOverBandit(Adaptive):
         mix = min(1.0, math.sqrt(K * math.log(K) / ((math.e - 1.0) * blocks))) if K > 1 else 1.0
         low, scale = 0.0, 1.0 / B
         if not self.model.bounded:
-            reach = 2.0 * self.base.L * self.base.S * B
-            noise = 4.0 * float(self.base.R or 1.0) * math.sqrt(B * math.log(max(math.e, T / math.sqrt(B))))
+            reach = 2.0 * self.base.reach * float(self.base.S or 1.0) * B
+            noise = 4.0 * (self.base.noise or 1.0) * math.sqrt(B * math.log(max(math.e, T / math.sqrt(B))))
             low, scale = 0.5, 1.0 / (reach + noise)
         return {
             point.END: float(T), point.BLOCK_LENGTH: float(B), point.PAY_BASE: low, point.PAY_SCALE: scale,
@@ -252,6 +265,7 @@ class Master(Adaptive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_told(self.base)
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         keep_whole(self, "n0", 0, "pass the order of the first block, 0 or 13 in the paper")
         if self.n0 > MOST_ORDER:
@@ -296,8 +310,8 @@ class Master(Adaptive):
         t = np.arange(min(T, 1 << 20) + 1, dtype=np.float64)
         width = np.array([base.multiplier(n) for n in t])
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(2.0 * max(1.0, base.L**2 / base.ridge) * self.dim * t)
-            potential = np.sqrt(np.log1p(base.L**2 * t / (base.ridge * self.dim)))
+            spread = np.sqrt(2.0 * max(1.0, base.reach**2 / base.ridge) * self.dim * t)
+            potential = np.sqrt(np.log1p(base.reach**2 * t / (base.ridge * self.dim)))
             rho = (2.0 * width * spread * potential + (base.noise or 0.5) * np.sqrt(2.0 * t * log_delta)) / t
         rho[0] = math.inf
         return np.asarray(6.0 * (math.log2(T) + 1.0) * (math.log(T) + log_delta) * rho)

@@ -23,6 +23,9 @@ from driftwise.policies.plain import policy_digest
 from driftwise.policies.state import NO_BOARD, Layout, State
 from driftwise.policies.vetting import LATEST, vet
 
+# ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
+NO_TESTS = np.zeros(0)
+
 # Rewards beyond this have squares that no double holds.
 MOST_REWARD = 1e100
 
@@ -69,6 +72,11 @@ class Compiled:
     deterministic: ClassVar[bool] = True
 
     @property
+    def reach(self) -> float:
+        """The longest arm it takes."""
+        return float(self.L)
+
+    @property
     def point(self) -> Point:
         """The policy as flags and a table."""
         raise NotImplementedError
@@ -100,7 +108,7 @@ class Compiled:
         plain = not self.can_fail and not self._tests()
         low, high = self._reward_range()
         return Live(
-            self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, float(self.L), low, high,
+            self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
             plain and not windowed and not self.stepped,
         )  # fmt: skip
 
@@ -144,7 +152,7 @@ class Compiled:
         if state.owner != self.digest:
             got = f"a state of another policy ({state.owner})"
             raise BadInput("state", got, f"a state of this one ({self.digest})", "use the policy that saved it")
-        vet(state, float(self.L), self._reward_range())
+        vet(state, self.reach, self._reward_range())
         state.vetted = True
 
     def _check_layout(self, state: State) -> None:
@@ -368,7 +376,7 @@ class Compiled:
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         if prepared.dim != self.dim:
             raise BadInput("arms", f"dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
-        if not prepared.longest <= self.L * (1.0 + prepared.slack):
+        if not prepared.longest <= self.reach * (1.0 + prepared.slack):
             norms = np.sqrt((prepared.columns[0] ** 2).sum(axis=0))
             row = int(np.argmax(norms))
             self._check_norm(float(norms[row]), prepared.slack, row)
@@ -392,8 +400,8 @@ class Compiled:
         return x
 
     def _check_norm(self, norm: float, slack: float, row: int) -> None:
-        if not norm <= self.L * (1.0 + slack):
-            wanted = f"finite arms with norms of at most L = {self.L:g}"
+        if not norm <= self.reach * (1.0 + slack):
+            wanted = f"finite arms with norms of at most L = {self.reach:g}"
             raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")
 
 
@@ -423,13 +431,16 @@ def _on_a_line(size: int) -> Floats:
     return raw[start : start + size]
 
 
-def check_index(policy: Any) -> None:
-    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration."""
+def check_index(policy: Any, untold: tuple[str, ...] = ()) -> None:
+    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration; some may be left untold."""
     keep_whole(policy, "dim", 1, "pass the number of features of an arm")
     checked_memory(policy.memory)
-    real("lam", policy.lam, 0.0, low_open=True, way_out="pass a positive ridge; dim is Theorem 1's")
+    if not ("lam" in untold and policy.lam is None):
+        real("lam", policy.lam, 0.0, low_open=True, way_out="pass a positive ridge; dim is Theorem 1's")
     if policy.delta is not None:
         real("delta", policy.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
     for name in ("S", "L"):
+        if name in untold and getattr(policy, name) is None:
+            continue
         real(name, getattr(policy, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
     real("exploration", policy.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")

@@ -16,7 +16,7 @@ from driftwise.kernels.adapt import glm as entries_of
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.policies.arms import Arms, Choice, Scores
-from driftwise.policies.base import Compiled, Entries, check_index, tell
+from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index, tell
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, noise, row_of
 from driftwise.policies.state import Layout, State, layout
@@ -26,9 +26,6 @@ CUT = 1e-9
 
 # Lessons in a row with the estimate at the ball's edge after which the user hears of it.
 EDGE = 1000
-
-# ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
-NO_TESTS = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +52,12 @@ class GeneralizedUCB(Compiled):
     capacity: int | None = None
 
     rule: ClassVar[int]
+    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_)
     adaptive: ClassVar[Entries] = entries
 
     def __post_init__(self) -> None:
-        check_index(self)
+        check_index(self, self.untold)
         real("m", self.m, 0.0, low_open=True, way_out="pass the largest reward")
         one_of("estimate", self.estimate, ["exact", "one-pass"])
         if self.horizon is not None:
@@ -112,7 +110,7 @@ class GeneralizedUCB(Compiled):
             return self.capacity
         # All observations that weigh less than this, together, move the estimate by less than CUT (MATH.md 4); a reward
         # without a bound can move it however little it weighs.
-        little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.L * self.m)
+        little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.reach * self.m)
         span = self.memory.span(max(little, 1e-300) if self.model.bounded else 0.0)
         if math.isfinite(span):
             room = max(1, math.ceil(span))
@@ -152,7 +150,7 @@ class GeneralizedUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         spread = noise(self.link, self.R) if self.rule == point.GLB else 0.0
         return (
-            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S, self.L, spread, self.exploration, 0.0,
+            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S, self.reach, spread, self.exploration, 0.0,
             self.memory.forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
         )  # fmt: skip
 

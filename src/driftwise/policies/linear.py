@@ -5,22 +5,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import linear, point
+from driftwise.kernels import belief, linear, point
+from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
-from driftwise.policies.base import Compiled, Entries, check_index
+from driftwise.policies.arms import Arms
+from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
-from driftwise.policies.state import Layout, layout
+from driftwise.policies.state import Layout, State, layout
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
-_RADII = {"weighted": point.WEIGHTED, "cheung": point.CONSTANT}
+_RADII = {"weighted": point.WEIGHTED, "cheung": point.CONSTANT, "posterior": point.CONSTANT}
+
+# How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
+NOISE_RATE = 1e-3
+# Where nobody says how long arms are, products of what enters the sums still have to fit in a double.
+MOST_LENGTH = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,33 +38,79 @@ class LinearUCB(Compiled):
     (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, MATH.md 1).
     radius="cheung" is the constant radius of SW-UCB and needs a Window and a delta. delta=None is 1/max(2, t) at round
     t, for a horizon nobody knows.
+
+    radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d) (MATH.md 8;
+    no theorem covers it). It alone can do without being told: R="learn" learns the noise from residuals, ("learn", 0.5)
+    from a first guess; S=None takes its scale from the first rewards, L=None arms of any length. It alone follows a
+    Trend.
     """
 
     dim: int
     memory: Memory
-    lam: float
-    delta: float | None
-    S: float = 1.0
-    L: float = 1.0
-    R: float = 1.0
+    lam: float | None = None
+    delta: float | None = None
+    S: float | None = 1.0
+    L: float | None = 1.0  # type: ignore[assignment]
+    R: float | Literal["learn"] | tuple[Literal["learn"], float] = 1.0
     exploration: float = 1.0
     two_matrix: Literal["correct", "as-published"] | None = None
-    radius: Literal["weighted", "cheung"] = "weighted"
-
-    entries: ClassVar[Entries] = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_)
-    adaptive: ClassVar[Entries] = Entries(
-        adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
-    )
+    radius: Literal["weighted", "cheung", "posterior"] = "weighted"
 
     def __post_init__(self) -> None:
-        check_index(self)
-        real("R", self.R, 0.0, way_out="pass the standard deviation of the noise")
-        one_of("two_matrix", self.two_matrix, list(_RULES))
         one_of("radius", self.radius, list(_RADII))
+        check_index(self, untold=("lam", "S", "L") if self.radius == "posterior" else ())
+        self._check_noise()
+        one_of("two_matrix", self.two_matrix, list(_RULES))
+        if self.radius == "posterior":
+            self._check_posterior()
+        elif self.memory.code == point.TREND:
+            raise BadInput("radius", self.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
         if self.two_matrix == "as-published" and not self.memory.geometric:
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
         if self.radius == "cheung" and not (self.memory.room() and self.delta is not None):
             raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
+
+    def _check_noise(self) -> None:
+        """R as a number, "learn", or ("learn", a first guess)."""
+        way_out = 'pass the standard deviation of the noise, or radius="posterior" with R="learn"'
+        if self.radius != "posterior":
+            real("R", self.R, 0.0, way_out=way_out)
+            return
+        guess = isinstance(self.R, (tuple, list)) and len(self.R) == 2 and self.R[0] == "learn"
+        if self.R != "learn":
+            real("R", self.R[1] if guess else self.R, 0.0, low_open=True, way_out=way_out)  # type: ignore[index]
+
+    def _check_posterior(self) -> None:
+        if self.two_matrix is not None:
+            raise BadInput("two_matrix", self.two_matrix, 'one matrix with radius="posterior"', "leave two_matrix out")
+        if self.lam is not None and self.learns:
+            wanted = "lam=None, the ridge R²d/S² that follows what is learned of R and S"
+            raise BadInput("lam", self.lam, wanted, "leave lam out, or tell R and S")
+
+    @property
+    def learns(self) -> bool:
+        """Whether noise or scale are learned."""
+        return not isinstance(self.R, (int, float)) or self.S is None
+
+    @property
+    def believes(self) -> bool:
+        """Whether it needs the entries of kernels/adapt/belief.py: those of kernels/linear.py know neither what is
+        learned about noise and scale nor trends."""
+        return self.learns or self.memory.code == point.TREND
+
+    @property
+    def entries(self) -> Entries:  # type: ignore[override]
+        return BELIEF if self.believes else _ALONE
+
+    @property
+    def adaptive(self) -> Entries:
+        """The entries of adaptations over it."""
+        return BELIEF if self.believes else _ADAPTIVE
+
+    @property
+    def reach(self) -> float:
+        """L, or the longest arm whose squares fit in a double."""
+        return MOST_LENGTH if self.L is None else float(self.L)
 
     @property
     def model(self) -> LinkRow:
@@ -65,13 +118,17 @@ class LinearUCB(Compiled):
 
     @property
     def ridge(self) -> float:
-        """λ in V."""
-        return float(self.lam)
+        """λ in V; of what is learned, nothing yet."""
+        if self.lam is not None:
+            return float(self.lam)
+        return 0.0 if self.S is None else self.dim * self.noise**2 / float(self.S) ** 2
 
     @property
     def noise(self) -> float:
-        """R."""
-        return float(self.R)
+        """R, or the first guess of it: 0 is none."""
+        if isinstance(self.R, str):
+            return 0.0
+        return float(self.R if isinstance(self.R, (int, float)) else self.R[1])
 
     @cached_property
     def point(self) -> point.Point:
@@ -83,11 +140,15 @@ class LinearUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = -1.0 if self.delta is None else -math.log(self.delta)
         table[0, : point.EXPLORE + 1] = (
-            gamma, log_gamma, length, self.lam, log_delta, self.S, self.L, self.R, self.exploration
+            gamma, log_gamma, length, self.ridge, log_delta, self.S or 0.0, self.reach, self.noise, self.exploration
         )  # fmt: skip
-        if self.radius == "cheung":
+        table[0, point.STIFFNESS] = self.memory.stiffness
+        table[0, point.LEARNS] = 0.0 if isinstance(self.R, (int, float)) else NOISE_RATE
+        if self.radius == "posterior":
+            table[0, point.BETA] = belief.QUANTILE * self.noise
+        elif self.radius == "cheung":
             table[0, point.BETA] = cheung_radius(
-                length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
+                length, float(self.dim), self.ridge, log_delta, float(self.S or 0.0), self.reach, self.noise
             )
         return point.Point(flags, table)
 
@@ -98,11 +159,29 @@ class LinearUCB(Compiled):
     def sizes(self, lanes: int) -> dict[str, int]:
         """Sizes of the groups that so many lanes need."""
         room = self.memory.room()
-        return {"twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0}
+        return {
+            "twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0,
+            "lags": lanes if self.memory.stiffness > 0.0 else 0, "gauges": belief.GAUGE if self.learns else 0,
+        }  # fmt: skip
+
+    def start(self, seed: int = 0) -> State:
+        state = super().start(seed)
+        if self.learns:
+            state.gauge[belief.GUESSED] = belief.GUESS_WEIGHT
+        return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
         """The numbers a lesson scribbles on when it is one of an adaptation."""
-        return adaptive.scales_size(self.dim, lanes)
+        return (forecasts.forecast_size if self.believes else adaptive.scales_size)(self.dim, lanes)
+
+    def _scratch(self, used: int) -> int:
+        return self.lane_scratch(used, 1) if self.believes else 0
+
+    def _tests(self) -> tuple[Any, ...]:
+        return (NO_TESTS,) if self.believes else ()
+
+    def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        return (NO_TESTS, 0.0) if self.believes else ()
 
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""
@@ -110,5 +189,25 @@ class LinearUCB(Compiled):
 
     def scoring(self) -> tuple[float, float]:
         """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
-        noise = max(self.R, 1e-6 * self.S * self.L)  # of the scores alone: R = 0 would divide by 0
-        return self.dim / self.S**2 * noise**2, noise
+        if self.believes:  # what is learned is not in the table
+            return 0.0, 0.0
+        noise = max(self.noise, 1e-6 * self.S * self.reach)  # type: ignore[operator] # R = 0 would divide by 0
+        return self.dim / self.S**2 * noise**2, noise  # type: ignore[operator]
+
+    def report(self, state: State) -> dict[str, float]:
+        """Noise R and scale S as they are told or learned so far."""
+        return believed(self, self._read(state))
+
+
+_ALONE = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_)
+_ADAPTIVE = Entries(
+    adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
+)
+BELIEF = Entries(forecasts.score_belief_, forecasts.learn_belief_, forecasts.play_belief_)
+
+
+def believed(policy: LinearUCB, state: State) -> dict[str, float]:
+    """The noise and the scale that a state's gauge says, or that the policy was told."""
+    gauge = state.gauge if policy.learns else np.zeros(0)
+    prior = belief.prior_of(policy.point, 0, belief.Gauge(gauge), policy.dim)
+    return {"R": float(prior.noise), "S": float(prior.noise * math.sqrt(policy.dim / prior.ridge))}

@@ -26,6 +26,7 @@ class Memory:
     one_pass: ClassVar[bool] = True
     forget = 0.0
     length = math.inf
+    stiffness = 0.0  # of a memory that follows a trend: the ridge of the slope in ridges of θ
 
     @classmethod
     def lasting(cls, rounds: float) -> Memory:
@@ -171,8 +172,46 @@ class Restart(Memory):
         return float(self.period)
 
 
+@dataclass(frozen=True)
+class Trend(Memory):
+    """Weight γ^age, and θ taken to have moved in a line: r ≈ x'(θ - age·v) (MATH.md 8).
+
+    γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank; the slope v is believed to be
+    N(0, S²/(d·length²)), so that over a memory's length θ may well move by as much as it is large.
+    """
+
+    length: float
+    code = point.TREND
+    one_pass = False
+
+    def __post_init__(self) -> None:
+        real("length", self.length, 1.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 500")
+
+    @classmethod
+    def lasting(cls, rounds: float) -> Trend:
+        return cls(2.0**53)
+
+    def weight(self, age: float, now: float = math.inf) -> float:
+        return math.exp(age * math.log1p(-1.0 / self.length))
+
+    def design(self, age: float) -> tuple[float, ...]:
+        return (1.0, -age)
+
+    @property
+    def forget(self) -> float:  # type: ignore[override]
+        return 1.0 / self.length
+
+    @property
+    def stiffness(self) -> float:  # type: ignore[override]
+        return float(self.length) ** 2
+
+    @property
+    def rounds(self) -> float:
+        return float(self.length)
+
+
 # Every memory by name: what a spec may name, a sentence offer, and a law be tried on.
-KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart)}
+KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart, Trend)}
 
 
 def offered(kinds: Iterable[type[Memory]]) -> str:

@@ -27,7 +27,9 @@ from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import constants
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
+from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
+from driftwise.policies.trend_bank import TrendBank
 from driftwise.theory import tuning
 
 _WANG = "Wang, Zhao, Zhou 2023"
@@ -232,6 +234,12 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 }
 
 
+# The default: told nothing but dim. Values and clicks are two bases of one bank.
+AUTO = "Auto"
+# S of its click base: what is believed of θ before anything is seen.
+CLICK_REACH = 5.0
+
+
 def catalogue() -> list[dict[str, Any]]:
     """The named algorithms: name, family, memory, adaptation, reference, and what `make` needs to know."""
     public = ("name", "family", "memory", "adaptation", "reference", "needs")
@@ -247,7 +255,9 @@ def catalogue() -> list[dict[str, Any]]:
         }
         for name, (wrapper, row) in ADAPTIVE.items()
     ]
-    return plain + adaptive
+    auto = {"name": AUTO, "family": "linear", "memory": "trend", "adaptation": "Bank",
+            "reference": "ours: the default, told nothing but dim", "needs": ("dim",)}  # fmt: skip
+    return [*plain, *adaptive, auto]
 
 
 def make(
@@ -257,18 +267,40 @@ def make(
     """A named algorithm with its theorem's tuning; any field of its policy may be given instead.
 
     A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") is not told path_length or changes, and takes the fields of its
-    base and its own.
+    base and its own. "Auto" is told nothing but dim, and link="logistic" where rewards are clicks.
     """
-    one_of("name", name, [*_BY_NAME, *ADAPTIVE])
+    one_of("name", name, [*_BY_NAME, *ADAPTIVE, AUTO])
     whole("dim", dim, 1, "pass the number of features of an arm")
     known = {"horizon": horizon, "path_length": path_length, "changes": changes}
     problem = Problem(name, int(dim), known, fields)
     for fact, value in known.items():
         if value is not None:
             getattr(problem, fact)
+    if name == AUTO:
+        return _auto(problem)
     if name in ADAPTIVE:
         return _adaptive(name, problem)
     return _tuned(_BY_NAME[name], problem, fields)
+
+
+def _auto(problem: Problem) -> TrendBank:
+    """The bank of what was best in docs/unknown-drift.md; fields of the bank go to it, the others to its base."""
+    fields = dict(problem.fields)
+    one_of("link", fields.get("link", "identity"), ["identity", "logistic", "probit"])
+    clicks = fields.get("link", "identity") != "identity"
+    base: type[LinearUCB | PosteriorUCB] = PosteriorUCB if clicks else LinearUCB
+    if not clicks:
+        fields.pop("link", None)
+    own = {one.name for one in dataclasses.fields(TrendBank)} - {"base"}
+    outer = {one: value for one, value in fields.items() if one in own}
+    inner = {one: value for one, value in fields.items() if one not in own}
+    _known_fields(problem.name, base, inner, own)
+    if clicks:
+        outer.setdefault("margin", 0.0)
+        inner = {"estimate": "one-pass", "S": CLICK_REACH, "L": None, **inner}
+    else:
+        inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
+    return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 
 
 def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any]) -> Compiled:

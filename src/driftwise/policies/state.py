@@ -18,6 +18,9 @@ from driftwise.rng import checked_seed
 
 NO_BOARD = np.zeros(0)
 
+# Sizes that every file has; others came later.
+_FIRST_SIZES = point.LAGS - point.DIM
+
 # A state that is larger is a slip of a window or a horizon, not a wish.
 MOST_NUMBERS = 2**31
 
@@ -53,6 +56,14 @@ class Layout:
     @property
     def sizes(self) -> Ints:
         return self.flags[point.DIM : point.AT_G]
+
+    def written_sizes(self) -> list[int]:
+        """The sizes as files have them: those that came later are left out where they and all behind them are 0, so
+        that the states of older policies stay what they were."""
+        sizes: list[int] = self.sizes.tolist()
+        while len(sizes) > _FIRST_SIZES and sizes[-1] == 0:
+            sizes.pop()
+        return sizes
 
     def _place(
         self, names: tuple[str, ...], shapes: dict[str, tuple[int, ...]], at: int
@@ -166,7 +177,7 @@ class State:
 
     def to_bytes(self) -> bytes:
         """The whole state as one container (PRODUCT.md 4): plain numbers, the policy's digest, and a digest of all."""
-        facts = {"policy": self.owner, "sizes": self.layout.sizes.tolist()}
+        facts = {"policy": self.owner, "sizes": self.layout.written_sizes()}
         return container.pack("state", facts, {"floats": self.floats, "ints": self.ints})
 
     @classmethod
@@ -175,11 +186,12 @@ class State:
         facts, arrays = container.unpack("state", data, _ANEW)
         sizes, owner = facts.get("sizes"), facts.get("policy")
         floats, ints = arrays.get("floats"), arrays.get("ints")
-        if not isinstance(sizes, list) or len(sizes) != point.AT_G - point.DIM or not isinstance(owner, str):
+        most = point.AT_G - point.DIM
+        if not isinstance(sizes, list) or not _FIRST_SIZES <= len(sizes) <= most or not isinstance(owner, str):
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
-        layout = Layout(sizes)
+        layout = Layout([*sizes, *[0] * (most - len(sizes))])
         for name, array, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
             if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
                 raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state", _ANEW)

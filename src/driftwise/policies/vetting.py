@@ -53,8 +53,10 @@ def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
                 raise _no(f"cursor[{place}]", str(value), f"a whole number from 0 to {largest}")
     if "scores" in groups:
         weighs = state.layout.flags[point.LANES] == len(groups["scores"]) > 1  # a bank's; BOB's are logarithms
-        if (np.abs(groups["scores"]) > 1e300).any() or (weighs and not (groups["scores"] > 0.0).all()):
-            raise _no("scores", "numbers out of range", "weights above 0, or log scores up to 1e300")
+        if (np.abs(groups["scores"]) > 1e300).any() or (
+            weighs and not ((groups["scores"] >= 0.0).all() and groups["scores"].max() > 0.0)
+        ):
+            raise _no("scores", "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300")
     _check_observations(groups, L, rewards)
     if not (groups["key"] >= 0).all() or not (groups["key"] <= 0xFFFFFFFF).all():
         raise _no("key", "a half of a key out of range", "two whole numbers of 32 bits")

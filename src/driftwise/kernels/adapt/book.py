@@ -11,14 +11,17 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
     ADAPT,
     BACK,
     BANK,
     BLOCK_LENGTH,
     BOB,
+    CLOCK,
     END,
     FIRST_ORDER,
+    GAMMA,
     GAP,
     KEY_HIGH,
     KEY_LOW,
@@ -29,10 +32,12 @@ from driftwise.kernels.point import (
     PAY_BASE,
     PAY_SCALE,
     TEST_SCALE,
+    WAKES,
     Adapting,
     Floats,
     Lesson,
     Point,
+    Sums,
 )
 
 # Marks: rounds done, the lane that acts, the row of the table it acts by.
@@ -248,18 +253,51 @@ def bank_pick(weights: Floats, margin: float) -> int:
 
 @piece
 def bank_pay_(weights: Floats, surprise: Floats, share: float) -> None:
-    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back."""
-    lanes = weights.size
+    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back.
+
+    A memory that still sleeps is infinitely surprised and has no weight.
+    """
+    lanes, awake = weights.size, 0
     least = math.inf
     for k in range(lanes):
         least = min(least, surprise[k])
+        awake += 1 if surprise[k] < math.inf else 0
     total = 0.0
     for k in range(lanes):
         weights[k] *= math.exp(least - surprise[k])
         total += weights[k]
-    keep = (1.0 - share) / total
+    keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
-        weights[k] = keep * weights[k] + share / lanes
+        weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
+
+
+@piece
+def awake(point: Point, lane: int, sums: Sums) -> bool:
+    """Whether a memory is in use: one that is too long for the past sleeps, for it has nothing of its own to say."""
+    return bool(sums.counters[lane, CLOCK] >= point.table[lane, WAKES])
+
+
+@piece
+def longest_awake(point: Point, lane: int, sums: Sums) -> int:
+    """The longest memory awake of a waking one's kind, with a slope or without, that is shorter: what it begins as."""
+    kind, longest = sloped(point, lane), lane
+    for k in range(lane):
+        if sloped(point, k) == kind and awake(point, k, sums):
+            longest = k
+    return longest
+
+
+@piece
+def may_follow(point: Point, lane: int, other: int) -> bool:
+    """Whether a memory is longer than another and can begin as it: one without a slope cannot as one with."""
+    longer = point.table[lane, GAMMA] > point.table[other, GAMMA]
+    return bool(longer and (sloped(point, lane) or not sloped(point, other)))
+
+
+@piece
+def bank_wake_(point: Point, own: Adapting, lane: int, source: int) -> None:
+    """A memory that wakes starts like one that took data over."""
+    own.scores[lane] = own.scores[source] * math.exp(-point.table[0, BACK])
 
 
 @piece

@@ -13,12 +13,15 @@ from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
     acting_row,
+    awake,
     bank_behind,
     bank_best,
     bank_pay_,
     bank_return_,
+    bank_wake_,
     bob_refuses,
     bob_turn_,
+    longest_awake,
     master_taker,
     master_test_,
     master_turn_,
@@ -27,7 +30,7 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, predict_
+from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, lift_, predict_
 from driftwise.kernels.index import Board, board_of, board_size, first_best
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
@@ -50,6 +53,7 @@ from driftwise.kernels.point import (
     SCORE_RIDGE,
     SHARE,
     USED,
+    WAKES,
     Adapting,
     Estimate,
     Floats,
@@ -70,6 +74,12 @@ from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 ALL = -1  # lanes
 
 # ------------------------------------------------------------------------------------------ indices
+
+
+@piece
+def judged(lanes: int, estimate: Estimate) -> bool:
+    """Whether memories are scored by estimates of their own, behind those that are played, or by what they play by."""
+    return bool(estimate.theta.shape[0] > lanes)
 
 
 @piece
@@ -100,11 +110,10 @@ def bank_scores_(
                     top, arm = score, a
             proposed[arm] = 1.0
     predict_(estimate.H, judge, 0.0, estimate.theta, X, at, board)
-    link, kappa = point.flags[LINK], point.table[0, KAPPA]
+    lift_(point.flags[LINK], point.table[0, KAPPA], mean, bonus)
     for a in range(n):
-        top = link_mean(link, mean[a] + kappa * math.sqrt(bonus[a]))
-        mean[a] = link_mean(link, mean[a])
-        bonus[a] = top - mean[a] if proposed[a] != 0.0 else -1.0
+        if proposed[a] == 0.0:
+            bonus[a] = -1.0
 
 
 @piece
@@ -113,7 +122,7 @@ def glm_index_(
 ) -> int:
     """Mean and bonus of every arm by the lane that acts, or by the judge of a bank of many; the row that acted."""
     lanes = sums.G.shape[0]
-    if point.flags[ADAPT] == BANK and lanes > 1:
+    if point.flags[ADAPT] == BANK and lanes > 1 and judged(lanes, estimate):
         best = bank_best(own.scores)
         bank_scores_(point, X, at, sums, estimate, lanes + best, board)
         return best
@@ -127,15 +136,19 @@ def glm_index_(
 
 
 @part
-def bank_surprise_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate, desk: Desk) -> None:
+def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, desk: Desk) -> None:
     """-log p(r) of every memory by its scoring estimate, whose z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
-    low, pivot, z, link = desk.low, desk.pivot, desk.z, point.flags[LINK]
+    low, pivot, z, link, lanes = desk.low, desk.pivot, desk.z, point.flags[LINK], sums.G.shape[0]
+    scoring = lanes if judged(lanes, estimate) else 0
     for k in range(lanes):
-        factor_(estimate.H, lanes + k, 0.0, low, pivot)
+        desk.surprise[k] = math.inf
+        if not awake(point, k, sums):
+            continue
+        factor_(estimate.H, scoring + k, 0.0, low, pivot)
         value, square = 0.0, 0.0
         for i in range(z.size):
             v = lesson.X[lesson.at, i, lesson.arm]
-            value += v * estimate.theta[lanes + k, i]
+            value += v * estimate.theta[scoring + k, i]
             for j in range(i):
                 v -= low[i, j] * z[j]
             z[i] = v * pivot[i]
@@ -146,13 +159,16 @@ def bank_surprise_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate,
 
 
 @part
-def bank_before_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate, own: Adapting, desk: Desk) -> None:
-    """Memories are paid for the density they gave a reward, then their scoring estimates learn it."""
-    table, theta, H, slate, x = point.table, estimate.theta, estimate.H, desk.slate, desk.z
+def bank_before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: Adapting, desk: Desk) -> None:
+    """Memories are paid for the density they gave a reward, then scoring estimates of their own learn it."""
+    table, theta, H, slate, x, lanes = point.table, estimate.theta, estimate.H, desk.slate, desk.z, sums.G.shape[0]
     ridge = table[0, SCORE_RIDGE]
     if lesson.arm >= 0:
-        bank_surprise_(point, lesson, lanes, estimate, desk)
+        bank_surprise_(point, lesson, sums, estimate, desk)
         bank_pay_(own.scores, desk.surprise, table[0, SHARE])
+    if not judged(lanes, estimate):
+        return
+    if lesson.arm >= 0:
         for i in range(x.size):
             x[i] = lesson.X[lesson.at, i, lesson.arm]
     for k in range(lanes):
@@ -165,27 +181,43 @@ def bank_before_(point: Point, lesson: Lesson, lanes: int, estimate: Estimate, o
 
 
 @part
-def bank_after_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
-    """A longer memory far behind the best one drops its data for that one's."""
+def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Estimate) -> None:
+    """A memory drops its data for another's, estimates and all."""
     lanes, d = sums.b.shape
     theta, shown, H = estimate.theta, estimate.shown, estimate.H
+    for half in range(2 if judged(lanes, estimate) else 1):  # the estimate played, and the one that scores
+        source, target = other + half * lanes, lane + half * lanes
+        for i in range(d):
+            theta[target, i] = theta[source, i]
+            for j in range(d):
+                H[target, i, j] = H[source, i, j]
+    for i in range(d):
+        shown[lane, i] = shown[other, i]
+    for a in range(history.cursor[USED]):
+        history.weights[lane, a] = history.weights[other, a]
+        history.targets[lane, a] = history.targets[other, a]
+    follow_(lane, other, sums)
+
+
+@part
+def bank_after_(
+    point: Point, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, own: Adapting
+) -> None:
+    """A longer memory far behind the best one drops its data for that one's; those whose time has come wake."""
+    lanes = sums.G.shape[0]
     best = bank_best(own.scores)
     behind = bank_behind(point, own, best)
     for k in range(best + 1, lanes):
-        if own.scores[k] < behind:
-            for half in range(2):  # the estimate played, and the one that scores
-                source, target = best + half * lanes, k + half * lanes
-                for i in range(d):
-                    theta[target, i] = theta[source, i]
-                    for j in range(d):
-                        H[target, i, j] = H[source, i, j]
-            for i in range(d):
-                shown[k, i] = shown[best, i]
-            for a in range(history.cursor[USED]):
-                history.weights[k, a] = history.weights[best, a]
-                history.targets[k, a] = history.targets[best, a]
-            follow_(k, best, sums)
+        if awake(point, k, sums) and own.scores[k] < behind:
+            begin_as_(k, best, sums, history, estimate)
             bank_return_(point, own, k, best)
+    for k in range(lanes):
+        if not awake(point, k, sums):
+            if sums.counters[k, CLOCK] + lesson.ticks >= point.table[k, WAKES]:
+                source = longest_awake(point, k, sums)
+                begin_as_(k, source, sums, history, estimate)
+                bank_wake_(point, own, k, source)
+            sums.counters[k, CLOCK] += lesson.ticks
 
 
 @part
@@ -217,7 +249,7 @@ def before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: A
             sums.counters[0, DROPPED] += 1.0
             arm = -1
     elif adaptation == BANK and lanes > 1:
-        bank_before_(point, lesson, lanes, estimate, own, desk)
+        bank_before_(point, lesson, sums, estimate, own, desk)
     return taker, arm
 
 
@@ -229,7 +261,7 @@ def after_(
     """The adaptation's turn once its lanes have learned; `largest` is the index the choice was made with."""
     adaptation = point.flags[ADAPT]
     if adaptation == BANK and sums.G.shape[0] > 1:
-        bank_after_(point, sums, history, estimate, own)
+        bank_after_(point, lesson, sums, history, estimate, own)
     fired = False
     if adaptation == MASTER and lesson.arm >= 0:
         fired = master_test_(point, own, largest, lesson.reward, rho)
@@ -280,6 +312,8 @@ def learn_glm_(
         turns = pass_time_(own, ticks)
         taker, taken = before_(point, lesson, sums, estimate, own, desk)
     for k in range(sums.G.shape[0]):
+        if taker == ALL and not awake(point, k, sums):
+            continue  # its clock goes on where it may wake
         if taker == ALL or k == taker:
             row = acting_row(point, own, k)
             glm_lane_(point, row, k, Lesson(X, at, taken, reward, ticks, age), sums, history, estimate, desk)

@@ -324,6 +324,16 @@ def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
         n += 1
 
 
+@routine
+def hessian_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> None:
+    """H at theta[lane] itself: where `solve_` leaves it, it may be a step old."""
+    Z = slate.Z
+    linear_predictor_(p, theta, p.lane, Z[0])
+    residuals_(p, Z[0], Z[1], Z[2], Z[3])
+    gradient_hessian_(p, theta, p.lane, Z[1], Z[2], slate.P[GRADIENT], H)
+
+
+
 def solve_with(
     evaluate: Callable[[Floats], tuple[Floats, Floats]], p: Atoms, theta: Floats, slate: Slate, H: Floats
 ) -> int:

@@ -1,0 +1,182 @@
+"""What a lane believes: θ is normal about an estimate, plain or with a trend, its noise and scale told or learned.
+
+The prior is θ ~ N(0, S²/d) and the noise R, so the ridge is ρ₀ = R²d/S² and an arm's value has variance R²‖x‖² in the
+inverse of G + ρ₀I (MATH.md 8). A lane with a trend takes r for x'(θ - lag·v) and v for N(0, S²/(dN²)); eliminating v
+leaves the precision of θ alone.
+
+The gauge holds what is learned about noise and scale: neither enters the sums, so both may change at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from driftwise.kernels import piece
+from driftwise.kernels.cut import cut
+from driftwise.kernels.index import Board, roots_, whiten_
+from driftwise.kernels.memory import sloped
+from driftwise.kernels.point import (
+    AT_GAUGE,
+    EXPLORE,
+    GAUGES,
+    LEARNS,
+    STIFFNESS,
+    Floats,
+    Ints,
+    Lesson,
+    Point,
+    R,
+    S,
+    Sums,
+)
+from driftwise.kernels.solvers.cholesky import factor_, forward_
+
+# Places of the gauge: the weight left to the first guess of the noise, fading sums of squared errors and of ones;
+# rewards that set the scale, their squares and those of the norms of their arms.
+GUESSED, ERRORS, ERROR_WEIGHT, SEEN, REWARD_SQUARES, NORM_SQUARES = 0, 1, 2, 3, 4, 5
+GAUGE = 6
+
+# How many rewards the first guess of the noise counts for.
+GUESS_WEIGHT = 20.0
+# Where nothing is told, S is so many root mean squares of the rewards seen and the first guess of R such a part of one:
+# too small an S hurts, too large an R explores for long, and too small an R sticks before it has grown (MATH.md 8).
+REACH, FAINT = 5.0, 0.3
+# The bonus is this many standard deviations at exploration 1.
+QUANTILE = 2.0
+
+
+class Prior(NamedTuple):
+    """The noise R and the ridge ρ₀; `blind`: no reward but 0 has been seen, so that neither has a scale yet."""
+
+    noise: float
+    ridge: float
+    blind: bool
+
+
+class Gauge(NamedTuple):
+    """What is known of noise and scale; nothing where both are told."""
+
+    known: Floats
+
+
+@piece
+def gauge_of(flags: Ints, floats: Floats) -> Gauge:
+    """The gauge of a packed state."""
+    return Gauge(cut(floats, flags[AT_GAUGE], (flags[GAUGES],)))
+
+
+@piece
+def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
+    """Noise and ridge as they are told, or as far as they are known."""
+    table, known = point.table, gauge.known
+    noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
+    if noise == 0.0 or reach == 0.0:  # untold: the rewards seen set the scale
+        norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
+        value = known[REWARD_SQUARES] / known[SEEN] if known[REWARD_SQUARES] > 0.0 else 0.0
+        blind = value == 0.0
+        if blind:  # any unit will do
+            value = noise * noise if noise > 0.0 else reach * norm if reach > 0.0 else 1.0
+            value /= FAINT * FAINT if noise > 0.0 or reach == 0.0 else REACH * REACH
+        noise = noise if noise > 0.0 else FAINT * math.sqrt(value)
+        reach = reach if reach > 0.0 else REACH * REACH * value / norm
+    if table[row, LEARNS] > 0.0:
+        squares = known[GUESSED] * noise * noise + known[ERRORS]
+        noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
+    return Prior(noise, d * noise * noise / reach, blind)
+
+
+@piece
+def surprise_of(point: Point, row: int, prior: Prior, gauge: Gauge, error: float, square: float) -> float:
+    """-log p(r) up to a constant, from the squared residual and ‖x‖²: normal, or Student's where R is learned, with as
+    many degrees of freedom as residuals have told of it."""
+    ratio = error / (prior.noise * prior.noise * (1.0 + square))
+    if point.table[row, LEARNS] == 0.0:
+        return 0.5 * (math.log1p(square) + ratio)
+    freedom = 1.0 + gauge.known[ERROR_WEIGHT]
+    return 0.5 * (math.log1p(square) + (freedom + 1.0) * math.log1p(ratio / freedom))
+
+
+@piece
+def gauge_(point: Point, row: int, lesson: Lesson, blind: bool, error: float, gauge: Gauge) -> None:
+    """A reward's share in what is known of noise and scale; `error` is the squared residual of the lane played, over
+    1 + ‖x‖², which says nothing while there is no scale."""
+    known = gauge.known
+    if known.size == 0:
+        return
+    if not blind:
+        keep = 1.0 - point.table[row, LEARNS]
+        known[GUESSED] *= keep
+        known[ERRORS] = keep * known[ERRORS] + error
+        known[ERROR_WEIGHT] = keep * known[ERROR_WEIGHT] + 1.0
+    known[SEEN] += 1.0
+    known[REWARD_SQUARES] += lesson.reward * lesson.reward
+    for i in range(lesson.X.shape[1]):
+        x = lesson.X[lesson.at, i, lesson.arm]
+        known[NORM_SQUARES] += x * x
+
+
+@piece
+def believe_(
+    point: Point, row: int, lane: int, ridge: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
+) -> None:
+    """low low' is the precision of θ over 1/R², z = low⁻¹b: an arm's mean is (low⁻¹x)'z, its variance R²‖low⁻¹x‖²."""
+    if sloped(point, row):
+        lean_(lane, ridge, ridge * point.table[row, STIFFNESS], sums, low, other, pivot, z)
+    else:
+        factor_(sums.G, lane, ridge, low, pivot)
+        forward_(low, pivot, sums.b, lane, z)
+
+
+@piece
+def lean_(
+    lane: int, ridge: float, stiff: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
+) -> None:
+    """The same for a lane with a trend, θ + lag·u: u is eliminated from its normal equations, θ is what is left."""
+    d = z.size
+    G, lag = sums.G, sums.lag
+    factor_(sums.lag_square, lane, stiff, other, pivot)
+    forward_(other, pivot, sums.lag_reward, lane, z)
+    for i in range(d):  # M = lag·other⁻ᵀ, in low
+        for j in range(d):
+            v = lag[lane, max(i, j), min(i, j)]
+            for k in range(j):
+                v -= other[j, k] * low[i, k]
+            low[i, j] = v * pivot[j]
+    for i in range(d):
+        v = sums.b[lane, i]
+        for k in range(d):
+            v -= low[i, k] * z[k]
+        pivot[i] = v
+    for i in range(d):
+        z[i] = pivot[i]
+    for i in range(d):  # the factor of G + ridge·I - MM', in other; no exact pivot lies below the ridge
+        for j in range(i + 1):
+            v = G[lane, i, j]
+            for k in range(d):
+                v -= low[i, k] * low[j, k]
+            for k in range(j):
+                v -= other[i, k] * other[j, k]
+            if j < i:
+                other[i, j] = v * pivot[j]
+            else:
+                other[i, i] = math.sqrt(max(v + ridge, ridge))
+                pivot[i] = 1.0 / other[i, i]
+        v = z[i]
+        for k in range(i):
+            v -= other[i, k] * z[k]
+        z[i] = v * pivot[i]
+    for i in range(d):
+        for j in range(i + 1):
+            low[i, j] = other[i, j]
+
+
+@piece
+def belief_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board
+) -> None:
+    """Mean and bonus of every arm: x'θ̂ and 2R‖x‖ times the exploration factor."""
+    prior = prior_of(point, row, gauge, sums.b.shape[1])
+    believe_(point, row, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
+    whiten_(board, X, at)
+    roots_(QUANTILE * point.table[row, EXPLORE] * prior.noise, board.bonus)
