@@ -15,10 +15,11 @@ from driftwise.policies.memory import KINDS
 # Ages and clocks are sums of binary fractions, so that what is exactly as old as a window is as old for both sides.
 MEMORIES = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.1), dw.Fade(0.5), dw.Window(1, capacity=200), dw.Window(2.75, capacity=200),
-    dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16),
+    dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16), dw.Trend(2.5), dw.Trend(20),
 ]  # fmt: skip
 WHOLE = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.04), dw.Fade(0.5), dw.Window(2), dw.Window(30), dw.Restart(2), dw.Restart(30),
+    dw.Trend(25),
 ]  # fmt: skip
 memories = pytest.mark.parametrize("memory", MEMORIES, ids=repr)
 whole = pytest.mark.parametrize("memory", WHOLE, ids=repr)
@@ -29,9 +30,15 @@ arms = st.none() | st.integers(0, len(ARMS) - 1)
 rewards = st.floats(-10.0, 10.0)
 
 
+def linear(memory, two_matrix=None):
+    """A linear policy with this memory, which for a trend has one matrix and another radius."""
+    rule = {"two_matrix": two_matrix} if memory.still else {"radius": "posterior"}
+    return dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, **rule)
+
+
 def check_stream(memory, steps):
     """A stream of (ticks, age, arm, reward), arm None for time alone: after each step every sum is the direct one."""
-    policy = dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, two_matrix="correct")
+    policy = linear(memory, two_matrix="correct")
     state, clock, seen = policy.start(), 0.0, []
     for ticks, age, arm, reward in steps:
         clock += ticks
@@ -46,7 +53,14 @@ def check_stream(memory, steps):
         r = np.array([reward for _, reward, _ in seen])
         near = {"rtol": 1e-9, "atol": 1e-11 * max(1.0, float(np.abs(r).sum()))}
         np.testing.assert_allclose(np.tril(state.G[0]), np.tril((x.T * w) @ x), **near)
-        np.testing.assert_allclose(np.tril(state.twin[0]), np.tril((x.T * w**2) @ x), **near)
+        if memory.still:
+            np.testing.assert_allclose(np.tril(state.twin[0]), np.tril((x.T * w**2) @ x), **near)
+        else:
+            lag = w * np.array([clock - born for _, _, born in seen])
+            square = lag * np.array([clock - born for _, _, born in seen])
+            np.testing.assert_allclose(np.tril(state.lag[0]), np.tril((x.T * lag) @ x), **near)
+            np.testing.assert_allclose(np.tril(state.lag_square[0]), np.tril((x.T * square) @ x), **near)
+            np.testing.assert_allclose(state.lag_reward[0], x.T @ (lag * r), **near)
         np.testing.assert_allclose(state.b[0], x.T @ (w * r), **near)
         assert state.weight == state.counters[0, WEIGHT] == pytest.approx(w.sum(), rel=1e-9, abs=1e-12)
         assert state.squares == pytest.approx((w**2).sum(), rel=1e-9, abs=1e-12)
@@ -86,8 +100,8 @@ def test_a_weight_that_is_a_little_off_would_be_found_out():
 
 @memories
 @given(age=st.floats(0.0, 1e6))
-def test_an_observation_enters_as_one_number_and_weighs_from_0_to_1(memory, age):
-    assert memory.design(age) == (1.0,)
+def test_an_observation_enters_as_one_number_or_with_its_lag_and_weighs_from_0_to_1(memory, age):
+    assert memory.design(age) == ((1.0,) if memory.still else (1.0, -age))
     assert 0.0 <= memory.weight(age) <= memory.weight(0.0) == 1.0
 
 
@@ -108,7 +122,7 @@ def test_the_rounds_remembered_are_the_sum_of_weights_of_a_reward_a_tick(memory)
 
 def steady(memory, rounds, **fields):
     """A state after so many rounds with a reward each."""
-    policy = dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, **fields)
+    policy = linear(memory, **fields)
     state = policy.start()
     for _ in range(rounds):
         policy.learn(state, ARMS, 0, 1.0)
@@ -149,7 +163,10 @@ def test_only_what_is_taken_out_one_by_one_needs_room_and_forbids_one_pass():
 @whole
 def test_one_pass_is_refused_exactly_where_it_cannot_follow(memory):
     known = {"dim": 3, "memory": memory, "lam": 1.0, "delta": 0.1}
-    if memory.one_pass:
+    if not memory.still:
+        with pytest.raises(dw.BadInput, match="a trend is for LinearUCB"):
+            dw.GLMUCB(**known)
+    elif memory.one_pass:
         dw.GLMUCB(**known, estimate="one-pass")
     else:
         with pytest.raises(dw.BadInput, match=r"Keep\(\), Fade\(forget\) or Restart\(period\)"):
@@ -160,7 +177,8 @@ def test_one_pass_is_refused_exactly_where_it_cannot_follow(memory):
 def test_a_lasting_memory_forgets_nothing_while_it_lasts(kind):
     memory = kind.lasting(50.0)
     assert type(memory) is kind
-    assert all(memory.weight(float(now - born), float(now)) == 1.0 for now in range(50) for born in range(1, now + 1))
+    ages = [(float(now - born), float(now)) for now in range(50) for born in range(1, now + 1)]
+    assert all(memory.weight(*one) == pytest.approx(1.0, rel=1e-14) for one in ages)
 
 
 def test_every_memory_is_defined_here():

@@ -156,8 +156,7 @@ def _replayed(
     """
     d, K = policy.dim, len(memories)
     low, high = rewards
-    told = isinstance(policy, LinearUCB) and policy.noise > 0.0
-    noise = policy.noise if told else (high - low) / 2.0  # type: ignore[union-attr]
+    noise = policy.noise if isinstance(policy, LinearUCB) and policy.noise > 0.0 else (high - low) / 2.0
     length = float(policy.L or 1.0)
     reach = max((high - low) / 2.0, 1e-12) / length
     ridge = max(d / reach**2 * noise**2, 1e-9 * length**2)  # a range declared without thought is no reason to fail

@@ -90,10 +90,10 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
 def surprise_of(point: Point, row: int, prior: Prior, gauge: Gauge, error: float, square: float) -> float:
     """-log p(r) up to a constant, from the squared residual and ‖x‖²: normal, or Student's where R is learned, with as
     many degrees of freedom as residuals have told of it."""
-    ratio = error / (prior.noise * prior.noise * (1.0 + square))
+    ratio = float(error / (prior.noise * prior.noise * (1.0 + square)))
     if point.table[row, LEARNS] == 0.0:
         return 0.5 * (math.log1p(square) + ratio)
-    freedom = 1.0 + gauge.known[ERROR_WEIGHT]
+    freedom = 1.0 + float(gauge.known[ERROR_WEIGHT])
     return 0.5 * (math.log1p(square) + (freedom + 1.0) * math.log1p(ratio / freedom))
 
 

@@ -22,6 +22,7 @@ from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
+from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.state import Layout, State, layout
 
 MOST_ROUNDS = 1_000_000
@@ -336,37 +337,73 @@ class Master(Adaptive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FadeBank(Adaptive):
+class Bank(Adaptive):
+    """What banks share: a lane per memory, all fed every reward and paid the log density they had given it.
+
+    Weights are shared a little every round, so that none dies; the longest memory within `margin` nats of the best is
+    played, with its own index; and a longer memory that falls `gap` nats behind the best takes over that one's data and
+    starts again `back` nats below. Lanes are sorted, the shortest memory first.
+    """
+
+    share: float = 3e-4
+    margin: float = 1.0
+    gap: float = 6.0
+    back: float = 3.0
+    kind: ClassVar[int] = point.BANK
+    counts_rounds: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
+        for name in ("margin", "gap", "back"):
+            real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
+
+    @property
+    def lanes(self) -> int:
+        return len(self.rows)
+
+    @property
+    def judged(self) -> bool:
+        """Whether memories score by estimates of their own and only propose arms, which the best of them judges."""
+        return False
+
+    def _groups(self) -> dict[str, int]:
+        return {"scores": self.lanes}
+
+    def _settings(self) -> dict[int, float]:
+        return {point.SHARE: self.share, point.MARGIN: self.margin, point.GAP: self.gap, point.BACK: self.back}
+
+    def played(self, state: State) -> int:
+        """The lane now played, or the one that judges."""
+        scores = self._read(state).scores
+        return int(book.bank_best(scores) if self.judged else book.bank_pick(scores, self.margin))
+
+    def memory(self, state: State) -> float:
+        """Effective rounds of the memory now played: the drift the bank believes in."""
+        return float(self.rows[self.played(state)].memory.rounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadeBank(Bank):
     """A bank of discounts that needs no path length (ours; the paper leaves adaptive weights open).
 
-    Every memory is fed every reward and paid the log density it had given it; weights are shared a little every round,
-    so that none dies; the longest memory within `margin` nats of the best is played, with its own index; and a longer
-    memory that falls `gap` nats behind the best takes over that one's data and starts again `back` nats below. The
-    scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's would drag short memories to 0.
+    The scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's would drag short memories to 0.
 
-    Over generalized linear bases every memory proposes arms by its own index and the best-weighted one judges them by
+    Over generalized linear bases with a theorem's radius every memory proposes arms by its own index and the best-weighted one judges them by
     μ(x'θ + κ‖x‖): there the theorem's bonus is too flat for any one memory to be followed. Scores are those of a
     one-pass estimate at ridge d/S².
     """
 
     memories: tuple[float, ...] = MEMORIES
-    share: float = 3e-4
-    margin: float = 1.0
-    gap: float = 6.0
-    back: float = 3.0
     tilt: float | None = None
     kappa: float = 1.5
-    kind: ClassVar[int] = point.BANK
-    counts_rounds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_memories(self.memories)
         if self.tilt is not None:
             real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
-        real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
-        for name in ("margin", "gap", "back", "kappa"):
-            real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
+        real("kappa", self.kappa, 0.0, way_out="pass standard deviations, e.g. 1.5")
         if not (self.model.chance or isinstance(self.base, LinearUCB)):
             scored = " or ".join(name for name, row in LINKS.items() if row.chance)
             raise BadInput("base", self.base, f"a linear, {scored} base", "the bank scores no other rewards")
@@ -378,33 +415,25 @@ class FadeBank(Adaptive):
         return tuple(dataclasses.replace(self.base, memory=memory) for memory in fades(self.memories))
 
     @property
-    def lanes(self) -> int:
-        return len(self.memories)
-
-    @property
-    def _judged(self) -> bool:
-        """Whether memories score by estimates of their own, which generalized linear ones need."""
-        return not isinstance(self.base, LinearUCB)
+    def judged(self) -> bool:
+        return not isinstance(self.base, (LinearUCB, PosteriorUCB))
 
     def _groups(self) -> dict[str, int]:
-        return {"scores": self.lanes, **({"estimates": 2 * self.lanes} if self._judged else {})}
+        return {**super()._groups(), **({"estimates": 2 * self.lanes} if self.judged else {})}
 
     def _settings(self) -> dict[int, float]:
         ridge, noise = self.base.scoring()
         return {
-            point.SCORE_RIDGE: ridge, point.SCORE_NOISE: noise, point.SHARE: self.share, point.MARGIN: self.margin,
-            point.GAP: self.gap, point.BACK: self.back, point.KAPPA: self.kappa,
+            **super()._settings(), point.SCORE_RIDGE: ridge, point.SCORE_NOISE: noise, point.KAPPA: self.kappa,
         }  # fmt: skip
 
+    def memory(self, state: State) -> float:
+        return float(self.memories[self.played(state)])
+
     def _begin(self, state: State) -> None:
-        tilt = self.tilt if self.tilt is not None else 0.0 if self._judged else 0.5
+        clicks = not isinstance(self.base, LinearUCB)
+        tilt = self.tilt if self.tilt is not None else 0.0 if clicks else 0.5
         weights = np.exp(-tilt * np.arange(self.lanes - 1, -1, -1))
-        if self._judged:
+        if self.judged:
             state.H[self.lanes :] = self.base.scoring()[0] * np.eye(self.dim)
         state.scores[:] = weights / weights.sum()
-
-    def memory(self, state: State) -> float:
-        """Effective rounds of the memory now played: the drift the bank believes in."""
-        scores = self._read(state).scores
-        lane = book.bank_best(scores) if self._judged else book.bank_pick(scores, self.margin)
-        return float(self.memories[lane])

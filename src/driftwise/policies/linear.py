@@ -63,7 +63,7 @@ class LinearUCB(Compiled):
         one_of("two_matrix", self.two_matrix, list(_RULES))
         if self.radius == "posterior":
             self._check_posterior()
-        elif self.memory.code == point.TREND:
+        elif not self.memory.still:
             raise BadInput("radius", self.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
         if self.two_matrix == "as-published" and not self.memory.geometric:
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
@@ -96,7 +96,7 @@ class LinearUCB(Compiled):
     def believes(self) -> bool:
         """Whether it needs the entries of kernels/adapt/belief.py: those of kernels/linear.py know neither what is
         learned about noise and scale nor trends."""
-        return self.learns or self.memory.code == point.TREND
+        return self.learns or not self.memory.still
 
     @property
     def entries(self) -> Entries:  # type: ignore[override]

@@ -17,13 +17,15 @@ class Memory:
     """What others ask of a memory; nobody recognises one by its type. A memory of its own answers where this does not.
 
     `code` is its phase in kernels/memory.py. `geometric` says that weights are γ^age whatever the clock, so that sums
-    need nothing but fading; `one_pass` that an estimate without a history can follow it. `forget` is 1-γ, what a tick
-    takes off all weights, and `length` the age, or the time on the clock, at which observations go at once.
+    need nothing but fading; `one_pass` that an estimate without a history can follow it; `still` that θ is taken to
+    have stood still while it is remembered. `forget` is 1-γ, what a tick takes off all weights, and `length` the age,
+    or the time on the clock, at which observations go at once.
     """
 
     code: ClassVar[int]
     geometric: ClassVar[bool] = False
     one_pass: ClassVar[bool] = True
+    still: ClassVar[bool] = True
     forget = 0.0
     length = math.inf
     stiffness = 0.0  # of a memory that follows a trend: the ridge of the slope in ridges of θ
@@ -182,7 +184,7 @@ class Trend(Memory):
 
     length: float
     code = point.TREND
-    one_pass = False
+    still = False
 
     def __post_init__(self) -> None:
         real("length", self.length, 1.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 500")

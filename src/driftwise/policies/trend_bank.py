@@ -6,14 +6,12 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
-from driftwise.border import real, whole
+from driftwise.border import whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
-from driftwise.kernels.adapt import book
 from driftwise.kernels.adapt.belief import forecast_size
-from driftwise.policies.adapt import Adaptive, Base
+from driftwise.policies.adapt import Bank, Base
 from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB, believed
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
@@ -26,25 +24,18 @@ _BELIEVERS = (LinearUCB, PosteriorUCB)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrendBank(Adaptive):
+class TrendBank(Bank):
     """A bank that needs no path length and no horizon: plain memories of 8, 32, 128, … rounds and one that keeps
     everything, and memories of 32, 128, … rounds that follow a trend.
 
-    As in FadeBank all are fed every reward and paid the log density they had given it, and the longest within `margin`
-    nats of the best is played; a trend counts as just longer than the plain memory of its rounds. Its base has
-    radius="posterior", and so every lane plays and scores by one belief. Memories of more than 2048 rounds sleep until
-    the clock shows half of them, and then begin as the next shorter one of their kind: the longest have `longest` rounds
-    at most, and nothing depends on a horizon.
+    A trend counts as just longer than the plain memory of its rounds. The base has radius="posterior", or is a
+    PosteriorUCB, which knows no trends: every lane plays and scores by one belief. Memories of more than 2048 rounds
+    sleep until the clock shows half of them, and then begin as the next shorter one of their kind: the longest have at
+    most `longest` rounds, and nothing depends on a horizon.
     """
 
     base: LinearUCB | PosteriorUCB
     longest: int = 2**24
-    share: float = 3e-4
-    margin: float = 1.0
-    gap: float = 6.0
-    back: float = 3.0
-    kind: ClassVar[int] = point.BANK
-    counts_rounds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,9 +47,6 @@ class TrendBank(Adaptive):
         if not isinstance(self.base.memory, Keep):
             raise BadInput("base", self.base.memory, "a base that keeps everything", "pass memory=Keep()")
         whole("longest", self.longest, SHORTEST, "pass a power of 2, or leave it out")
-        real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
-        for name in ("margin", "gap", "back"):
-            real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
 
     @property
     def linear(self) -> bool:
@@ -83,10 +71,6 @@ class TrendBank(Adaptive):
             rounds *= STEP
         return tuple(dataclasses.replace(self.base, memory=memory) for memory in (*memories, Keep()))
 
-    @property
-    def lanes(self) -> int:
-        return len(self.rows)
-
     @cached_property
     def point(self) -> point.Point:
         made = super().point
@@ -96,23 +80,12 @@ class TrendBank(Adaptive):
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
         return made
 
-    def _groups(self) -> dict[str, int]:
-        return {"scores": self.lanes}
-
-    def _settings(self) -> dict[int, float]:
-        return {point.SHARE: self.share, point.MARGIN: self.margin, point.GAP: self.gap, point.BACK: self.back}
-
     def _begin(self, state: State) -> None:
         awake = self.point.table[:, point.WAKES] == 0.0
         state.scores[:] = awake / awake.sum()
 
-    def memory(self, state: State) -> float:
-        """Effective rounds of the memory now played: the drift the bank believes in."""
-        return float(self.effective()[book.bank_pick(self._read(state).scores, self.margin)])
-
     def report(self, state: State) -> dict[str, float]:
         """The memory now played, whether it follows a trend, and noise and scale as told or learned so far."""
-        lane = book.bank_pick(self._read(state).scores, self.margin)
-        memory = self.rows[lane].memory
+        memory = self.rows[self.played(state)].memory
         scale = believed(self.base, state) if isinstance(self.base, LinearUCB) else {}
-        return {"memory": memory.rounds, "trend": float(isinstance(memory, Trend)), **scale}
+        return {"memory": memory.rounds, "trend": float(not memory.still), **scale}
