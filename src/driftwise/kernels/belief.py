@@ -71,16 +71,20 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     """Noise and ridge as they are told, or as far as they are known."""
     table, known = point.table, gauge.known
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
-    if noise == 0.0 or reach == 0.0:  # untold: the rewards seen set the scale
+    learns = table[row, LEARNS] > 0.0
+    if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         value = known[REWARD_SQUARES] / known[SEEN] if known[REWARD_SQUARES] > 0.0 else 0.0
-        blind = value == 0.0
+        blind = value == 0.0 and (noise == 0.0 or reach == 0.0)
         if blind:  # any unit will do
             value = noise * noise if noise > 0.0 else reach * norm if reach > 0.0 else 1.0
             value /= FAINT * FAINT if noise > 0.0 or reach == 0.0 else REACH * REACH
-        noise = noise if noise > 0.0 else FAINT * math.sqrt(value)
-        reach = reach if reach > 0.0 else REACH * REACH * value / norm
-    if table[row, LEARNS] > 0.0:
+        if noise == 0.0:
+            noise = FAINT * math.sqrt(value)
+        elif learns and value > 0.0:  # a guess: no noise is larger than the rewards it is in
+            noise = min(noise, math.sqrt(value))
+        reach = max(reach, REACH * REACH * value / norm)
+    if learns:
         squares = known[GUESSED] * noise * noise + known[ERRORS]
         noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
     return Prior(noise, d * noise * noise / reach, blind)

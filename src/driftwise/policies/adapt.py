@@ -389,9 +389,9 @@ class FadeBank(Bank):
 
     The scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's would drag short memories to 0.
 
-    Over generalized linear bases with a theorem's radius every memory proposes arms by its own index and the best-weighted one judges them by
-    μ(x'θ + κ‖x‖): there the theorem's bonus is too flat for any one memory to be followed. Scores are those of a
-    one-pass estimate at ridge d/S².
+    Over generalized linear bases with a theorem's radius every memory proposes arms by its own index and the
+    best-weighted one judges them by μ(x'θ + κ‖x‖): there the theorem's bonus is too flat for any one memory to be
+    followed. Scores are those of a one-pass estimate at ridge d/S².
     """
 
     memories: tuple[float, ...] = MEMORIES

@@ -41,8 +41,8 @@ class LinearUCB(Compiled):
 
     radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d) (MATH.md 8;
     no theorem covers it). It alone can do without being told: R="learn" learns the noise from residuals, ("learn", 0.5)
-    from a first guess; S=None takes its scale from the first rewards, L=None arms of any length. It alone follows a
-    Trend.
+    from a first guess, and then S is no less than rewards say; S=None takes its scale from them, L=None arms of any
+    length. It alone follows a Trend.
     """
 
     dim: int
