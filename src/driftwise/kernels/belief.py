@@ -22,6 +22,8 @@ from driftwise.kernels.point import (
     GAUGES,
     LEARNS,
     STIFFNESS,
+    WEIGHT,
+    WIDENS,
     Floats,
     Ints,
     Lesson,
@@ -37,12 +39,14 @@ from driftwise.kernels.solvers.cholesky import factor_, forward_
 GUESSED, ERRORS, ERROR_WEIGHT, SEEN, REWARD_SQUARES, NORM_SQUARES = 0, 1, 2, 3, 4, 5
 GAUGE = 6
 
-# How many rewards the first guess of the noise counts for.
-GUESS_WEIGHT = 20.0
-# Where nothing is told, S is so many root mean squares of the rewards seen and the first guess of R such a part of one:
-# too small an S hurts, too large an R explores for long, and too small an R sticks before it has grown (MATH.md 8).
-REACH, FAINT = 5.0, 0.3
-# The bonus is this many standard deviations at exploration 1.
+# How many rewards the first guess of the noise counts for, and what part of a root mean square of rewards it is where
+# nobody made one: too small an R sticks before it has grown, too large a one explores for long.
+GUESS_WEIGHT, FAINT = 10.0, 0.5
+# Where S is not told it is so many root mean squares of what rewards are besides noise, which is no less than such a
+# part of them: too small an S hurts most, but one of noise alone makes every change cost more (MATH.md 8).
+REACH, LEAST_SIGNAL = 2.5, 0.3
+# The bonus is this many standard deviations at exploration 1, or √(1 + widens·log(1 + Σw)) where that is to grow: by a
+# constant number one trial in a hundred sticks to a wrong arm for ever.
 QUANTILE = 2.0
 
 
@@ -77,16 +81,16 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
         value = known[REWARD_SQUARES] / known[SEEN] if known[REWARD_SQUARES] > 0.0 else 0.0
         blind = value == 0.0 and (noise == 0.0 or reach == 0.0)
         if blind:  # any unit will do
-            value = noise * noise if noise > 0.0 else reach * norm if reach > 0.0 else 1.0
-            value /= FAINT * FAINT if noise > 0.0 or reach == 0.0 else REACH * REACH
+            value = reach * norm if reach > 0.0 else 1.0
         if noise == 0.0:
             noise = FAINT * math.sqrt(value)
-        elif learns and value > 0.0:  # a guess: no noise is larger than the rewards it is in
+        elif learns and value > 0.0 and not blind:  # a guess: no noise is larger than the rewards it is in
             noise = min(noise, math.sqrt(value))
-        reach = max(reach, REACH * REACH * value / norm)
-    if learns:
-        squares = known[GUESSED] * noise * noise + known[ERRORS]
-        noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
+        if learns:
+            squares = known[GUESSED] * noise * noise + known[ERRORS]
+            noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
+        signal = max(value - noise * noise, LEAST_SIGNAL * LEAST_SIGNAL * value)
+        reach = max(reach, REACH * REACH * signal / norm)
     return Prior(noise, d * noise * noise / reach, blind)
 
 
@@ -179,8 +183,11 @@ def lean_(
 def belief_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board
 ) -> None:
-    """Mean and bonus of every arm: x'θ̂ and 2R‖x‖ times the exploration factor."""
+    """Mean and bonus of every arm: x'θ̂ and a quantile's R‖x‖ times the exploration factor."""
     prior = prior_of(point, row, gauge, sums.b.shape[1])
     believe_(point, row, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
     whiten_(board, X, at)
-    roots_(QUANTILE * point.table[row, EXPLORE] * prior.noise, board.bonus)
+    quantile, widens = QUANTILE, point.table[row, WIDENS]
+    if widens > 0.0:
+        quantile = math.sqrt(1.0 + widens * math.log1p(sums.counters[lane, WEIGHT]))
+    roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)

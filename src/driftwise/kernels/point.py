@@ -62,10 +62,10 @@ FIRST_ORDER, LAST_ORDER, TEST_SCALE = 16, 17, 18
 END, BLOCK_LENGTH, PAY_BASE, PAY_SCALE, MIX = 19, 20, 21, 22, 23
 # The bank: ridge and noise of the scores, share, margin, gap, where to return, the judge's κ.
 SCORE_RIDGE, SCORE_NOISE, SHARE, MARGIN, GAP, BACK, KAPPA = 24, 25, 26, 27, 28, 29, 30
-# A lane again: the ridge of its slope in ridges of θ (0: it has no slope), the clock it wakes at, and how fast the
-# noise is learned (0: it is told).
-STIFFNESS, WAKES, LEARNS = 31, 32, 33
-COLUMNS = 34
+# A lane again: the ridge of its slope in ridges of θ (0: it has no slope), the clock it wakes at, how fast the noise is
+# learned (0: it is told), and how the posterior quantile widens with what the lane has seen (0: it does not).
+STIFFNESS, WAKES, LEARNS, WIDENS = 31, 32, 33, 34
+COLUMNS = 35
 
 # ------------------------------------------------------------------------------------------ groups of a state
 

@@ -20,6 +20,8 @@ from driftwise.policies.state import State
 
 # Memories last 8·4^i rounds, those with a trend 32·4^i; longer ones than 2048 sleep at first.
 SHORTEST, SHORTEST_TREND, STEP, AWAKE = 8, 32, 4, 2048
+# A lane's bonus is √(1 + 0.45 log(1 + Σw)) standard deviations: it grows, so that no arm is left for ever.
+WIDENS = 0.45
 _BELIEVERS = (LinearUCB, PosteriorUCB)
 
 
@@ -75,6 +77,7 @@ class TrendBank(Bank):
     def point(self) -> point.Point:
         made = super().point
         made.flags[point.MEMORY] = point.TREND if self.linear else point.FADE
+        made.table[:, point.WIDENS] = WIDENS
         for row, one in enumerate(self.rows):
             rounds = one.memory.rounds
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
