@@ -2,11 +2,12 @@
 
 import dataclasses
 import datetime
+import hashlib
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import driftwise as dw
@@ -106,6 +107,30 @@ def test_an_id_is_an_idempotency_key():
             agent.decide(ARMS, id=bad)
 
 
+def test_an_id_of_the_first_snapshots_is_known_by_its_digest():
+    agent = agent_of()
+    agent.decide(ARMS, id="old", allowed=[1, 2])
+    found = hashlib.blake2b(dw.ArmSet(ARMS).columns.data, digest_size=16)
+    for part in (np.array([1, 2]).tobytes(), b"-"):
+        found.update(part)
+    agent._book.open["old"].mark = found.hexdigest()
+    assert agent.decide(ARMS, id="old", allowed=[1, 2]).id == "old"
+    with refused("id", "other arms"):
+        agent.decide(ARMS, id="old", allowed=[1, 3])
+
+
+@given(place=st.integers(0, 9), bit=st.integers(0, 63))
+def test_any_bit_of_the_arms_is_another_decision(place, bit):
+    other = ARMS.copy()
+    bits = other.view(np.uint64).ravel()
+    bits[place] ^= np.uint64(1 << bit)
+    assume((np.abs(other) <= 1.0).all() and (np.linalg.norm(other, axis=1) <= 1.0).all())
+    agent = agent_of()
+    agent.decide(ARMS, id="a")
+    with refused("id", "other arms"):
+        agent.decide(other, id="a")
+
+
 def test_ids_of_two_loads_of_one_snapshot_never_meet():
     data = agent_of().to_bytes()
     one, two = (dw.Agent.from_bytes(data).decide(ARMS) for _ in range(2))
@@ -164,6 +189,9 @@ def test_many_at_once_is_one_after_the_other():
     assert many.state.to_bytes() == single.state.to_bytes()
     with refused("ids"):
         many.decide_many([ARMS], ids=["a", "b"])
+    mixed = many.decide_many([ARMS, np.full((2, 2), np.nan), ARMS[:2], ARMS], ids=["d", "e", "a", "d"])
+    assert mixed[0] == mixed[3] and mixed[0].id == "d"  # what is refused stops nobody, and nothing made is lost
+    assert all(isinstance(one, dw.BadInput) for one in mixed[1:3])
 
 
 def test_refused_arms_leave_everything_as_it_was():
@@ -313,6 +341,10 @@ def test_a_rule_that_samples_draws_by_the_decisions_number_and_its_propensity_is
     for one in made:  # 1000 draws: 5 standard deviations are 0.07 (1e-6 a decision)
         wanted = 0.02 + 0.9 * {0: 0.25, 1: 0.75}.get(one.arm, 0.0)
         assert abs(one.propensity - wanted) < 0.07
+        assert one.draws == 1000  # the record says that it was counted, and over how many draws
+    assert agent_of(epsilon=0.1).decide(ARMS).draws == 0
+    loaded = dw.Agent.from_bytes(agent.to_bytes(), policy=agent.policy)
+    assert loaded._book.open[made[0].id].decision == made[0]
     with refused("cost", "sample"):
         agent.decide(ARMS, cost=np.zeros(5))
 
@@ -330,3 +362,12 @@ def test_now_may_be_a_datetime():
     moment = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
     agent = dw.Agent(linear(), rewards=(-1, 1), clock="wall", tick="1h")
     assert agent.decide(ARMS, now=moment).born == moment.timestamp() // 3600
+
+
+def test_a_clock_that_tells_no_time_is_refused_and_changes_nothing():
+    for told in (None, "noon", math.nan, math.inf, 1e300):
+        agent = agent_of(now=lambda told=told: told)
+        before = agent.to_bytes()
+        with refused("now"):
+            agent.decide(ARMS)
+        assert agent.to_bytes() == before

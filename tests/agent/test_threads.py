@@ -77,9 +77,8 @@ def test_one_id_asked_for_by_many_is_one_decision():
     assert len(set(made)) == 1
 
 
-def test_who_decides_does_not_wait_for_a_lesson():
-    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
-    one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
+def slow_down(agent, begun, go_on, fail=False):
+    """Lessons of this agent begin, wait, and go on or fail."""
     take = agent.policy.take
 
     class Slow:
@@ -92,9 +91,49 @@ def test_who_decides_does_not_wait_for_a_lesson():
         def take(self, *lesson):
             begun.set()
             assert go_on.wait(20)
+            if fail:
+                raise dw.NumericalError("no")
             take(*lesson)
 
     agent._policy = agent._states.policy = Slow(agent._policy)
+
+
+@pytest.mark.parametrize("fail", [False, True])
+@pytest.mark.parametrize("room", [1, 3])
+def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
+    """Books and state tell the same: what was learned is learned, and what failed is open or crowded out."""
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1), max_open=room)
+    made, begun, go_on = [agent.decide(ARMS) for _ in range(room)], threading.Event(), threading.Event()
+    verdicts = []
+
+    def teach():
+        try:
+            verdicts.append(agent.reward(made[0].id, 1.0))
+        except dw.NumericalError:
+            verdicts.append("failed")
+
+    slow_down(agent, begun, go_on, fail)
+    learner = threading.Thread(target=teach)
+    learner.start()
+    assert begun.wait(20)
+    more = [agent.decide(ARMS) for _ in range(room)]
+    go_on.set()
+    learner.join()
+    counts = agent.counts
+    assert verdicts == ["failed" if fail else "learned"]
+    assert counts["learned"] == agent.state.observations == int(not fail)
+    assert counts["open"] == len(agent._book.open) <= room
+    assert counts["crowded_out"] == counts["expired"] == (room if fail else max(0, room - 1))
+    assert counts["decided"] == counts["open"] + counts["learned"] + counts["expired"]
+    assert set(agent._book.open) <= {one.id for one in more}
+    agent._policy = agent.policy.policy  # no longer slow, for a snapshot to be written
+    assert dw.Agent.from_bytes(agent.to_bytes()).counts == counts
+
+
+def test_who_decides_does_not_wait_for_a_lesson():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
+    slow_down(agent, begun, go_on)
     learner = threading.Thread(target=agent.reward, args=(one.id, 1.0))
     learner.start()
     assert begun.wait(20)

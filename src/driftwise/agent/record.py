@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from driftwise.errors import BadInput
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Ints
+from driftwise.policies.arms import ArmSet
 
 Item: TypeAlias = str | int | None
 
@@ -31,6 +33,7 @@ class Decision(NamedTuple):
     """What was chosen, and all that is needed to learn from it and to audit it (PRODUCT.md 2).
 
     `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
+    `draws` is over how many draws of a rule that samples the propensity was counted; 0 where it is exact.
     """
 
     id: str
@@ -46,14 +49,16 @@ class Decision(NamedTuple):
     at: float
     n: int
     policy: str
+    draws: int = 0
 
 
 class Entry:
-    """A decision in the books: the vector played while it is open, a digest of its arms where the caller named it."""
+    """A decision in the books: while it is open what its lesson takes, which is the vector played, or for a policy of
+    the user's own all arms; and a checksum of its arms where the caller named it."""
 
     __slots__ = ("decision", "mark", "value", "verdict", "x")
 
-    def __init__(self, decision: Decision, x: Floats | None, mark: str | None) -> None:
+    def __init__(self, decision: Decision, x: Any, mark: str | None) -> None:
         self.decision, self.x, self.mark = decision, x, mark
         self.value = 0.0
         self.verdict = Verdict.OPEN
@@ -88,9 +93,36 @@ class Book:
                 del self.closed[next(iter(self.closed))]
             self.closed[id] = entry
 
-    def oldest(self) -> Entry | None:
-        """The open decision that was born first."""
-        return next(iter(self.open.values()), None)
+    def oldest(self, besides: Entry | None = None) -> Entry | None:
+        """The open decision that was born first, of all but one."""
+        return next((entry for entry in self.open.values() if entry is not besides), None)
+
+
+class Shelf:
+    """Arms of the last decisions, so that they can be explained; not kept in snapshots.
+
+    At most SETS of them and NUMBERS numbers, 1.6 MB; a set larger than that is not put here at all.
+    """
+
+    SETS, NUMBERS = 64, 200_000
+
+    def __init__(self) -> None:
+        self.sets: dict[str, tuple[ArmSet, Sequence[Item] | None, Ints | None, int]] = {}
+        self.numbers = 0
+
+    def put(self, id: str, arms: ArmSet, items: Sequence[Item] | None, places: Ints | None, place: int) -> None:
+        """The arms that a decision was made among, the names and places of all there were, and which was played."""
+        size, sets = arms.count * arms.dim, self.sets
+        if size > self.NUMBERS:
+            return
+        if id in sets:  # an id that was forgotten and came again
+            again = sets.pop(id)[0]
+            self.numbers -= again.count * again.dim
+        sets[id] = arms, items, places, place
+        self.numbers += size
+        while len(sets) > self.SETS or self.numbers > self.NUMBERS:
+            oldest = sets.pop(next(iter(sets)))[0]
+            self.numbers -= oldest.count * oldest.dim
 
 
 def checked_id(id: object) -> str:
