@@ -86,9 +86,9 @@ class LinearUCB(Compiled):
             gamma, log_gamma, length, self.lam, log_delta, self.S, self.L, self.R, self.exploration
         )  # fmt: skip
         if self.radius == "cheung":
-            table[0, point.BETA] = cheung_radius(
-                length, float(self.dim), self.lam, log_delta, self.S, self.L, self.R
-            )
+            # Whole numbers beyond a machine word are numbers like any other, and no compiled code takes them.
+            lam, S, L, R = (float(one) for one in (self.lam, self.S, self.L, self.R))
+            table[0, point.BETA] = cheung_radius(length, float(self.dim), lam, log_delta, S, L, R)
         return point.Point(flags, table)
 
     @cached_property
