@@ -219,24 +219,31 @@ def test_a_lesson_that_fails_leaves_no_trace_and_the_decision_open():
 LAWS = {
     "linear": (lambda: linear(dw.Fade(0.05), dim=3), 1e-12),
     "window": (lambda: linear(dw.Window(12, capacity=40), dim=3), 1e-12),
-    "clicks": (lambda: dw.make("SCB-WeightUCB", dim=3, horizon=300, path_length=1.5), 1e-8),
+    "restart": (lambda: linear(dw.Restart(12), dim=3), 1e-12),
+    "two matrices": (lambda: linear(dw.Fade(0.05), dim=3, two_matrix="correct"), 1e-12),
+    "clicks": (lambda: dw.make("SCB-WeightUCB", dim=3, horizon=300, path_length=1.5, capacity=60), 1e-8),
 }
 
 
+@pytest.mark.parametrize("clock", ["rounds", "wall"])
 @pytest.mark.parametrize("name", list(LAWS))
 @given(order=st.permutations(list(range(20))), seed=st.integers(0, 99))
-def test_the_order_of_arrivals_does_not_matter(name, order, seed):
+def test_the_order_of_arrivals_does_not_matter(name, clock, order, seed):
+    """On the wall clock rewards also come at other ticks, between and after which time passes."""
     make, tolerance = LAWS[name]
     chance = np.random.default_rng(seed)
     arms, values = unit_arms(6, 3, seed), chance.integers(0, 2, 20).astype(float)
-    found = []
+    found, wall = [], {"clock": "wall", "tick": 1.0} if clock == "wall" else {}
     for arrivals in (range(20), order):
-        agent = dw.Agent(make(), rewards=(0, 1))
+        hand = Hand(100.0)
+        agent = dw.Agent(make(), rewards=(0, 1), now=hand, **wall)
         for number in range(20):
+            hand.at += 0.3
             agent.decide(arms, id=str(number), allowed=[number % 6])
         for number in arrivals:
+            hand.at += 0.4
             agent.reward(str(number), values[number])
-        found.append(agent.explain(arms))
+        found.append(agent.explain(arms, now=115.0))
     np.testing.assert_allclose(found[0].theta, found[1].theta, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(found[0].score, found[1].score, rtol=10 * tolerance, atol=10 * tolerance)
 

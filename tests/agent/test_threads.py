@@ -59,8 +59,29 @@ def test_results_equal_some_serial_order(name):
         policy.learn(state, x[0].T, 0, value, ticks=float(tick - clock), age=float(tick - born))
         clock = tick
     assert np.array_equal(state.floats, agent.state.floats)
-    seqs = sorted(entry.decision.seq for entry in [*agent._book.open.values(), *agent._book.closed.values()])
-    assert seqs == list(range(1, 601))
+    made = sorted((entry.decision for entry in [*agent._book.open.values(), *agent._book.closed.values()]),
+                  key=lambda one: one.seq)
+    assert [one.seq for one in made] == list(range(1, 601))
+    if name == "linear":
+        decided_in_some_order(policy, lessons, made)
+
+
+def decided_in_some_order(policy, lessons, made):
+    """Every decision was made on the state after some lessons, and never after fewer than the one before it."""
+    state, known = policy.start(), [(0, policy.start())]
+    for tick, born, x, value in lessons:
+        policy.learn(state, x[0].T, 0, value, ticks=float(tick - known[-1][0]), age=float(tick - born))
+        known.append((tick, state.copy()))
+    after = 0
+    for one in made:
+        while True:
+            tick, there = known[after]
+            there = there.copy()
+            if one.born - 1 > tick:
+                policy.advance(there, float(one.born - 1 - tick))
+            if policy.choose(there, ARMS) == (one.arm, one.score, one.mean, one.bonus):
+                break
+            after += 1  # an IndexError says that there is no such order
 
 
 def test_one_reward_told_by_many_is_learned_once():
