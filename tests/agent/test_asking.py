@@ -98,6 +98,9 @@ def test_figures_are_drawn(tmp_path):
         agent.explain(ARMS).draw(tmp_path / name)
         agent.drift().draw(tmp_path / f"drift-{name}")
         assert (tmp_path / name).stat().st_size > 2000 and (tmp_path / f"drift-{name}").stat().st_size > 2000
+    for told in (agent.explain(ARMS), agent.drift()):
+        with refused("path", ".png"):
+            told.draw(tmp_path / "why.txt")
 
 
 def test_the_meter_tells_drift_from_rest():

@@ -28,7 +28,7 @@ def test_the_table_of_events():
     for bad in (math.nan, math.inf, 1.5, "1", None, 1.7e308):
         with refused("value"):
             agent.reward(one.id, bad)
-    for unknown in ("nobody", 7, None):
+    for unknown in ("nobody", 7, [one.id]):
         with refused("id"):
             agent.reward(unknown, 0.5)
     assert agent.state.to_bytes() == before
@@ -149,12 +149,13 @@ def test_masks_and_costs():
     price[np.argmax(scores)] = 10.0
     dear = agent.decide(ARMS, cost=price)
     assert dear.arm != np.argmax(scores) and dear.score == pytest.approx(dear.mean + dear.bonus)
-    for bad in ([], [5], [-1], [0.5], [True], np.zeros(5, dtype=bool), "ab"):
+    for bad in ([], [5], [-1], [0.5], [True], np.zeros(5, dtype=bool), "ab", [[0], [1, 2]], {0}):
         with refused("allowed"):
             agent.decide(ARMS, allowed=bad)
     with refused("cost"):
         agent.decide(ARMS, cost=[1.0])
-    for items in (["a"], "abcde", [1.5] * 5):
+    assert agent.decide(ARMS, items=np.array(list("abcde"))).item in "abcde"
+    for items in (["a"], "abcde", [1.5] * 5, 5, iter("abcde"), set("abcde")):
         with refused("items"):
             agent.decide(ARMS, items=items)
     bank = dw.Agent.for_clicks(2)
@@ -189,6 +190,7 @@ def test_many_at_once_is_one_after_the_other():
     assert many.state.to_bytes() == single.state.to_bytes()
     with refused("ids"):
         many.decide_many([ARMS], ids=["a", "b"])
+    assert isinstance(many.reward_many([("a",)])[0], dw.BadInput)
     mixed = many.decide_many([ARMS, np.full((2, 2), np.nan), ARMS[:2], ARMS], ids=["d", "e", "a", "d"])
     assert mixed[0] == mixed[3] and mixed[0].id == "d"  # what is refused stops nobody, and nothing made is lost
     assert all(isinstance(one, dw.BadInput) for one in mixed[1:3])

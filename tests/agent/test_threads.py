@@ -92,6 +92,28 @@ def test_one_reward_told_by_many_is_learned_once():
     assert agent.state.observations == 1
 
 
+def test_no_event_is_lost_from_the_counts():
+    """Refusals of deciders and of learners are counted in one place by many threads."""
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    agent.decide(ARMS, id="same")
+    agent.reward("same", 1.0)
+    calls = [
+        lambda: agent.decide(ARMS[:3], id="same"), lambda: agent.reward("same", 0.5),
+        lambda: agent.reward("nobody", 0.5), lambda: agent.reward("same", 7.0), lambda: agent.reward("same", 1.0),
+    ]  # fmt: skip
+
+    def work(number):
+        for turn in range(300):
+            try:
+                calls[(number + turn) % 5]()
+            except dw.BadInput:
+                pass
+
+    run(5, work)
+    wanted = {"conflicting": 600, "unknown": 300, "out_of_range": 300, "duplicate": 300, "learned": 1}
+    assert wanted.items() <= agent.counts.items()
+
+
 def test_one_id_asked_for_by_many_is_one_decision():
     agent, made = dw.Agent(linear(dim=4), rewards=(0, 1)), []
     run(8, lambda number: made.append(agent.decide(ARMS, id="same")))

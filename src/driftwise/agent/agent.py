@@ -302,7 +302,7 @@ class Agent:
             tick = self._read(at)
             if self._expire_after is not None:
                 self._expire(tick)
-            entry = self._book.open.get(id)
+            entry = self._book.open.get(id) if isinstance(id, str) else None
             if entry is None:
                 return self._settled(id, value)
             return self._learn(entry, value, tick, Verdict.LEARNED)
@@ -310,9 +310,11 @@ class Agent:
     def reward_many(self, rewards: Iterable[tuple[str, float]], now: float | None = None) -> list[Verdict | BadInput]:
         """A verdict for each (id, value), in order; one that is refused gives its sentence and stops nobody."""
         verdicts: list[Verdict | BadInput] = []
-        for id, value in rewards:
+        for pair in rewards:
             try:
-                verdicts.append(self.reward(id, value, now))
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
+                verdicts.append(self.reward(*pair, now))
             except BadInput as refusal:
                 verdicts.append(refusal)
         return verdicts
@@ -322,7 +324,7 @@ class Agent:
         with self._learning:
             entry = self._book.find(id) if isinstance(id, str) else None
             if entry is None:
-                self._book.counts["unknown"] += 1
+                self._count("unknown")
                 raise unknown(id)
             self._close(entry, Verdict.CANCELLED)
             if entry.verdict is not Verdict.CANCELLED:
@@ -335,27 +337,31 @@ class Agent:
             number = float(value) if isinstance(value, (bool, np.bool_)) else value
             return real("value", number, self._low, self._high, way_out="leave it out, or declare other rewards=")
         except BadInput:
-            self._book.counts["out_of_range"] += 1
+            self._count("out_of_range")
             raise
+
+    def _count(self, event: str) -> None:
+        """Count what happens outside the chooser's lock, under which all else is counted."""
+        with self._choosing:
+            self._book.counts[event] += 1
 
     def _settled(self, id: object, value: float) -> Verdict:
         """What a reward for a decision that is not open gets."""
-        book = self._book
-        entry = book.closed.get(id) if isinstance(id, str) else None
+        entry = self._book.closed.get(id) if isinstance(id, str) else None
         if entry is None:
-            book.counts["unknown"] += 1
+            self._count("unknown")
             raise unknown(id)
         if entry.verdict is Verdict.CANCELLED:
-            book.counts["conflicting"] += 1
+            self._count("conflicting")
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
         if entry.verdict is not Verdict.LEARNED:
-            book.counts["late"] += 1
+            self._count("late")
             return Verdict.LATE
         if entry.value != value:
-            book.counts["conflicting"] += 1
+            self._count("conflicting")
             wanted = f"{entry.value:g}, the reward that {id!r} already has"
             raise BadInput("value", value, wanted, "the first reward stands")
-        book.counts["duplicate"] += 1
+        self._count("duplicate")
         return Verdict.DUPLICATE
 
     def _read(self, at: float) -> int:
@@ -391,7 +397,8 @@ class Agent:
             tick = self._states.tick + 1
         with self._choosing:
             if entry.verdict is not Verdict.OPEN:  # crowded out a moment ago
-                self._book.counts["late"] += 1
+                if verdict is Verdict.LEARNED:  # a default that is no longer due is nobody's late reward
+                    self._book.counts["late"] += 1
                 return Verdict.LATE
             self._taught = entry  # which nobody crowds out now: books and state must tell the same
         decision, x = entry.decision, entry.x
@@ -417,7 +424,7 @@ class Agent:
         try:
             self._states.learn(lesson, tick, then)
         except BaseException:
-            self._book.counts["failed"] += 1
+            self._count("failed")
             raise
 
     # ---------------------------------------------------------------------------------------- asking

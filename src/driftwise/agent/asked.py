@@ -35,15 +35,20 @@ def unknown(id: object) -> BadInput:
 
 def named(items: Sequence[Item], count: int) -> Sequence[Item]:
     """A name for each arm."""
-    if isinstance(items, str) or len(items) != count:
-        raise BadInput("items", f"{len(items)} names", f"one for each of {count} arms", "pass a list of names")
+    many = len(items) if hasattr(items, "__len__") and not isinstance(items, (str, dict, set)) else None
+    if many != count:
+        got = items if many is None else f"{many} names"
+        raise BadInput("items", got, f"a name for each of {count} arms, in their order", "pass a list of names")
     return [checked_item(item) for item in items]
 
 
 def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
     """Indices of the arms that may be played, in order."""
     wanted = f"booleans for {count} arms, or indices of arms, at least one"
-    found = np.asarray(allowed)
+    try:
+        found = np.asarray(allowed)
+    except ValueError:  # rows of several lengths
+        raise BadInput("allowed", allowed, wanted, "pass a mask (n,)") from None
     if found.dtype == np.bool_ and found.shape == (count,):
         places = np.flatnonzero(found)
     elif found.dtype.kind in "iu" and found.ndim == 1 and found.size and 0 <= found.min() and found.max() < count:

@@ -145,6 +145,8 @@ def checked_item(item: object) -> Item:
     """The name of an arm: text, a whole number, or none."""
     if item is None or type(item) is str:
         return item
+    if isinstance(item, str):  # numpy's, say
+        return str(item)
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
     return int(item.__index__())
