@@ -7,6 +7,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import Hand, linear, tape_of, unit_arms
+from driftwise.agent.record import SHOWN, SHOWN_NUMBERS
 from driftwise.agent.replay import replayed
 from laws.test_catalogue import variants
 from refusing import refused
@@ -66,16 +67,13 @@ def test_a_decision_is_explained_by_the_arms_it_was_chosen_from_also_when_it_has
 
 def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded():
     agent = played(linear(dim=3), 1)
-    made = [agent.decide(ARMS) for _ in range(agent._shelf.SETS + 1)]
+    made = [agent.decide(ARMS) for _ in range(SHOWN + 1)]
     agent.reward(made[0].id, 0.0)
     with refused("decision", "arms"):
         agent.explain(made[0])
-    large = dw.ArmSet(np.repeat(ARMS, 3000, axis=0))  # 54,000 numbers
-    for _ in range(5):
-        agent.decide(large)
-    assert len(agent._shelf.sets) == 3 and agent._shelf.numbers == 162_000
-    huge = agent.decide(np.repeat(ARMS, 12_000, axis=0))
-    assert huge.id not in agent._shelf.sets and len(agent.explain(huge).items) == 1
+    assert len(agent.explain(made[1]).items) == 6
+    large = agent.decide(np.repeat(ARMS, SHOWN_NUMBERS // 18 + 1, axis=0))
+    assert len(agent.explain(large).items) == 1 and len(agent._shown) == SHOWN
 
 
 @pytest.mark.parametrize("name", list(variants(3)))

@@ -267,7 +267,8 @@ TestKept = Kept.TestCase
 TestWall = Wall.TestCase
 TestRewards = Rewards.TestCase
 for machine in (TestRounds, TestKept, TestWall, TestRewards):
-    machine.settings = settings(max_examples=25, stateful_step_count=40, deadline=None, derandomize=True)
+    machine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)
+del machine  # or it is collected once more
 
 
 def test_a_save_that_fails_leaves_the_snapshot_before_and_nothing_beside_it(tmp_path):

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,8 @@ from driftwise.agent.clock import (
     ranks_by_score,
 )
 from driftwise.agent.drift import Drift, Meter, drift
-from driftwise.agent.own import Own, OwnState, Shown
-from driftwise.agent.record import Book, Decision, Entry, Item, Shelf, Verdict, checked_id
+from driftwise.agent.own import Lent, Own, OwnState
+from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
 from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
@@ -106,8 +107,9 @@ class Agent:
     def _begin(self, state: State | OwnState) -> None:
         """All that follows from the policy and a state."""
         policy = self._policy
-        self._chooser, self._shelf = Chooser(policy, self._epsilon, self._seed), Shelf()
-        self._own = isinstance(policy, Own)
+        self._chooser = Chooser(policy, self._epsilon, self._seed)
+        self._shown: deque[Shown] = deque(maxlen=SHOWN)
+        self._own, self._bank = isinstance(policy, Own), isinstance(policy, FadeBank)
         self._taught: Entry | None = None  # whose lesson is running
         self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
         self._digest = policy.digest
@@ -235,7 +237,7 @@ class Agent:
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
         (place, score, mean, bonus), propensity, draws, explored = self._chooser.choose(state, offered, costs, seq)
-        x = Shown(offered, place) if self._own else offered.columns[:, :, place : place + 1].copy()
+        x = Lent(offered, place) if self._own else offered.columns[:, :, place : place + 1].copy()
         arm = place if places is None else int(places[place])
         mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
@@ -249,7 +251,8 @@ class Agent:
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
-        self._shelf.put(decision.id, offered, items, places, place)
+        if offered.count * offered.dim <= SHOWN_NUMBERS:
+            self._shown.append(Shown(decision.id, offered, items, places, place))
         return decision
 
     def _crowd_out(self, room: int) -> None:
@@ -403,19 +406,20 @@ class Agent:
             self._taught = entry  # which nobody crowds out now: books and state must tell the same
         decision, x = entry.decision, entry.x
         ticks, age = float(tick - self._states.tick), float(tick - decision.born)
+        take = self._policy.take
         try:
-            self._lesson(
-                lambda state: self._policy.take(state, x, value, ticks, age), tick,
-                lambda: self._book.close(entry, verdict, value),
-            )  # fmt: skip
+            self._states.learn(
+                lambda state: take(state, x, value, ticks, age), tick, lambda: self._book.close(entry, verdict, value)
+            )
         except BaseException:
             with self._choosing:
                 self._taught = None
+                self._book.counts["failed"] += 1
                 self._crowd_out(self._max_open)
             raise
         self._taught = None
         self._meter.recent.append((tick, decision.born, x.column if self._own else x, value))
-        if isinstance(self._policy, FadeBank):
+        if self._bank:
             self._meter.weigh(tick, self._states.front.scores)
         return verdict
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.own import Own, OwnState, Shown
+from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
 from driftwise.kernels.adapt import book
@@ -168,15 +168,15 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     the place of the one that was chosen."""
     decision = entry.decision
     with agent._choosing:
-        kept, x = agent._shelf.sets.get(decision.id), entry.x
+        kept, x = next((one for one in reversed(agent._shown) if one.id == decision.id), None), entry.x
     if kept is not None:
-        arms, items, places, place = kept
+        _, arms, items, places, place = kept
         numbers = range(arms.count) if places is None else places.tolist()
         return arms, [number if items is None else items[number] for number in numbers], place
     if x is None:
         wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
         raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
-    column = x.column if isinstance(x, Shown) else x
+    column = x.column if isinstance(x, Lent) else x
     return column[0].T, [decision.arm if decision.item is None else decision.item], 0
 
 

@@ -22,7 +22,7 @@ from driftwise.policies.base import MOST_REWARD, Policy
 from driftwise.policies.plain import policy_digest
 
 
-class Shown(NamedTuple):
+class Lent(NamedTuple):
     """All arms of a decision and the one played: nobody knows what a policy of one's own learns from."""
 
     arms: ArmSet
@@ -105,7 +105,7 @@ class Own:
         found: Any = self.policy.scores(state.inside, self.rows(arms))  # type: ignore[attr-defined]
         return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
 
-    def take(self, state: OwnState, shown: Shown, reward: float, ticks: float, age: float) -> None:
+    def take(self, state: OwnState, shown: Lent, reward: float, ticks: float, age: float) -> None:
         more = {"ticks": ticks, "age": age} if self.knows_time else {}
         self.policy.learn(state.inside, self.rows(shown.arms), shown.arm, reward, **more)
 

@@ -98,31 +98,18 @@ class Book:
         return next((entry for entry in self.open.values() if entry is not besides), None)
 
 
-class Shelf:
-    """Arms of the last decisions, so that they can be explained; not kept in snapshots.
+class Shown(NamedTuple):
+    """Arms that a decision was made among, the names and places of all there were, and which of them was played."""
 
-    At most SETS of them and NUMBERS numbers, 1.6 MB; a set larger than that is not put here at all.
-    """
+    id: str
+    arms: ArmSet
+    items: Sequence[Item] | None
+    places: Ints | None
+    place: int
 
-    SETS, NUMBERS = 64, 200_000
 
-    def __init__(self) -> None:
-        self.sets: dict[str, tuple[ArmSet, Sequence[Item] | None, Ints | None, int]] = {}
-        self.numbers = 0
-
-    def put(self, id: str, arms: ArmSet, items: Sequence[Item] | None, places: Ints | None, place: int) -> None:
-        """The arms that a decision was made among, the names and places of all there were, and which was played."""
-        size, sets = arms.count * arms.dim, self.sets
-        if size > self.NUMBERS:
-            return
-        if id in sets:  # an id that was forgotten and came again
-            again = sets.pop(id)[0]
-            self.numbers -= again.count * again.dim
-        sets[id] = arms, items, places, place
-        self.numbers += size
-        while len(sets) > self.SETS or self.numbers > self.NUMBERS:
-            oldest = sets.pop(next(iter(sets)))[0]
-            self.numbers -= oldest.count * oldest.dim
+# How many of the last decisions have their arms at hand to be explained, and how many numbers such arms may be: 13 MB.
+SHOWN, SHOWN_NUMBERS = 64, 25_000
 
 
 def checked_id(id: object) -> str:

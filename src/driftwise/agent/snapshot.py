@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise import container
-from driftwise.agent.own import Own, OwnState, Shown
+from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import FadeBank
@@ -71,7 +71,7 @@ def written(agent: Agent) -> bytes:
 
 
 def _vector(x: Any) -> Any:
-    return (x.column if isinstance(x, Shown) else x).ravel()
+    return (x.column if isinstance(x, Lent) else x).ravel()
 
 
 def _own_arrays(open_ones: Iterable[Entry], own: bytes) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         (book.open if is_open else book.closed)[id] = entry
 
 
-def _shown(arrays: dict[str, Any], counts: list[int]) -> list[Shown]:
+def _shown(arrays: dict[str, Any], counts: list[int]) -> list[Lent]:
     """All arms of open decisions, of which there are so many each."""
     dim = arrays["own_arms"].shape[1] if arrays["own_arms"].ndim == 2 else 0
     rows = _shaped(arrays, "own_arms", (sum(counts), dim), "f8")
@@ -264,7 +264,7 @@ def _shown(arrays: dict[str, Any], counts: list[int]) -> list[Shown]:
     if not all(place < count for place, count in zip(places, counts, strict=True)):
         raise _no("an arm that was not there", "places among the arms")
     parts = np.split(rows, np.cumsum(counts)[:-1]) if counts else []
-    return [Shown(ArmSet(part), place) for part, place in zip(parts, places, strict=True)]
+    return [Lent(ArmSet(part), place) for part, place in zip(parts, places, strict=True)]
 
 
 def _check_vectors(agent: Agent, vectors: Any) -> None:
