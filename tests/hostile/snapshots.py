@@ -72,6 +72,10 @@ def clocks_of(name, policy):
     yield f"{name} by rounds", dw.Agent(policy, **options, default_reward=0.5)
     if not name.startswith(("MASTER", "BOB")):
         yield f"{name} by rewards", dw.Agent(policy, **options)
+        try:
+            yield f"{name} by the wall clock", dw.Agent(policy, **options, clock="wall", tick=1.0)
+        except dw.BadInput:  # windows and exact estimates would need capacity= there
+            pass
 
 
 def live(agent, first, last):
