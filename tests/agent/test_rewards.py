@@ -2,11 +2,12 @@
 
 import dataclasses
 import datetime
+import hashlib
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import driftwise as dw
@@ -27,7 +28,7 @@ def test_the_table_of_events():
     for bad in (math.nan, math.inf, 1.5, "1", None, 1.7e308):
         with refused("value"):
             agent.reward(one.id, bad)
-    for unknown in ("nobody", 7, None):
+    for unknown in ("nobody", 7, [one.id]):
         with refused("id"):
             agent.reward(unknown, 0.5)
     assert agent.state.to_bytes() == before
@@ -106,6 +107,30 @@ def test_an_id_is_an_idempotency_key():
             agent.decide(ARMS, id=bad)
 
 
+def test_an_id_of_the_first_snapshots_is_known_by_its_digest():
+    agent = agent_of()
+    agent.decide(ARMS, id="old", allowed=[1, 2])
+    found = hashlib.blake2b(dw.ArmSet(ARMS).columns.data, digest_size=16)
+    for part in (np.array([1, 2]).tobytes(), b"-"):
+        found.update(part)
+    agent._book.open["old"].mark = found.hexdigest()
+    assert agent.decide(ARMS, id="old", allowed=[1, 2]).id == "old"
+    with refused("id", "other arms"):
+        agent.decide(ARMS, id="old", allowed=[1, 3])
+
+
+@given(place=st.integers(0, 9), bit=st.integers(0, 63))
+def test_any_bit_of_the_arms_is_another_decision(place, bit):
+    other = ARMS.copy()
+    bits = other.view(np.uint64).ravel()
+    bits[place] ^= np.uint64(1 << bit)
+    assume((np.abs(other) <= 1.0).all() and (np.linalg.norm(other, axis=1) <= 1.0).all())
+    agent = agent_of()
+    agent.decide(ARMS, id="a")
+    with refused("id", "other arms"):
+        agent.decide(other, id="a")
+
+
 def test_ids_of_two_loads_of_one_snapshot_never_meet():
     data = agent_of().to_bytes()
     one, two = (dw.Agent.from_bytes(data).decide(ARMS) for _ in range(2))
@@ -124,12 +149,13 @@ def test_masks_and_costs():
     price[np.argmax(scores)] = 10.0
     dear = agent.decide(ARMS, cost=price)
     assert dear.arm != np.argmax(scores) and dear.score == pytest.approx(dear.mean + dear.bonus)
-    for bad in ([], [5], [-1], [0.5], [True], np.zeros(5, dtype=bool), "ab"):
+    for bad in ([], [5], [-1], [0.5], [True], np.zeros(5, dtype=bool), "ab", [[0], [1, 2]], {0}):
         with refused("allowed"):
             agent.decide(ARMS, allowed=bad)
     with refused("cost"):
         agent.decide(ARMS, cost=[1.0])
-    for items in (["a"], "abcde", [1.5] * 5):
+    assert agent.decide(ARMS, items=np.array(list("abcde"))).item in "abcde"
+    for items in (["a"], "abcde", [1.5] * 5, 5, iter("abcde"), set("abcde")):
         with refused("items"):
             agent.decide(ARMS, items=items)
     bank = dw.Agent.for_clicks(2)
@@ -164,6 +190,10 @@ def test_many_at_once_is_one_after_the_other():
     assert many.state.to_bytes() == single.state.to_bytes()
     with refused("ids"):
         many.decide_many([ARMS], ids=["a", "b"])
+    assert isinstance(many.reward_many([("a",)])[0], dw.BadInput)
+    mixed = many.decide_many([ARMS, np.full((2, 2), np.nan), ARMS[:2], ARMS], ids=["d", "e", "a", "d"])
+    assert mixed[0] == mixed[3] and mixed[0].id == "d"  # what is refused stops nobody, and nothing made is lost
+    assert all(isinstance(one, dw.BadInput) for one in mixed[1:3])
 
 
 def test_refused_arms_leave_everything_as_it_was():
@@ -191,24 +221,31 @@ def test_a_lesson_that_fails_leaves_no_trace_and_the_decision_open():
 LAWS = {
     "linear": (lambda: linear(dw.Fade(0.05), dim=3), 1e-12),
     "window": (lambda: linear(dw.Window(12, capacity=40), dim=3), 1e-12),
-    "clicks": (lambda: dw.make("SCB-WeightUCB", dim=3, horizon=300, path_length=1.5), 1e-8),
+    "restart": (lambda: linear(dw.Restart(12), dim=3), 1e-12),
+    "two matrices": (lambda: linear(dw.Fade(0.05), dim=3, two_matrix="correct"), 1e-12),
+    "clicks": (lambda: dw.make("SCB-WeightUCB", dim=3, horizon=300, path_length=1.5, capacity=60), 1e-8),
 }
 
 
+@pytest.mark.parametrize("clock", ["rounds", "wall"])
 @pytest.mark.parametrize("name", list(LAWS))
 @given(order=st.permutations(list(range(20))), seed=st.integers(0, 99))
-def test_the_order_of_arrivals_does_not_matter(name, order, seed):
+def test_the_order_of_arrivals_does_not_matter(name, clock, order, seed):
+    """On the wall clock rewards also come at other ticks, between and after which time passes."""
     make, tolerance = LAWS[name]
     chance = np.random.default_rng(seed)
     arms, values = unit_arms(6, 3, seed), chance.integers(0, 2, 20).astype(float)
-    found = []
+    found, wall = [], {"clock": "wall", "tick": 1.0} if clock == "wall" else {}
     for arrivals in (range(20), order):
-        agent = dw.Agent(make(), rewards=(0, 1))
+        hand = Hand(100.0)
+        agent = dw.Agent(make(), rewards=(0, 1), now=hand, **wall)
         for number in range(20):
+            hand.at += 0.3
             agent.decide(arms, id=str(number), allowed=[number % 6])
         for number in arrivals:
+            hand.at += 0.4
             agent.reward(str(number), values[number])
-        found.append(agent.explain(arms))
+        found.append(agent.explain(arms, now=115.0))
     np.testing.assert_allclose(found[0].theta, found[1].theta, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(found[0].score, found[1].score, rtol=10 * tolerance, atol=10 * tolerance)
 
@@ -313,6 +350,10 @@ def test_a_rule_that_samples_draws_by_the_decisions_number_and_its_propensity_is
     for one in made:  # 1000 draws: 5 standard deviations are 0.07 (1e-6 a decision)
         wanted = 0.02 + 0.9 * {0: 0.25, 1: 0.75}.get(one.arm, 0.0)
         assert abs(one.propensity - wanted) < 0.07
+        assert one.draws == 1000  # the record says that it was counted, and over how many draws
+    assert agent_of(epsilon=0.1).decide(ARMS).draws == 0
+    loaded = dw.Agent.from_bytes(agent.to_bytes(), policy=agent.policy)
+    assert loaded._book.open[made[0].id].decision == made[0]
     with refused("cost", "sample"):
         agent.decide(ARMS, cost=np.zeros(5))
 
@@ -330,3 +371,12 @@ def test_now_may_be_a_datetime():
     moment = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
     agent = dw.Agent(linear(), rewards=(-1, 1), clock="wall", tick="1h")
     assert agent.decide(ARMS, now=moment).born == moment.timestamp() // 3600
+
+
+def test_a_clock_that_tells_no_time_is_refused_and_changes_nothing():
+    for told in (None, "noon", math.nan, math.inf, 1e300):
+        agent = agent_of(now=lambda told=told: told)
+        before = agent.to_bytes()
+        with refused("now"):
+            agent.decide(ARMS)
+        assert agent.to_bytes() == before

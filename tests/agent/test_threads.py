@@ -59,8 +59,29 @@ def test_results_equal_some_serial_order(name):
         policy.learn(state, x[0].T, 0, value, ticks=float(tick - clock), age=float(tick - born))
         clock = tick
     assert np.array_equal(state.floats, agent.state.floats)
-    seqs = sorted(entry.decision.seq for entry in [*agent._book.open.values(), *agent._book.closed.values()])
-    assert seqs == list(range(1, 601))
+    made = sorted((entry.decision for entry in [*agent._book.open.values(), *agent._book.closed.values()]),
+                  key=lambda one: one.seq)
+    assert [one.seq for one in made] == list(range(1, 601))
+    if name == "linear":
+        decided_in_some_order(policy, lessons, made)
+
+
+def decided_in_some_order(policy, lessons, made):
+    """Every decision was made on the state after some lessons, and never after fewer than the one before it."""
+    state, known = policy.start(), [(0, policy.start())]
+    for tick, born, x, value in lessons:
+        policy.learn(state, x[0].T, 0, value, ticks=float(tick - known[-1][0]), age=float(tick - born))
+        known.append((tick, state.copy()))
+    after = 0
+    for one in made:
+        while True:
+            tick, there = known[after]
+            there = there.copy()
+            if one.born - 1 > tick:
+                policy.advance(there, float(one.born - 1 - tick))
+            if policy.choose(there, ARMS) == (one.arm, one.score, one.mean, one.bonus):
+                break
+            after += 1  # an IndexError says that there is no such order
 
 
 def test_one_reward_told_by_many_is_learned_once():
@@ -71,15 +92,36 @@ def test_one_reward_told_by_many_is_learned_once():
     assert agent.state.observations == 1
 
 
+def test_no_event_is_lost_from_the_counts():
+    """Refusals of deciders and of learners are counted in one place by many threads."""
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    agent.decide(ARMS, id="same")
+    agent.reward("same", 1.0)
+    calls = [
+        lambda: agent.decide(ARMS[:3], id="same"), lambda: agent.reward("same", 0.5),
+        lambda: agent.reward("nobody", 0.5), lambda: agent.reward("same", 7.0), lambda: agent.reward("same", 1.0),
+    ]  # fmt: skip
+
+    def work(number):
+        for turn in range(300):
+            try:
+                calls[(number + turn) % 5]()
+            except dw.BadInput:
+                pass
+
+    run(5, work)
+    wanted = {"conflicting": 600, "unknown": 300, "out_of_range": 300, "duplicate": 300, "learned": 1}
+    assert wanted.items() <= agent.counts.items()
+
+
 def test_one_id_asked_for_by_many_is_one_decision():
     agent, made = dw.Agent(linear(dim=4), rewards=(0, 1)), []
     run(8, lambda number: made.append(agent.decide(ARMS, id="same")))
     assert len(set(made)) == 1
 
 
-def test_who_decides_does_not_wait_for_a_lesson():
-    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
-    one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
+def slow_down(agent, begun, go_on, fail=False):
+    """Lessons of this agent begin, wait, and go on or fail."""
     take = agent.policy.take
 
     class Slow:
@@ -92,9 +134,49 @@ def test_who_decides_does_not_wait_for_a_lesson():
         def take(self, *lesson):
             begun.set()
             assert go_on.wait(20)
+            if fail:
+                raise dw.NumericalError("no")
             take(*lesson)
 
     agent._policy = agent._states.policy = Slow(agent._policy)
+
+
+@pytest.mark.parametrize("fail", [False, True])
+@pytest.mark.parametrize("room", [1, 3])
+def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
+    """Books and state tell the same: what was learned is learned, and what failed is open or crowded out."""
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1), max_open=room)
+    made, begun, go_on = [agent.decide(ARMS) for _ in range(room)], threading.Event(), threading.Event()
+    verdicts = []
+
+    def teach():
+        try:
+            verdicts.append(agent.reward(made[0].id, 1.0))
+        except dw.NumericalError:
+            verdicts.append("failed")
+
+    slow_down(agent, begun, go_on, fail)
+    learner = threading.Thread(target=teach)
+    learner.start()
+    assert begun.wait(20)
+    more = [agent.decide(ARMS) for _ in range(room)]
+    go_on.set()
+    learner.join()
+    counts = agent.counts
+    assert verdicts == ["failed" if fail else "learned"]
+    assert counts["learned"] == agent.state.observations == int(not fail)
+    assert counts["open"] == len(agent._book.open) <= room
+    assert counts["crowded_out"] == counts["expired"] == (room if fail else max(0, room - 1))
+    assert counts["decided"] == counts["open"] + counts["learned"] + counts["expired"]
+    assert set(agent._book.open) <= {one.id for one in more}
+    agent._policy = agent.policy.policy  # no longer slow, for a snapshot to be written
+    assert dw.Agent.from_bytes(agent.to_bytes()).counts == counts
+
+
+def test_who_decides_does_not_wait_for_a_lesson():
+    agent = dw.Agent(linear(dim=4), rewards=(0, 1))
+    one, begun, go_on = agent.decide(ARMS), threading.Event(), threading.Event()
+    slow_down(agent, begun, go_on)
     learner = threading.Thread(target=agent.reward, args=(one.id, 1.0))
     learner.start()
     assert begun.wait(20)

@@ -250,3 +250,10 @@ def surface(count, seed):
     from hostile.surface import calls
 
     return calls(count, seed)
+
+
+def snapshots(count, seed):
+    """Mutated snapshots of agents (snapshots.py)."""
+    from hostile.snapshots import mutated
+
+    return mutated(count, seed)

@@ -829,3 +829,8 @@ def test_a_header_is_read_as_what_it_says():
     data = scb().start().to_bytes()
     magic, version, text, length = struct.unpack_from("<8sIQQ", data)
     assert (magic, version, length) == (b"DRIFTWSE", 1, len(data)) and joined(*parts(data)[1:]) == data and text > 0
+
+
+def test_a_whole_number_that_no_machine_word_holds_is_a_number():
+    policy = dw.LinearUCB(dim=2, memory=dw.Window(5), lam=10**60, delta=0.1, radius="cheung")
+    assert policy.choose(policy.start(), np.eye(2)).arm == 0

@@ -1,7 +1,9 @@
 """The agent: any policy, for a product whose rewards come late, out of order or never (PRODUCT.md 1-4).
 
 Two locks, taken in this order: `_learning` by whoever changes what is known, `_choosing` by whoever decides and, for
-the moment of the swap (states.py), by a learner. The file is long because it is the whole surface of an agent.
+the moment of the swap (states.py), by a learner. MASTER and BOB, which play one decision at a time, take both to
+decide: a round without a reward must have ended before the next is chosen. The file is long because it is the whole
+surface of an agent.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,36 +20,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.asked import allowed_places, checked_range, fingerprint, named, unknown
+from driftwise.agent.asked import allowed_places, checked_range, checksum, named, same_arms, unknown
+from driftwise.agent.choosing import Chooser
 from driftwise.agent.clock import (
     Kind,
     ages,
     check_meaning,
     clock_for,
+    in_ticks,
     moment,
     one_at_a_time,
     ranks_by_score,
-    with_half_life,
 )
 from driftwise.agent.drift import Drift, Meter, drift
-from driftwise.agent.record import Book, Decision, Entry, Item, Verdict, checked_id
+from driftwise.agent.own import Lent, Own, OwnState
+from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
 from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
-from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import FadeBank
-from driftwise.policies.arms import Arms, ArmSet, Choice
-from driftwise.policies.base import Compiled
+from driftwise.policies.arms import Arms, ArmSet
+from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.state import State
-from driftwise.rng import checked_seed, key
+from driftwise.rng import checked_seed
 
 if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
-
-# Draws from which the propensity of a rule that samples is counted.
-DRAWS = 1000
-
 
 # Agents of this process, for whom a fork is a new process: their ids must not meet.
 _LIVING: weakref.WeakSet[Agent] = weakref.WeakSet()
@@ -72,15 +72,17 @@ class Agent:
     """
 
     def __init__(
-        self, policy: Compiled, *, rewards: tuple[float, float], clock: Kind = "rounds",
+        self, policy: Policy, *, rewards: tuple[float, float], clock: Kind = "rounds",
         half_life: float | str | None = None, tick: float | str | None = None, epsilon: float = 0.0, seed: int = 0,
         expire_after: float | str | None = None, default_reward: float | None = None, max_open: int = 100_000,
         remember: int = 100_000, now: Callable[[], float] = time.time,
     ) -> None:
-        if not isinstance(policy, Compiled):
-            raise BadInput("policy", policy, "a built-in policy", 'pass dw.make("Bank+LB-WeightUCB", dim=10), say')
-        self._clock = clock_for(clock, tick, half_life, policy)
-        self._policy = with_half_life(policy, half_life, self._clock)
+        if isinstance(policy, type) or not isinstance(policy, Policy):
+            wanted = "a policy: an object with start, choose and learn"
+            raise BadInput("policy", policy, wanted, 'pass dw.make("Bank+LB-WeightUCB", dim=10), say')
+        asked: Compiled | Own = policy if isinstance(policy, Compiled) else Own(policy)
+        self._clock = clock_for(clock, tick, half_life, asked)
+        self._policy: Any = in_ticks(asked, half_life, self._clock)
         check_meaning(self._policy, self._clock)
         self._low, self._high = checked_range(self._policy, rewards)
         self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
@@ -102,10 +104,13 @@ class Agent:
         self._sources = {self._origin}
         self._begin(self._policy.start(self._seed))
 
-    def _begin(self, state: State) -> None:
+    def _begin(self, state: State | OwnState) -> None:
         """All that follows from the policy and a state."""
-        policy, draws = self._policy, key(self._seed, "explore")
-        self._key = draws & WORD, (draws >> 32) & WORD
+        policy = self._policy
+        self._chooser = Chooser(policy, self._epsilon, self._seed)
+        self._shown: deque[Shown] = deque(maxlen=SHOWN)
+        self._own, self._bank = isinstance(policy, Own), isinstance(policy, FadeBank)
+        self._taught: Entry | None = None  # whose lesson is running
         self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
         self._digest = policy.digest
         self._states, self._meter = States(policy, state, ages(policy)), Meter()
@@ -142,9 +147,9 @@ class Agent:
     # ---------------------------------------------------------------------------------------- what it is
 
     @property
-    def policy(self) -> Compiled:
-        """The policy it plays, a half-life included."""
-        return self._policy
+    def policy(self) -> Any:
+        """The policy it plays, with half-life and times in ticks."""
+        return self._policy.policy if isinstance(self._policy, Own) else self._policy
 
     @property
     def counts(self) -> dict[str, int]:
@@ -152,15 +157,16 @@ class Agent:
         return {**self._book.counts, "open": len(self._book.open)}
 
     @property
-    def state(self) -> State:
+    def state(self) -> Any:
         """A copy of what the policy remembers."""
         with self._choosing:
-            return self._states.front.copy()
+            found = self._states.front.copy()
+        return found.inside if isinstance(found, OwnState) else found
 
     def __repr__(self) -> str:
         counts = self._book.counts
         return (
-            f"<Agent {type(self._policy).__name__}, clock={self._clock.kind!r}: {counts['decided']} decided, "
+            f"<Agent {type(self.policy).__name__}, clock={self._clock.kind!r}: {counts['decided']} decided, "
             f"{counts['learned'] + counts['defaulted']} learned, {len(self._book.open)} open>"
         )
 
@@ -176,13 +182,13 @@ class Agent:
         taken off their scores.
         """
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
-        at = self._now() if now is None else moment("now", now)
+        at = self._at(now)
         name = None if items is None else named(items, prepared.count)
         places = None if allowed is None else allowed_places(allowed, prepared.count)
         price = None if cost is None else self._price(cost, prepared.count)
-        mark = None if id is None else fingerprint(prepared, places, price)
         if id is not None:
             id = checked_id(id)
+            prepared.crc  # noqa: B018 - taken before others have to wait
         if self._expire_after is not None and self._learning.acquire(blocking=False):
             try:
                 self._expire(self._read(at))
@@ -192,22 +198,28 @@ class Agent:
             with self._learning:
                 self._let_rounds_pass()
                 with self._choosing:
-                    return self._decide(prepared, name, id, mark, places, price, at)
+                    return self._decide(prepared, name, id, places, price, at)
         with self._choosing:
-            return self._decide(prepared, name, id, mark, places, price, at)
+            return self._decide(prepared, name, id, places, price, at)
 
     def decide_many(
         self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None
-    ) -> list[Decision]:
-        """A decision for each set of arms, in order."""
+    ) -> list[Decision | BadInput]:
+        """A decision for each set of arms, in order; one that is refused gives its sentence and stops nobody."""
         sets = list(many)
         names = [None] * len(sets) if ids is None else list(ids)
         if len(names) != len(sets):
             raise BadInput("ids", f"{len(names)} ids", f"one for each of {len(sets)} sets of arms", "or leave them out")
-        return [self.decide(arms, id=id, now=now) for arms, id in zip(sets, names, strict=True)]
+        made: list[Decision | BadInput] = []
+        for arms, id in zip(sets, names, strict=True):
+            try:
+                made.append(self.decide(arms, id=id, now=now))
+            except BadInput as refusal:
+                made.append(refusal)
+        return made
 
     def _decide(
-        self, prepared: ArmSet, items: Sequence[Item] | None, id: str | None, mark: str | None, places: Ints | None,
+        self, prepared: ArmSet, items: Sequence[Item] | None, id: str | None, places: Ints | None,
         price: Floats | None, at: float,
     ) -> Decision:
         """The decision itself, while no other is being made. What is refused changes nothing."""
@@ -215,73 +227,55 @@ class Agent:
         if id is not None:
             known = book.find(id)
             if known is not None:
-                return self._again(known, mark)
+                return self._again(known, same_arms(known.mark, prepared, places, price))
         if self._alone and book.open:
-            wanted = f"the reward of {next(iter(book.open))!r} first: {type(self._policy).__name__} plays by rounds"
+            wanted = f"the reward of {next(iter(book.open))!r} first: {type(self.policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
         born, upon = self._clock.born(at, self._states.tick)
         state = self._states.at(upon)
         offered = prepared if places is None else ArmSet(np.ascontiguousarray(prepared.columns[0].T[places]))
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
-        choice, propensity, explored = self._choose(state, offered, costs, seq)
-        arm = choice.arm
-        x = offered.columns[:, :, arm : arm + 1].copy()
-        if places is not None:
-            arm = int(places[arm])
-        if len(book.open) >= self._max_open:
-            oldest = book.oldest()
-            assert oldest is not None
-            book.close(oldest, Verdict.EXPIRED)
-            book.counts["crowded_out"] += 1
+        (place, score, mean, bonus), propensity, draws, explored = self._chooser.choose(state, offered, costs, seq)
+        x = Lent(offered, place) if self._own else offered.columns[:, :, place : place + 1].copy()
+        arm = place if places is None else int(places[place])
+        mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
             f"{seq:x}.{self._process}" if id is None else id, seq, arm, None if items is None else items[arm],
-            choice.score, choice.mean, choice.bonus, propensity, explored, born, at, offered.count, self._digest,
+            score, mean, bonus, propensity, explored, born, at, offered.count, self._digest, draws,
         )  # fmt: skip
+        if len(book.open) >= self._max_open:
+            self._crowd_out(self._max_open - 1)
         self._seq, self._clock.newest = seq, max(born, self._clock.newest)
         book.open[decision.id] = Entry(decision, x, mark)
         book.counts["decided"] += 1
+        if explored:
+            book.counts["explored"] += 1
+        if offered.count * offered.dim <= SHOWN_NUMBERS:
+            self._shown.append(Shown(decision.id, offered, items, places, place))
         return decision
 
-    def _again(self, known: Entry, mark: str | None) -> Decision:
+    def _crowd_out(self, room: int) -> None:
+        """Close the oldest open decisions until there are no more than `room`.
+
+        One whose lesson is running does not count: it is about to close, and must not be told of as expired then.
+        """
+        book, taught = self._book, self._taught
+        busy = taught is not None and taught.verdict is Verdict.OPEN
+        while len(book.open) - busy > room:
+            oldest = book.oldest(besides=taught)
+            assert oldest is not None
+            book.close(oldest, Verdict.EXPIRED)
+            book.counts["crowded_out"] += 1
+
+    def _again(self, known: Entry, same: bool) -> Decision:
         """The decision that an id already has."""
-        if known.mark != mark:
+        if not same:
             id = known.decision.id
             self._book.counts["conflicting"] += 1
             raise BadInput("id", f"{id!r} with other arms", "an id for each decision", "pass a new id for new arms")
         self._book.counts["repeated"] += 1
         return known.decision
-
-    def _choose(self, state: State, arms: ArmSet, costs: Floats | None, seq: int) -> tuple[Choice, float, bool]:
-        """The choice, its propensity, and whether it was drawn for exploration."""
-        policy, count, epsilon = self._policy, arms.count, self._epsilon
-        draw = None if policy.deterministic else seq
-        explored = epsilon > 0.0 and uniform(*self._key, seq, 0, 0) < epsilon
-        if costs is None:
-            best = policy.choose(state, arms, draw)
-            if epsilon == 0.0 and draw is None:
-                return best, 1.0, False
-            if not explored:
-                return best, epsilon / count + (1.0 - epsilon) * self._share(state, arms, best.arm, draw), False
-        scores = policy.scores(state, arms)
-        totals = scores.score if costs is None else scores.score - costs
-        top = best.arm if costs is None else int(totals.argmax())
-        arm = top
-        if explored:
-            arm = min(int(uniform(*self._key, seq, 1, 0) * count), count - 1)
-            self._book.counts["explored"] += 1
-        share = self._share(state, arms, arm, draw) if draw is not None else float(arm == top)
-        found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-        if found.bonus < 0.0:  # a bank for clicks gives arms that no memory proposes no bonus
-            found = Choice(arm, found.mean, found.mean, 0.0)
-        return found, epsilon / count + (1.0 - epsilon) * share, explored
-
-    def _share(self, state: State, arms: ArmSet, arm: int, draw: int | None) -> float:
-        """How often the policy plays an arm; of a rule that samples, counted over draws of their own."""
-        if draw is None:
-            return 1.0
-        others = (key(self._seed, "propensity", draw, number) >> 1 for number in range(DRAWS))
-        return sum(self._policy.choose(state, arms, other).arm == arm for other in others) / DRAWS
 
     def _let_rounds_pass(self) -> None:
         """Rounds without a reward end for MASTER and BOB before the next begins."""
@@ -289,24 +283,29 @@ class Agent:
         if missed > 0 and not self._book.open:
             self._lesson(lambda state: self._policy.advance(state, float(missed)), self._clock.newest, lambda: None)
 
+    def _at(self, now: object) -> float:
+        """The time of a call, which may be told."""
+        at: Any = self._now() if now is None else now
+        return at if type(at) is float and -1e15 <= at <= 1e15 else moment("now", at)
+
     def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
         if not self._ranked:
             wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
-            raise BadInput("cost", type(self._policy).__name__, wanted, "take the cost off the reward instead")
+            raise BadInput("cost", type(self.policy).__name__, wanted, "take the cost off the reward instead")
         return array("cost", cost, (count,), "pass a number for each arm")
 
     # ---------------------------------------------------------------------------------------- reward
 
     def reward(self, id: str, value: float, now: float | None = None) -> Verdict:
         """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused."""
-        at = self._now() if now is None else moment("now", now)
+        at = self._at(now)
         if type(value) is not float or not self._low <= value <= self._high:
             value = self._value(value)
         with self._learning:
             tick = self._read(at)
             if self._expire_after is not None:
                 self._expire(tick)
-            entry = self._book.open.get(id)
+            entry = self._book.open.get(id) if isinstance(id, str) else None
             if entry is None:
                 return self._settled(id, value)
             return self._learn(entry, value, tick, Verdict.LEARNED)
@@ -314,9 +313,11 @@ class Agent:
     def reward_many(self, rewards: Iterable[tuple[str, float]], now: float | None = None) -> list[Verdict | BadInput]:
         """A verdict for each (id, value), in order; one that is refused gives its sentence and stops nobody."""
         verdicts: list[Verdict | BadInput] = []
-        for id, value in rewards:
+        for pair in rewards:
             try:
-                verdicts.append(self.reward(id, value, now))
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
+                verdicts.append(self.reward(*pair, now))
             except BadInput as refusal:
                 verdicts.append(refusal)
         return verdicts
@@ -326,7 +327,7 @@ class Agent:
         with self._learning:
             entry = self._book.find(id) if isinstance(id, str) else None
             if entry is None:
-                self._book.counts["unknown"] += 1
+                self._count("unknown")
                 raise unknown(id)
             self._close(entry, Verdict.CANCELLED)
             if entry.verdict is not Verdict.CANCELLED:
@@ -339,27 +340,31 @@ class Agent:
             number = float(value) if isinstance(value, (bool, np.bool_)) else value
             return real("value", number, self._low, self._high, way_out="leave it out, or declare other rewards=")
         except BadInput:
-            self._book.counts["out_of_range"] += 1
+            self._count("out_of_range")
             raise
+
+    def _count(self, event: str) -> None:
+        """Count what happens outside the chooser's lock, under which all else is counted."""
+        with self._choosing:
+            self._book.counts[event] += 1
 
     def _settled(self, id: object, value: float) -> Verdict:
         """What a reward for a decision that is not open gets."""
-        book = self._book
-        entry = book.closed.get(id) if isinstance(id, str) else None
+        entry = self._book.closed.get(id) if isinstance(id, str) else None
         if entry is None:
-            book.counts["unknown"] += 1
+            self._count("unknown")
             raise unknown(id)
         if entry.verdict is Verdict.CANCELLED:
-            book.counts["conflicting"] += 1
+            self._count("conflicting")
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
         if entry.verdict is not Verdict.LEARNED:
-            book.counts["late"] += 1
+            self._count("late")
             return Verdict.LATE
         if entry.value != value:
-            book.counts["conflicting"] += 1
+            self._count("conflicting")
             wanted = f"{entry.value:g}, the reward that {id!r} already has"
             raise BadInput("value", value, wanted, "the first reward stands")
-        book.counts["duplicate"] += 1
+        self._count("duplicate")
         return Verdict.DUPLICATE
 
     def _read(self, at: float) -> int:
@@ -368,15 +373,13 @@ class Agent:
 
     def _expire(self, tick: int) -> None:
         """Close what is overdue, the oldest first."""
-        from driftwise.errors import NumericalError
-
         assert self._expire_after is not None
         entry = self._oldest()
         while entry is not None and tick - entry.decision.born > self._expire_after:
             if self._default is not None:
                 try:
                     self._learn(entry, self._default, tick, Verdict.DEFAULTED)
-                except NumericalError:  # said in counts["failed"]: whoever happens to call now did nothing wrong
+                except Exception:  # said in counts["failed"]: whoever happens to call now did nothing wrong
                     self._close(entry, Verdict.EXPIRED)
             else:
                 self._close(entry, Verdict.EXPIRED)
@@ -395,28 +398,37 @@ class Agent:
         """A lesson: time passes to this tick, then the reward of a decision born before it."""
         if self._clock.kind == "rewards":
             tick = self._states.tick + 1
+        with self._choosing:
+            if entry.verdict is not Verdict.OPEN:  # crowded out a moment ago
+                if verdict is Verdict.LEARNED:  # a default that is no longer due is nobody's late reward
+                    self._book.counts["late"] += 1
+                return Verdict.LATE
+            self._taught = entry  # which nobody crowds out now: books and state must tell the same
         decision, x = entry.decision, entry.x
-        if x is None:  # crowded out a moment ago
-            self._book.counts["late"] += 1
-            return Verdict.LATE
         ticks, age = float(tick - self._states.tick), float(tick - decision.born)
-
-        def close() -> None:
-            if entry.verdict is Verdict.OPEN:
-                self._book.close(entry, verdict, value)
-
-        self._lesson(lambda state: self._policy.take(state, x, value, ticks, age), tick, close)
-        self._meter.note(tick, decision.born, x, value)
-        if isinstance(self._policy, FadeBank):
+        take = self._policy.take
+        try:
+            self._states.learn(
+                lambda state: take(state, x, value, ticks, age), tick, lambda: self._book.close(entry, verdict, value)
+            )
+        except BaseException:
+            with self._choosing:
+                self._taught = None
+                self._book.counts["failed"] += 1
+                self._crowd_out(self._max_open)
+            raise
+        self._taught = None
+        self._meter.recent.append((tick, decision.born, x.column if self._own else x, value))
+        if self._bank:
             self._meter.weigh(tick, self._states.front.scores)
         return verdict
 
-    def _lesson(self, lesson: Callable[[State], None], tick: int, then: Callable[[], None]) -> None:
+    def _lesson(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
         """See `States.learn`; one that fails is counted."""
         try:
             self._states.learn(lesson, tick, then)
         except BaseException:
-            self._book.counts["failed"] += 1
+            self._count("failed")
             raise
 
     # ---------------------------------------------------------------------------------------- asking
@@ -427,11 +439,12 @@ class Agent:
     ) -> Explanation:
         """Why: every arm's estimate, bonus and score, and the features that moved the choice most.
 
-        Of arms, what would be chosen now; of an open decision, its own vector, or with `arms` all it was chosen from.
+        Of arms, what would be chosen now; of a decision, the arms it was chosen from as they look now: those of the
+        last decisions are at hand, for others pass `arms`; of an open one there is its own vector at least.
         """
         from driftwise.agent.explain import explain
 
-        return explain(self, what, arms, items, features, self._now() if now is None else moment("now", now))
+        return explain(self, what, arms, items, features, self._at(now))
 
     def drift(self) -> Drift:
         """How long it remembers, and whether a shorter or longer memory would have predicted better."""
@@ -448,9 +461,10 @@ class Agent:
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, *, policy: Compiled | None = None, now: Callable[[], float] = time.time
+        cls, data: bytes, *, policy: Policy | None = None, now: Callable[[], float] = time.time
     ) -> Agent:
-        """The agent that `to_bytes` wrote; it goes on bit for bit. `policy` is for those with a link of your own."""
+        """The agent that `to_bytes` wrote; it goes on bit for bit. A policy of your own, or with a link of your own, is
+        passed again."""
         from driftwise.agent.snapshot import read
 
         return read(cls, data, policy, now)
@@ -463,7 +477,7 @@ class Agent:
 
     @classmethod
     def load(
-        cls, path: str | Path, *, policy: Compiled | None = None, now: Callable[[], float] = time.time
+        cls, path: str | Path, *, policy: Policy | None = None, now: Callable[[], float] = time.time
     ) -> Agent:
         """The agent that `save` wrote."""
         return cls.from_bytes(Path(path).read_bytes(), policy=policy, now=now)

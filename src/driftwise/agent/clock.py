@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, Literal
 
+from driftwise.agent.own import Own
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import Adaptive, FadeBank
@@ -57,13 +59,19 @@ class Clock:
 
     def days(self, span: float) -> float | None:
         """Ticks as days, where the clock knows."""
-        return span * self.tick / 86400.0 if self.tick is not None else None
+        return span * self.tick / 86400.0 if self.tick is not None and not math.isnan(span) else None
 
 
 def clock_for(kind: object, tick: object, half_life: object, policy: Any) -> Clock:
-    """The clock asked for; on the wall a tick is half_life/1000 unless given, a second where nothing is forgotten."""
+    """The clock asked for; on the wall a tick is a thousandth of the half-life, or of a memory given in time, unless it
+    is given, and a second where nothing is forgotten."""
     one_of("clock", kind, KINDS)
+    memory = getattr(policy, "memory", None)
+    timed = memory.timed if isinstance(memory, Memory) else {}
     if kind != "wall":
+        if timed:
+            wanted = 'clock="wall" for a memory given in time: other clocks count events'
+            raise BadInput("memory", memory, wanted, "or count the memory in ticks")
         if tick is not None:
             raise BadInput("tick", tick, 'clock="wall" with a tick: other clocks count events', "leave it out")
         return Clock(kind, None)  # type: ignore[arg-type]
@@ -71,33 +79,35 @@ def clock_for(kind: object, tick: object, half_life: object, policy: Any) -> Clo
         return Clock("wall", seconds("tick", tick))
     if half_life is not None:
         return Clock("wall", seconds("half_life", half_life) / 1000.0)
-    memory = getattr(policy, "memory", None)
-    if isinstance(policy, Adaptive) or not isinstance(memory, Memory) or not math.isinf(memory.rounds):
+    if timed:
+        return Clock("wall", min(one.seconds for one in timed.values()) / 1000.0)
+    still = isinstance(memory, Memory) and math.isinf(memory.rounds)
+    if not still and not (isinstance(policy, Own) and not policy.knows_time):
         wanted = "seconds a tick, because this policy's memory is counted in ticks"
-        raise BadInput("tick", None, wanted, 'pass tick="1m", say, or half_life="14d" over memory=Keep()')
+        raise BadInput("tick", None, wanted, 'pass tick="1m", or a memory in time such as Fade("14d")')
     return Clock("wall", 1.0)
 
 
-def with_half_life(policy: Compiled, half_life: object, clock: Clock) -> Compiled:
-    """The policy with Keep replaced by the Fade that a half-life means."""
-    import dataclasses
-
-    if half_life is None:
-        return policy
+def in_ticks(policy: Any, half_life: object, clock: Clock) -> Any:
+    """The policy with Keep replaced by the Fade that a half-life means, or a memory given in time counted in ticks."""
     memory = getattr(policy, "memory", None)
+    if half_life is None:
+        if not isinstance(memory, Memory) or not memory.timed or clock.tick is None:
+            return policy
+        return dataclasses.replace(policy, memory=memory.in_ticks(clock.tick))
     if not isinstance(memory, Keep):
         got = "a bank, which finds its memory itself" if isinstance(policy, Adaptive) else memory
         raise BadInput("half_life", got, "a policy with memory=Keep(), which a half-life replaces", "leave it out")
     fade = Fade(half_life_to_forget(clock.span("half_life", half_life)))
-    return dataclasses.replace(policy, memory=fade)  # type: ignore[type-var]
+    return dataclasses.replace(policy, memory=fade)
 
 
-def check_meaning(policy: Compiled, clock: Clock) -> None:
+def check_meaning(policy: Compiled | Own, clock: Clock) -> None:
     """Refuse the combinations that mean nothing (PRODUCT.md 1)."""
     if isinstance(policy, Adaptive) and policy.counts_rounds and clock.kind != "rounds":
         wanted = f'clock="rounds": {type(policy).__name__} counts rounds that follow each other'
         raise BadInput("clock", clock.kind, wanted, "use a bank, which takes any clock")
-    if clock.kind != "wall":
+    if clock.kind != "wall" or isinstance(policy, Own):
         return
     bases = policy.rows if isinstance(policy, Adaptive) else (policy,)
     for base in bases:
@@ -111,20 +121,24 @@ def check_meaning(policy: Compiled, clock: Clock) -> None:
             raise BadInput("capacity", None, wanted, 'pass capacity=, or estimate="one-pass"')
 
 
-def one_at_a_time(policy: Compiled) -> bool:
+def one_at_a_time(policy: Compiled | Own) -> bool:
     """Whether a decision must be closed before the next: MASTER's tests and BOB's payoff look at rounds in a row."""
     return isinstance(policy, Adaptive) and policy.counts_rounds
 
 
-def ranks_by_score(policy: Compiled) -> bool:
+def ranks_by_score(policy: Compiled | Own) -> bool:
     """Whether the arm played is the one of largest score, so that a cost can be taken off."""
+    if isinstance(policy, Own):
+        return policy.ranks and policy.deterministic
     if isinstance(policy, Adaptive):
         return isinstance(policy, FadeBank) and not isinstance(policy.base, GeneralizedUCB)
     return policy.deterministic
 
 
-def ages(policy: Compiled) -> bool:
+def ages(policy: Compiled | Own) -> bool:
     """Whether choices change as time passes without rewards."""
+    if isinstance(policy, Own):
+        return policy.knows_time
     if isinstance(policy, Adaptive):
         return True
     still = math.isinf(policy.memory.rounds)

@@ -1,9 +1,9 @@
 """The drift meter: how long an agent remembers, and whether another memory would have predicted better.
 
 A bank weighs its memories as it goes, and its weights over time are the answer. Any other policy has one memory; there
-the last rewards (1024 at most) are predicted once more, each before it is learned, by ridge regressions that fade with
-a quarter, half, once, twice and four times that memory, and paid log densities as a bank pays them. This is a
-comparison of linear predictions, also for clicks, and costs nothing until it is asked for.
+the last rewards (1024 at most) are predicted once more with a quarter, half, once, twice and four times that memory
+(replay.py), which costs nothing until it is asked for. A policy of one's own does not say how long it remembers; there
+a few memories are held against one that forgets nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from driftwise.agent.explain import remembered
+from driftwise.agent.replay import Lesson, replayed
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import FadeBank
-from driftwise.policies.base import Compiled
-from driftwise.policies.linear import LinearUCB
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -37,13 +36,9 @@ class Meter:
     __slots__ = ("history", "recent", "stride", "waited")
 
     def __init__(self) -> None:
-        self.recent: deque[tuple[int, int, Floats, float]] = deque(maxlen=RECENT)
+        self.recent: deque[Lesson] = deque(maxlen=RECENT)
         self.history: list[tuple[int, Floats]] = []
         self.stride, self.waited = 1, 0
-
-    def note(self, tick: int, born: int, x: Floats, value: float) -> None:
-        """A lesson."""
-        self.recent.append((tick, born, x, value))
 
     def weigh(self, tick: int, weights: Floats) -> None:
         """Weights of memories, every so many rewards: twice as many whenever the history is full."""
@@ -62,8 +57,9 @@ class Drift:
     """What there is to see of drift.
 
     `memories` are in ticks. `at` are ticks, and `weights` (len(at), len(memories)) what share of belief each memory
-    had then. `advantage` is how many nats a reward each memory predicted better than the one played now (None for a
-    bank, whose weights say it). `remembers` is the memory played, in ticks, `days` the same where the clock knows.
+    had then. `advantage` is how many nats a reward each memory predicted better than the one played now, or than one
+    that forgets nothing where nobody knows that (None for a bank, whose weights say it). `remembers` is the memory
+    played, in ticks, NaN where nobody knows; `days` the same where the clock knows.
     """
 
     memories: tuple[float, ...]
@@ -82,7 +78,8 @@ class Drift:
 
     def __str__(self) -> str:
         days = "" if self.days is None else f" ({self.days:.3g} days)"
-        lines = [f"remembers {self.remembers:g} ticks{days}; {self.best:g} predicts best"]
+        known = f"remembers {self.remembers:g} ticks{days}; "
+        lines = [f"{'' if math.isnan(self.remembers) else known}{self.best:g} predicts best"]
         lines.append(f"{'memory':>12}{'weight':>10}" + ("" if self.advantage is None else f"{'nats/reward':>14}"))
         last = self.weights[-1] if len(self.at) else np.full(len(self.memories), 1.0 / len(self.memories))
         for place, memory in enumerate(self.memories):
@@ -92,16 +89,13 @@ class Drift:
 
     def draw(self, path: str | Path) -> None:
         """Weights of the memories over time, as a figure (.png or .svg)."""
-        import io
-
+        from driftwise.draw.picture import picture
         from driftwise.draw.plots import pyplot
-        from driftwise.files import keep
 
-        plt = pyplot()
-        picture, axes = plt.subplots(figsize=(9.0, 4.0), layout="constrained")
-        try:
-            names = [f"{memory:g}" for memory in self.memories]
-            colours = plt.get_cmap("viridis")(np.linspace(0.95, 0.1, len(names)))
+        names = [f"{memory:g}" for memory in self.memories]
+        with picture(path, (9.0, 4.0)) as all_axes:
+            axes = all_axes[0, 0]
+            colours = pyplot().get_cmap("viridis")(np.linspace(0.95, 0.1, len(names)))
             if len(self.at):
                 axes.stackplot(self.at, self.weights.T, labels=names, colors=colours)
             axes.set_xlabel("tick")
@@ -109,18 +103,13 @@ class Drift:
             axes.set_ylim(0.0, 1.0)
             if len(self.at):
                 axes.legend(title="memory", fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-            data = io.BytesIO()
-            picture.savefig(data, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
-        finally:
-            plt.close(picture)
-        keep(Path(path), data.getvalue())
 
 
 def drift(agent: Agent) -> Drift:
     """See `Agent.drift`."""
     policy = agent._policy
     with agent._learning:
-        history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent.state
+        history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent._states.front.copy()
     now = remembered(policy, front)
     days = agent._clock.days(now)
     if isinstance(policy, FadeBank):
@@ -131,48 +120,15 @@ def drift(agent: Agent) -> Drift:
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
         return Drift(memories, at, np.zeros((0, len(memories))), np.zeros(len(memories)), now, days)
-    nats = np.cumsum(_replayed(policy, recent, memories, (agent._low, agent._high)), axis=0)
+    nats = np.cumsum(replayed(policy, recent, memories, (agent._low, agent._high)), axis=0)
     shares = np.exp(nats - nats.max(axis=1, keepdims=True))
-    base = memories.index(now)
+    base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)
     return Drift(memories, at, shares / shares.sum(axis=1, keepdims=True), advantage, now, days)
 
 
 def _memories(now: float) -> tuple[float, ...]:
     """Shorter and longer ones around the one played."""
-    if math.isinf(now):
+    if not math.isfinite(now):
         return (*SHORTER, math.inf)
     return tuple(sorted({max(1.5, now / 4.0), max(1.5, now / 2.0), now, 2.0 * now, 4.0 * now}))
-
-
-def _replayed(
-    policy: Compiled, recent: list[tuple[int, int, Floats, float]], memories: tuple[float, ...],
-    rewards: tuple[float, float],
-) -> Floats:
-    """Log densities (rewards, memories) of every reward before it was learned, as N(x'θ, R²(1+‖x‖²)).
-
-    R is the policy's, or half the range of rewards; rewards are measured from the middle of their range, so that a
-    short memory is not taken for a bad one where no feature is constant.
-    """
-    d, K = policy.dim, len(memories)
-    low, high = rewards
-    noise = policy.noise if isinstance(policy, LinearUCB) and policy.noise > 0.0 else (high - low) / 2.0
-    length = float(policy.L or 1.0)
-    reach = max((high - low) / 2.0, 1e-12) / length
-    ridge = max(d / reach**2 * noise**2, 1e-9 * length**2)  # a range declared without thought is no reason to fail
-    rates = np.array([0.0 if math.isinf(memory) else -math.log1p(-1.0 / memory) for memory in memories])
-    G, b = np.zeros((K, d, d)), np.zeros((K, d))
-    eye, out, last = ridge * np.eye(d), np.empty((len(recent), K)), recent[0][0]
-    for row, (tick, born, column, value) in enumerate(recent):
-        x, r = column.ravel(), value - (low + high) / 2.0
-        fade = np.exp(-rates * (tick - last))
-        G *= fade[:, None, None]
-        b *= fade[:, None]
-        found = np.linalg.solve(G + eye, np.stack([b, np.broadcast_to(x, (K, d))], axis=2))
-        variance = noise**2 * (1.0 + found[:, :, 1] @ x)
-        out[row] = -0.5 * (np.log(variance) + (r - found[:, :, 0] @ x) ** 2 / variance)
-        weight = np.exp(-rates * (tick - born))
-        G += weight[:, None, None] * np.outer(x, x)
-        b += weight[:, None] * (r * x)
-        last = tick
-    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.record import Decision, Item
+from driftwise.agent.own import Lent, Own, OwnState
+from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
@@ -30,8 +32,9 @@ class Explanation:
 
     `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
     (Σw)²/Σw², the observations the estimate is worth; `memory` the rounds remembered, `days` the same where the clock
-    knows. `decision` is the record, if one was asked about: what it was chosen by then, and not now. A bank for clicks
-    chooses among the arms its memories propose; `proposed` says which, the others having an estimate and no bonus.
+    knows; a policy of your own tells none of these, nor θ. `decision` is the record, if one was asked about: what it
+    was chosen by then, and not now. A bank for clicks chooses among the arms its memories propose; `proposed` says
+    which, the others having an estimate and no bonus.
     """
 
     items: tuple[Item, ...]
@@ -65,11 +68,12 @@ class Explanation:
             lines.append(f"{mark}{name:<16}{self.mean[arm]:>12.4f}{self.bonus[arm]:>12.4f}{self.score[arm]:>12.4f}")
         if len(self.items) > 10:
             lines.append(f"  … and {len(self.items) - 10} more")
-        if self.runner_up is not None:
+        if self.runner_up is not None and self.pulls:
             pulls = ", ".join(f"{name} {pull:+.4f}" for name, pull in self.pulls[:5])
             lines.append(f"against {_short(self.items[self.runner_up])}: {pulls}")
         days = "" if self.days is None else f" ({self.days:.3g} days)"
-        lines.append(f"remembers {self.memory:g} ticks{days}, worth {self.effective:.1f} observations")
+        if not math.isnan(self.memory):
+            lines.append(f"remembers {self.memory:g} ticks{days}, worth {self.effective:.1f} observations")
         if self.decision is not None:
             then = self.decision
             what = f"estimate {then.mean:.4f}, bonus {then.bonus:.4f}, propensity {then.propensity:.4f}"
@@ -78,17 +82,12 @@ class Explanation:
 
     def draw(self, path: str | Path) -> None:
         """Bars of estimate and bonus, and of the features' pulls, as a figure (.png or .svg)."""
-        import io
-
-        from driftwise.draw.plots import pyplot
+        from driftwise.draw.picture import picture
         from driftwise.draw.styles import GRID, PALETTE
-        from driftwise.files import keep
 
-        plt = pyplot()
         arms, pulls = self.order[:12], self.pulls[:8]
-        picture, axes = plt.subplots(1, 2 if pulls else 1, figsize=(9.0, 0.32 * max(len(arms), len(pulls)) + 1.2),
-                                     squeeze=False, layout="constrained")
-        try:
+        size = 9.0, 0.32 * max(len(arms), len(pulls)) + 1.2
+        with picture(path, size, columns=2 if pulls else 1) as axes:
             left, places = axes[0, 0], range(len(arms))
             left.barh(places, self.mean[arms], color=PALETTE["weighted"], label="estimate")
             bonus = np.maximum(self.bonus[arms], 0.0)
@@ -106,11 +105,6 @@ class Explanation:
             for one in axes.flat:
                 one.grid(axis="x", color=GRID)
                 one.set_axisbelow(True)
-            data = io.BytesIO()
-            picture.savefig(data, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
-        finally:
-            plt.close(picture)
-        keep(Path(path), data.getvalue())
 
 
 def _short(item: Item) -> str:
@@ -123,7 +117,7 @@ def explain(
     features: Sequence[str] | None, at: float,
 ) -> Explanation:
     """See `Agent.explain`."""
-    decision = None
+    decision, place = None, None
     if isinstance(what, (Decision, str)):
         id = what if isinstance(what, str) else what.id
         entry = agent._book.find(id)
@@ -131,41 +125,66 @@ def explain(
             raise BadInput("decision", id, "a decision this agent remembers", "pass arms instead")
         decision = entry.decision
         if arms is None:
-            if entry.x is None:
-                wanted = "an open decision, or its arms: vectors of closed ones are not kept"
-                raise BadInput("decision", f"{id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
-            arms, items = entry.x[0].T, [decision.item if decision.item is not None else decision.arm]
+            arms, items, place = _arms_of(agent, entry)
     else:
         arms = what
     prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
     names = tuple(range(prepared.count) if items is None else items)
     if len(names) != prepared.count:
         raise BadInput("items", f"{len(names)} names", f"one for each of {prepared.count} arms", "pass a list of names")
-    policy = agent._policy
-    labels = [f"x{i}" for i in range(policy.dim)] if features is None else [str(one) for one in features]
-    if len(labels) != policy.dim:
-        raise BadInput("features", f"{len(labels)} names", f"one for each of {policy.dim} features", "leave them out")
+    policy, dim = agent._policy, prepared.dim
+    if isinstance(policy, Own) and not policy.ranks:
+        wanted = "a policy that says what it thinks of arms: scores(state, arms) with mean and bonus"
+        raise BadInput("policy", type(policy.policy).__name__, wanted, "add it to your policy")
+    labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
+    if len(labels) != dim:
+        raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
     with agent._choosing:
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
         scores = policy.scores(state, prepared)
-        chosen = policy.choose(state, prepared).arm
+        chosen = policy.choose(state, prepared, None if policy.deterministic else agent._seq + 1).arm
         theta, lane = estimate(policy, state)
-        weight, squares = (float(state.counters[lane, column]) for column in (WEIGHT, SQUARES))
-        memory = remembered(policy, state)
-    if decision is not None and decision.arm < prepared.count:
-        chosen = decision.arm if prepared.count > 1 else 0
+        memory, effective = remembered(policy, state), _effective(state, lane)
+    if place is not None:
+        chosen = place
+    elif decision is not None and decision.arm < prepared.count:
+        chosen = decision.arm
     others = [int(arm) for arm in np.argsort(-scores.score, kind="stable") if arm != chosen]
     rival = others[0] if others else None
     pulls: tuple[tuple[str, float], ...] = ()
-    if rival is not None:
+    if rival is not None and theta.size:
         pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
         pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
     judged = isinstance(policy, FadeBank) and not isinstance(policy.base, LinearUCB)
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
-        weight**2 / squares if squares > 0.0 else 0.0, memory, agent._clock.days(memory), decision,
+        effective, memory, agent._clock.days(memory), decision,
         scores.bonus >= 0.0 if judged else None,
     )  # fmt: skip
+
+
+def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
+    """What is at hand of a decision: the arms it was chosen from, or while it is open its own vector; their names, and
+    the place of the one that was chosen."""
+    decision = entry.decision
+    with agent._choosing:
+        kept, x = next((one for one in reversed(agent._shown) if one.id == decision.id), None), entry.x
+    if kept is not None:
+        _, arms, items, places, place = kept
+        numbers = range(arms.count) if places is None else places.tolist()
+        return arms, [number if items is None else items[number] for number in numbers], place
+    if x is None:
+        wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
+        raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
+    column = x.column if isinstance(x, Lent) else x
+    return column[0].T, [decision.arm if decision.item is None else decision.item], 0
+
+
+def _effective(state: Any, lane: int) -> float:
+    if isinstance(state, OwnState):
+        return math.nan
+    weight, squares = (float(state.counters[lane, column]) for column in (WEIGHT, SQUARES))
+    return weight**2 / squares if squares > 0.0 else 0.0
 
 
 def played(policy: Compiled, state: State) -> tuple[int, int]:
@@ -180,8 +199,10 @@ def played(policy: Compiled, state: State) -> tuple[int, int]:
     return 0, 0
 
 
-def estimate(policy: Compiled, state: State) -> tuple[Floats, int]:
-    """θ as it is played, and its lane."""
+def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
+    """θ as it is played, and its lane; nobody knows that of a policy of one's own."""
+    if isinstance(policy, Own):
+        return np.zeros(0), 0
     lane, row = played(policy, state)
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
@@ -190,8 +211,10 @@ def estimate(policy: Compiled, state: State) -> tuple[Floats, int]:
     return np.asarray(np.linalg.solve(G + base.ridge * np.eye(base.dim), state.b[lane])), lane
 
 
-def remembered(policy: Compiled, state: State) -> float:
-    """Rounds of the memory now played."""
+def remembered(policy: Compiled | Own, state: Any) -> float:
+    """Rounds of the memory now played; NaN where nobody knows."""
+    if isinstance(policy, Own):
+        return math.nan
     row = played(policy, state)[1]
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     return float(base.memory.rounds)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from driftwise.errors import BadInput
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Ints
+from driftwise.policies.arms import ArmSet
 
 Item: TypeAlias = str | int | None
 
@@ -31,6 +33,7 @@ class Decision(NamedTuple):
     """What was chosen, and all that is needed to learn from it and to audit it (PRODUCT.md 2).
 
     `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
+    `draws` is over how many draws of a rule that samples the propensity was counted; 0 where it is exact.
     """
 
     id: str
@@ -46,14 +49,16 @@ class Decision(NamedTuple):
     at: float
     n: int
     policy: str
+    draws: int = 0
 
 
 class Entry:
-    """A decision in the books: the vector played while it is open, a digest of its arms where the caller named it."""
+    """A decision in the books: while it is open what its lesson takes, which is the vector played, or for a policy of
+    the user's own all arms; and a checksum of its arms where the caller named it."""
 
     __slots__ = ("decision", "mark", "value", "verdict", "x")
 
-    def __init__(self, decision: Decision, x: Floats | None, mark: str | None) -> None:
+    def __init__(self, decision: Decision, x: Any, mark: str | None) -> None:
         self.decision, self.x, self.mark = decision, x, mark
         self.value = 0.0
         self.verdict = Verdict.OPEN
@@ -88,9 +93,23 @@ class Book:
                 del self.closed[next(iter(self.closed))]
             self.closed[id] = entry
 
-    def oldest(self) -> Entry | None:
-        """The open decision that was born first."""
-        return next(iter(self.open.values()), None)
+    def oldest(self, besides: Entry | None = None) -> Entry | None:
+        """The open decision that was born first, of all but one."""
+        return next((entry for entry in self.open.values() if entry is not besides), None)
+
+
+class Shown(NamedTuple):
+    """Arms that a decision was made among, the names and places of all there were, and which of them was played."""
+
+    id: str
+    arms: ArmSet
+    items: Sequence[Item] | None
+    places: Ints | None
+    place: int
+
+
+# How many of the last decisions have their arms at hand to be explained, and how many numbers such arms may be: 13 MB.
+SHOWN, SHOWN_NUMBERS = 64, 25_000
 
 
 def checked_id(id: object) -> str:
@@ -113,6 +132,8 @@ def checked_item(item: object) -> Item:
     """The name of an arm: text, a whole number, or none."""
     if item is None or type(item) is str:
         return item
+    if isinstance(item, str):  # numpy's, say
+        return str(item)
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
     return int(item.__index__())

@@ -1,20 +1,25 @@
 """An agent as one container: policy and settings as plain data, state and decisions as arrays (PRODUCT.md 4).
 
 What is read is proven before it is used: the policy is built anew by its own constructor and must have the digest it
-was saved with, the state is vetted as any loaded state, and every decision in the books is checked against both.
+was saved with, the state is vetted as any loaded state, and every decision in the books is checked against both. A
+policy of the user's own is passed again, and writes and reads its state itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftwise import container
+from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.errors import BadInput
+from driftwise.policies.adapt import FadeBank
+from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described, kinds_of, restored
@@ -32,7 +37,8 @@ _WHOLE, _NUMBERS = 6, 6
 
 def written(agent: Agent) -> bytes:
     """The agent as bytes, while nobody else uses it."""
-    book, state = agent._book, agent._states.front
+    book, state, policy = agent._book, agent._states.front, agent._policy
+    own = policy.to_bytes(state) if isinstance(policy, Own) else None
     entries = [*book.open.values(), *book.closed.values()]
     settings: dict[str, Any] = {
         "rewards": [agent._low, agent._high], "clock": agent._clock.kind, "tick": agent._clock.tick,
@@ -40,27 +46,43 @@ def written(agent: Agent) -> bytes:
         "default_reward": agent._default, "max_open": agent._max_open, "remember": book.remember,
     }  # fmt: skip
     facts = {
-        "agent": VERSION, "policy": described(agent._policy), "digest": agent._digest, "settings": settings,
+        "agent": VERSION, "policy": described(policy) if own is None else policy.name, "digest": agent._digest,
+        "settings": settings,
         "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
         "origin": agent._origin, "sources": sorted(agent._sources), "open": len(book.open),
         "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
     }  # fmt: skip
     names = [[entry.decision.id, entry.decision.item, entry.mark] for entry in entries]
-    dim, recent = agent._policy.dim, list(agent._meter.recent)
+    dim, recent = policy.dim or 1, list(agent._meter.recent)
     lanes = len(agent._meter.history[0][1]) if agent._meter.history else 0
     return container.pack("agent", facts, {
-        "floats": state.floats,
-        "ints": state.ints,
+        **({"floats": state.floats, "ints": state.ints} if own is None else _own_arrays(book.open.values(), own)),
         "names": np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
         "whole": _table([_whole(entry) for entry in entries], _WHOLE, np.int64),
         "numbers": _table([_numbers(entry) for entry in entries], _NUMBERS, np.float64),
-        "vectors": _table([entry.x.ravel() for entry in book.open.values() if entry.x is not None], dim, np.float64),
+        "draws": np.array([entry.decision.draws for entry in entries], dtype=np.int64),
+        "vectors": _table([_vector(entry.x) for entry in book.open.values()], dim, np.float64),
         "recent_ticks": _table([one[:2] for one in recent], 2, np.int64),
         "recent": _table([[*one[2].ravel(), one[3]] for one in recent], dim + 1, np.float64),
         "history_ticks": np.array([tick for tick, _ in agent._meter.history], dtype=np.int64),
         "history": _table([weights for _, weights in agent._meter.history], lanes, np.float64),
     })  # fmt: skip
+
+
+def _vector(x: Any) -> Any:
+    return (x.column if isinstance(x, Lent) else x).ravel()
+
+
+def _own_arrays(open_ones: Iterable[Entry], own: bytes) -> dict[str, Any]:
+    """What only a policy of the user's own has: its state as it writes it, and all arms of open decisions."""
+    shown = [entry.x for entry in open_ones]
+    arms = [one.arms.columns[0].T for one in shown]
+    return {
+        "own": np.frombuffer(own, dtype=np.uint8),
+        "own_arms": np.concatenate(arms) if arms else np.zeros((0, 1)),
+        "own_places": np.array([one.arm for one in shown], dtype=np.int64),
+    }
 
 
 def _table(rows: list[Any], width: int, kind: Any) -> Any:
@@ -81,14 +103,15 @@ def _no(what: str, wanted: str = "the snapshot of an agent") -> BadInput:
     return BadInput("data", what, wanted, _ANEW)
 
 
-def read(cls: type[Agent], data: object, policy: Compiled | None, now: Callable[[], float]) -> Agent:
+def read(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) -> Agent:
     """The agent these bytes hold, or the one sentence."""
     facts, arrays = container.unpack("agent", data, _ANEW)
     if facts.get("agent") != VERSION:
         raise _no(f"version {facts.get('agent')!r} of agents")
     try:
         agent = _built(cls, facts, policy, now)
-        agent._begin(_state(agent._policy, facts, arrays))
+        kept = agent._policy
+        agent._begin((_own_state if isinstance(kept, Own) else _state)(kept, facts, arrays))
         _fill(agent, facts, arrays)
     except BadInput:
         raise
@@ -97,13 +120,12 @@ def read(cls: type[Agent], data: object, policy: Compiled | None, now: Callable[
     return agent
 
 
-def _built(cls: type[Agent], facts: dict[str, Any], policy: Compiled | None, now: Callable[[], float]) -> Agent:
+def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[], float]) -> Agent:
     """An agent with the settings of the snapshot, and nothing learned."""
     if policy is None:
         policy = restored(facts["policy"], kinds_of(Compiled, Memory))
-    if not isinstance(policy, Compiled) or policy.digest != facts["digest"]:
-        got = getattr(policy, "digest", type(policy).__name__)
-        raise BadInput("policy", f"digest {got}", f"the policy that was saved, {facts['digest']}", "pass that one")
+        if not isinstance(policy, Compiled):
+            raise BadInput("policy", f"{policy!r}"[:80], "a policy of this driftwise", "pass policy= again")
     settings = dict(facts["settings"])
     if set(settings) != set(_SETTINGS):
         raise _no("other settings")
@@ -114,6 +136,9 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Compiled | None, now
     if settings["clock"] == "wall" and settings["expire_after"] is not None:
         settings["expire_after"] *= settings["tick"]  # written in ticks, asked for in seconds
     agent = cls(policy, **settings, now=now)
+    if agent._policy.digest != facts["digest"]:
+        got, wanted = f"digest {agent._policy.digest}", f"the policy that was saved, {facts['digest']}"
+        raise BadInput("policy", got, wanted, "pass that one")
     if facts["settings"]["expire_after"] is not None:
         agent._expire_after = float(facts["settings"]["expire_after"])  # to the last bit
     return agent
@@ -131,6 +156,18 @@ def _state(policy: Compiled, facts: dict[str, Any], arrays: dict[str, Any]) -> S
     outside = _count(facts, "outside")
     state.outside, state.told = outside, facts["told"] is True
     return state
+
+
+def _own_state(policy: Own, facts: dict[str, Any], arrays: dict[str, Any]) -> OwnState:
+    """The state that a policy of the user's own wrote, as it reads it."""
+    if not hasattr(policy.policy, "state_from_bytes"):
+        raise BadInput("policy", type(policy.policy).__name__, "state_from_bytes(data) to read its state", "add it")
+    if policy.dim is None and _count(facts, "seq"):
+        policy.dim = int(arrays["vectors"].shape[1])
+    try:
+        return policy.from_bytes(arrays["own"].tobytes())
+    except Exception as slip:
+        raise _no(f"a state that its policy cannot read ({type(slip).__name__})") from None
 
 
 def _count(facts: dict[str, Any], name: str, most: int = _MOST) -> int:
@@ -163,11 +200,12 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     _fill_meter(agent, arrays)
 
 
-def _shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str) -> Any:
+def _shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str, unknown: bool = False) -> Any:
+    """A table of the snapshot; `unknown` numbers, which are NaN, are for policies that do not say what they think."""
     found = arrays[name]
     if found.shape != shape or found.dtype != np.dtype(kind):
         raise _no(f"{name} of shape {found.shape}", f"shape {shape}")
-    if kind == "f8" and not np.isfinite(found).all():
+    if kind == "f8" and not (np.isfinite(found) | (np.isnan(found) & unknown)).all():
         raise _no(f"{name} with numbers that are not finite", "finite numbers")
     if kind == "i8" and found.size and not (found.min() >= 0 and found.max() <= _MOST):
         raise _no(f"{name} out of range", "whole numbers from 0 to 2^53")
@@ -182,19 +220,25 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         raise _no("names that are no plain data") from None
     if not isinstance(names, list) or not all(isinstance(one, list) and len(one) == 3 for one in names):
         raise _no("names of another shape")
-    count, dim, book = len(names), agent._policy.dim, agent._book
+    own = isinstance(agent._policy, Own)
+    count, dim, book = len(names), agent._policy.dim or 1, agent._book
     whole = _shaped(arrays, "whole", (count, _WHOLE), "i8").tolist()
-    numbers = _shaped(arrays, "numbers", (count, _NUMBERS), "f8").tolist()
+    numbers = _shaped(arrays, "numbers", (count, _NUMBERS), "f8", unknown=own).tolist()
+    draws = _shaped(arrays, "draws", (count,), "i8").tolist() if "draws" in arrays else [0] * count
     vectors = _shaped(arrays, "vectors", (opened, dim), "f8")
     if opened > agent._max_open or count - opened > book.remember:
         raise _no("more decisions than there is room for")
     _check_vectors(agent, vectors)
+    kept = _shown(arrays, [row[4] for row in whole[:opened]]) if own else [
+        vector.reshape(1, dim, 1).copy() for vector in vectors
+    ]
     born_last = 0
     for row, (id, item, mark) in enumerate(names):
         seq, arm, explored, born, n, code = whole[row]
         score, mean, bonus, propensity, at, value = numbers[row]
         is_open = row < opened
-        good = 0 < seq <= agent._seq and explored <= 1 and n >= 1 and code < len(CLOSED) and 0.0 <= propensity <= 1.0
+        good = 0 < seq <= agent._seq and explored <= 1 and n >= 1 and code < len(CLOSED)
+        good = good and (0.0 <= propensity <= 1.0 or math.isnan(propensity))
         ahead = agent._states.tick + 1 if agent._clock.kind == "rewards" else agent._clock.newest
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
@@ -205,11 +249,22 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         born_last = born if is_open else born_last
         decision = Decision(
             id, seq, arm, checked_item(item), score, mean, bonus, propensity, bool(explored), born, at, n,
-            agent._digest,
+            agent._digest, draws[row],
         )  # fmt: skip
-        entry = Entry(decision, vectors[row].reshape(1, dim, 1).copy() if is_open else None, mark)
+        entry = Entry(decision, kept[row] if is_open else None, mark)
         entry.verdict, entry.value = CLOSED[code], value
         (book.open if is_open else book.closed)[id] = entry
+
+
+def _shown(arrays: dict[str, Any], counts: list[int]) -> list[Lent]:
+    """All arms of open decisions, of which there are so many each."""
+    dim = arrays["own_arms"].shape[1] if arrays["own_arms"].ndim == 2 else 0
+    rows = _shaped(arrays, "own_arms", (sum(counts), dim), "f8")
+    places = _shaped(arrays, "own_places", (len(counts),), "i8").tolist()
+    if not all(place < count for place, count in zip(places, counts, strict=True)):
+        raise _no("an arm that was not there", "places among the arms")
+    parts = np.split(rows, np.cumsum(counts)[:-1]) if counts else []
+    return [Lent(ArmSet(part), place) for part, place in zip(parts, places, strict=True)]
 
 
 def _check_vectors(agent: Agent, vectors: Any) -> None:
@@ -221,7 +276,7 @@ def _check_vectors(agent: Agent, vectors: Any) -> None:
 
 def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
     """What the drift meter reads."""
-    dim, recent = agent._policy.dim, arrays["recent"]
+    dim, recent = agent._policy.dim or 1, arrays["recent"]
     count = recent.shape[0]
     ticks = _shaped(arrays, "recent_ticks", (count, 2), "i8").tolist()
     rows = _shaped(arrays, "recent", (count, dim + 1), "f8")
@@ -235,7 +290,8 @@ def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
         last = tick
         agent._meter.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
     history = arrays["history"]
-    lanes = len(agent._states.front.scores) if history.shape[0] else 0
+    banked = isinstance(agent._policy, FadeBank)
+    lanes = len(agent._states.front.scores) if history.shape[0] and banked else 0
     weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
     if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
         raise _no("weights of memories out of range", "shares from 0 to 1")

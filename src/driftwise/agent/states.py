@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from typing import Any
 
-from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
 
 
@@ -18,13 +18,13 @@ class States:
 
     __slots__ = ("back", "choosing", "front", "policy", "tick", "view")
 
-    def __init__(self, policy: Compiled, state: State, ages: bool) -> None:
+    def __init__(self, policy: Any, state: Any, ages: bool) -> None:
         self.policy, self.front, self.back = policy, state, state.copy()
         self.view = state.copy() if ages else None
         self.tick = 0
         self.choosing = Lock()
 
-    def at(self, tick: int) -> State:
+    def at(self, tick: int) -> Any:
         """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
 
         Always from the published state in one step, so that a choice depends on nothing but lessons and its tick. For
@@ -38,7 +38,7 @@ class States:
         self.policy.advance(view, float(tick - self.tick))
         return view
 
-    def learn(self, lesson: Callable[[State], None], tick: int, then: Callable[[], None]) -> None:
+    def learn(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
         """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.
 
         The other one is brought up to date by the same lesson, which is cheaper than copying a long window, or copied
@@ -48,7 +48,10 @@ class States:
         try:
             lesson(back)
         except BaseException:
-            back.floats[:], back.ints[:] = front.floats, front.ints
+            if isinstance(back, State):  # all of it: half a lesson may have gone anywhere
+                back.floats[:], back.ints[:] = front.floats, front.ints
+            else:
+                self.policy.renew(back, front)
             raise
         with self.choosing:
             self.front, self.back, self.tick = back, front, tick

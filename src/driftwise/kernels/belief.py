@@ -20,6 +20,7 @@ from driftwise.kernels.point import (
     AT_GAUGE,
     EXPLORE,
     GAUGES,
+    LAM,
     LEARNS,
     STIFFNESS,
     WEIGHT,
@@ -45,6 +46,9 @@ GUESS_WEIGHT, FAINT = 10.0, 0.5
 # Where S is not told it is so many root mean squares of what rewards are besides noise, which is no less than such a
 # part of them: too small an S hurts most, but one of noise alone makes every change cost more (MATH.md 8).
 REACH, LEAST_SIGNAL = 2.5, 0.3
+# A ridge that is a smaller part of the sums than this is lost in their rounding, and directions that were never played
+# would be anything; where rewards have no noise, a learned one gets there.
+NEGLIGIBLE = 1e-12
 # The bonus is this many standard deviations at exploration 1, or √(1 + widens·log(1 + Σw)) where that is to grow: by a
 # constant number one trial in a hundred sticks to a wrong arm for ever.
 QUANTILE = 2.0
@@ -74,14 +78,16 @@ def gauge_of(flags: Ints, floats: Floats) -> Gauge:
 def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     """Noise and ridge as they are told, or as far as they are known."""
     table, known = point.table, gauge.known
+    if table[row, LAM] > 0.0:
+        return Prior(table[row, R], table[row, LAM], False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         value = known[REWARD_SQUARES] / known[SEEN] if known[REWARD_SQUARES] > 0.0 else 0.0
         blind = value == 0.0 and (noise == 0.0 or reach == 0.0)
-        if blind:  # any unit will do
-            value = reach * norm if reach > 0.0 else 1.0
+        if blind:  # in units of what is told; where nothing is, any will do
+            value = noise * noise / (FAINT * FAINT) if noise > 0.0 else reach * norm if reach > 0.0 else 1.0
         if noise == 0.0:
             noise = FAINT * math.sqrt(value)
         elif learns and value > 0.0 and not blind:  # a guess: no noise is larger than the rewards it is in
@@ -125,12 +131,23 @@ def gauge_(point: Point, row: int, lesson: Lesson, blind: bool, error: float, ga
 
 
 @piece
+def trace_of(G: Floats, lane: int) -> float:
+    """The sum of the diagonal of G[lane]."""
+    total = 0.0
+    for i in range(G.shape[1]):
+        total += G[lane, i, i]
+    return total
+
+
+@piece
 def believe_(
     point: Point, row: int, lane: int, ridge: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
 ) -> None:
     """low low' is the precision of θ over 1/R², z = low⁻¹b: an arm's mean is (low⁻¹x)'z, its variance R²‖low⁻¹x‖²."""
+    ridge = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
     if sloped(point, row):
-        lean_(lane, ridge, ridge * point.table[row, STIFFNESS], sums, low, other, pivot, z)
+        stiff = max(ridge * point.table[row, STIFFNESS], NEGLIGIBLE * trace_of(sums.lag_square, lane))
+        lean_(lane, ridge, stiff, sums, low, other, pivot, z)
     else:
         factor_(sums.G, lane, ridge, low, pivot)
         forward_(low, pivot, sums.b, lane, z)

@@ -382,6 +382,13 @@ class Bank(Adaptive):
         """Effective rounds of the memory now played: the drift the bank believes in."""
         return float(self.rows[self.played(state)].memory.rounds)
 
+    def report(self, state: State) -> dict[str, float]:
+        """The memory now played, whether it follows a trend, and noise and scale where a belief has them."""
+        memory = self.rows[self.played(state)].memory
+        base = self.base
+        scale = base.report(state) if isinstance(base, LinearUCB) and base.radius == "posterior" else {}
+        return {"memory": memory.rounds, "trend": float(not memory.still), **scale}
+
 
 @dataclass(frozen=True, kw_only=True)
 class FadeBank(Bank):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,7 +60,7 @@ def _numeric(values: object) -> bool:
 class ArmSet:
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
-    __slots__ = ("columns", "count", "dim", "longest", "shortest_reach", "slack")
+    __slots__ = ("_crc", "columns", "count", "dim", "longest", "shortest_reach", "slack")
 
     def __init__(self, arms: npt.ArrayLike) -> None:
         rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
@@ -75,8 +76,17 @@ class ArmSet:
         self.dim, self.count = int(rows.shape[1]), int(rows.shape[0])
         self.shortest_reach = self.longest / (1.0 + self.slack)  # the least L that takes these arms
 
+        self._crc: int | None = None
+
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def crc(self) -> int:
+        """A checksum of all numbers, taken once."""
+        if self._crc is None:
+            self._crc = zlib.crc32(self.columns.data)
+        return self._crc
 
 
 Arms: TypeAlias = ArmSet | npt.ArrayLike

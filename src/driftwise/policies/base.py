@@ -119,6 +119,7 @@ class Compiled:
 
     def start(self, seed: int = 0) -> State:
         """A fresh state. One thread at a time may use it."""
+        self.point  # noqa: B018 - raises where a memory was given in time, before room is made for it
         return self.layout.start(seed, self.digest)
 
     def _enter(self, state: State) -> None:

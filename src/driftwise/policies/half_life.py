@@ -27,6 +27,49 @@ def seconds(name: str, span: object) -> float:
     return real(name, span, 0.0, 1e12, low_open=True, way_out='pass seconds, or a span such as "14d"')
 
 
+class Timed(float):
+    """A number of a memory that was given in time: words such as "7d", until somebody says what a tick is.
+
+    As a number it is what it would be with ticks of a second, so that a policy can be made of it and checked; kernels
+    never see it (`Memory.numbers`). `halves`: the span is the half-life of a fade, and the number its forget.
+    """
+
+    __slots__ = ("halves", "span")
+    span: str
+    halves: bool
+
+    def __new__(cls, name: str, span: str, halves: bool = False) -> Timed:
+        known = cls._number(seconds(name, span), halves)
+        made = super().__new__(cls, known)
+        made.span, made.halves = span, halves
+        return made
+
+    @staticmethod
+    def _number(ticks: float, halves: bool) -> float:
+        return half_life_to_forget(ticks) if halves else ticks
+
+    def in_ticks(self, tick: float) -> float:
+        """The number itself, with ticks of so many seconds."""
+        return self._number(self.seconds / tick, self.halves)
+
+    @property
+    def seconds(self) -> float:
+        """The span in seconds."""
+        return seconds("span", self.span)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timed) and (self.span, self.halves) == (other.span, other.halves)
+
+    def __hash__(self) -> int:
+        return hash((self.span, self.halves))
+
+    def __repr__(self) -> str:
+        return repr(self.span)
+
+    def __reduce__(self) -> tuple[type[Timed], tuple[str, str, bool]]:
+        return Timed, ("span", self.span, self.halves)
+
+
 def ticks(name: str, span: object, tick: object = None) -> float:
     """A span in ticks; time needs to be told the tick."""
     if isinstance(span, str) or tick is not None:
@@ -37,7 +80,7 @@ def ticks(name: str, span: object, tick: object = None) -> float:
 
 
 def span_to_ticks(span: float | str, *, tick: float | str) -> float:
-    """A span of time in ticks of this length: what Window(…) and Restart(…) are given on the wall clock."""
+    """A span of time in ticks of this length."""
     return ticks("span", span, tick)
 
 

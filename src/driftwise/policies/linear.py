@@ -26,6 +26,8 @@ _RADII = {"weighted": point.WEIGHTED, "cheung": point.CONSTANT, "posterior": poi
 
 # How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
 NOISE_RATE = 1e-3
+# The least R that is told with an S: what the ridge R²d/S² adds to sums of a million arms must outlast rounding.
+FAINTEST = 1e-5
 # Where nobody says how long arms are, products of what enters the sums still have to fit in a double.
 MOST_LENGTH = 1e100
 
@@ -83,6 +85,9 @@ class LinearUCB(Compiled):
     def _check_posterior(self) -> None:
         if self.two_matrix is not None:
             raise BadInput("two_matrix", self.two_matrix, 'one matrix with radius="posterior"', "leave two_matrix out")
+        if not self.learns and self.lam is None and self.noise < FAINTEST * float(self.S or 0.0):
+            wanted = f"R of at least {FAINTEST:g} S: a smaller ridge than that makes is lost in rounding"
+            raise BadInput("R", self.R, wanted, "pass a larger R, or a ridge as lam")
         if self.lam is not None and self.learns:
             wanted = "lam=None, the ridge R²d/S² that follows what is learned of R and S"
             raise BadInput("lam", self.lam, wanted, "leave lam out, or tell R and S")
@@ -118,10 +123,10 @@ class LinearUCB(Compiled):
 
     @property
     def ridge(self) -> float:
-        """λ in V; of what is learned, nothing yet."""
+        """λ in V; 0 where it follows what is learned."""
         if self.lam is not None:
             return float(self.lam)
-        return 0.0 if self.S is None else self.dim * self.noise**2 / float(self.S) ** 2
+        return 0.0 if self.learns or self.S is None else self.dim * self.noise**2 / float(self.S) ** 2
 
     @property
     def noise(self) -> float:
@@ -140,13 +145,14 @@ class LinearUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = -1.0 if self.delta is None else -math.log(self.delta)
         table[0, : point.EXPLORE + 1] = (
-            gamma, log_gamma, length, self.ridge, log_delta, self.S or 0.0, self.reach, self.noise, self.exploration
+            gamma, log_gamma, length, self.ridge, log_delta, self.S or 0.0, self.reach, self.noise, self.exploration,
         )  # fmt: skip
         table[0, point.STIFFNESS] = self.memory.stiffness
         table[0, point.LEARNS] = 0.0 if isinstance(self.R, (int, float)) else NOISE_RATE
         if self.radius == "posterior":
             table[0, point.BETA] = belief.QUANTILE * self.noise
         elif self.radius == "cheung":
+            # Whole numbers beyond a machine word are numbers like any other, and no compiled code takes them.
             table[0, point.BETA] = cheung_radius(
                 length, float(self.dim), self.ridge, log_delta, float(self.S or 0.0), self.reach, self.noise
             )
@@ -161,7 +167,7 @@ class LinearUCB(Compiled):
         room = self.memory.room()
         return {
             "twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0,
-            "lags": lanes if self.memory.stiffness > 0.0 else 0, "gauges": belief.GAUGE if self.learns else 0,
+            "lags": 0 if self.memory.still else lanes, "gauges": belief.GAUGE if self.learns else 0,
         }  # fmt: skip
 
     def start(self, seed: int = 0) -> State:
@@ -189,14 +195,17 @@ class LinearUCB(Compiled):
 
     def scoring(self) -> tuple[float, float]:
         """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
-        if self.believes:  # what is learned is not in the table
-            return 0.0, 0.0
+        if self.radius == "posterior":  # plays and scores by one belief; what is learned is in the state
+            return self.ridge, self.noise
         noise = max(self.noise, 1e-6 * self.S * self.reach)  # type: ignore[operator] # R = 0 would divide by 0
         return self.dim / self.S**2 * noise**2, noise  # type: ignore[operator]
 
     def report(self, state: State) -> dict[str, float]:
-        """Noise R and scale S as they are told or learned so far."""
-        return believed(self, self._read(state))
+        """Noise R and scale S, told or learned so far; the state may be that of a bank over this policy."""
+        known = belief.Gauge(state.gauge if self.learns else np.zeros(0))
+        prior = belief.prior_of(self.point, 0, known, self.dim)
+        scale = math.sqrt(self.dim / prior.ridge) * prior.noise if self.lam is None else float(self.S or 0.0)
+        return {"R": float(prior.noise), "S": float(scale)}
 
 
 _ALONE = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_)
@@ -204,10 +213,3 @@ _ADAPTIVE = Entries(
     adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
 )
 BELIEF = Entries(forecasts.score_belief_, forecasts.learn_belief_, forecasts.play_belief_)
-
-
-def believed(policy: LinearUCB, state: State) -> dict[str, float]:
-    """The noise and the scale that a state's gauge says, or that the policy was told."""
-    gauge = state.gauge if policy.learns else np.zeros(0)
-    prior = belief.prior_of(policy.point, 0, belief.Gauge(gauge), policy.dim)
-    return {"R": float(prior.noise), "S": float(prior.noise * math.sqrt(policy.dim / prior.ridge))}

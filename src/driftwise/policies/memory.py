@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, field, fields
-from typing import ClassVar
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from driftwise.border import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
+from driftwise.policies.half_life import Timed
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Memory:
     `code` is its phase in kernels/memory.py. `geometric` says that weights are γ^age whatever the clock, so that sums
     need nothing but fading; `one_pass` that an estimate without a history can follow it; `still` that θ is taken to
     have stood still while it is remembered. `forget` is 1-γ, what a tick takes off all weights, and `length` the age,
-    or the time on the clock, at which observations go at once.
+    or the time on the clock, at which observations go at once. What was given in time ("7d") is `timed`, and counts
+    nothing before `in_ticks` said what a tick is.
     """
 
     code: ClassVar[int]
@@ -58,7 +60,25 @@ class Memory:
 
     def numbers(self) -> tuple[float, float, float]:
         """γ, log γ and length, for the table."""
+        if self.timed:
+            wanted = "a memory counted in rounds: only an agent on the wall clock knows how long a tick is"
+            raise BadInput("memory", self, wanted, 'pass rounds, or dw.Agent(policy, clock="wall", rewards=…)')
         return 1.0 - self.forget, math.log1p(-self.forget), self.length
+
+    @property
+    def timed(self) -> dict[str, Timed]:
+        """The fields that were given in time."""
+        return {one.name: value for one in fields(self) if isinstance(value := getattr(self, one.name), Timed)}
+
+    def in_ticks(self, tick: float) -> Memory:
+        """Itself, what was given in time being counted in ticks of so many seconds."""
+        return replace(self, **{name: value.in_ticks(tick) for name, value in self.timed.items()})
+
+    def _take_time(self, name: str, halves: bool = False) -> None:
+        """Where a field was given in words, keep the time they mean."""
+        given: Any = getattr(self, name)
+        if isinstance(given, str):
+            object.__setattr__(self, name, Timed(name, given, halves))
 
 
 @dataclass(frozen=True)
@@ -82,13 +102,20 @@ class Keep(Memory):
 
 @dataclass(frozen=True)
 class Fade(Memory):
-    """Weight γ^age, γ = 1 - forget. forget = 0 keeps everything; 1/forget is the memory in rounds."""
+    """Weight γ^age, γ = 1 - forget. forget = 0 keeps everything; 1/forget is the memory in rounds.
+
+    For an agent on the wall clock, Fade("14d") is the fade with that half-life.
+    """
 
     forget: float = field()
     code = point.FADE
     geometric = True
+    if TYPE_CHECKING:
+
+        def __init__(self, forget: float | str) -> None: ...
 
     def __post_init__(self) -> None:
+        self._take_time("forget", halves=True)
         real("forget", self.forget, 0.0, 1.0, high_open=True, way_out="γ = 1 - forget must lie in (0, 1]")
 
     @classmethod
@@ -113,15 +140,20 @@ class Window(Memory):
     """Weight 1 for observations younger than `length`, 0 after.
 
     `capacity` is how many observations can be held at once, by default one per round of the window; when a
-    live system has more, the oldest goes first and is counted.
+    live system has more, the oldest goes first and is counted. For an agent on the wall clock the length may be a time
+    such as "7d".
     """
 
     length: float = field()
     capacity: int | None = None
     code = point.WINDOW
     one_pass = False
+    if TYPE_CHECKING:
+
+        def __init__(self, length: float | str, capacity: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
+        self._take_time("length")
         real("length", self.length, 0.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 100")
         if self.capacity is not None:
             keep_whole(self, "capacity")
@@ -146,12 +178,16 @@ class Window(Memory):
 
 @dataclass(frozen=True)
 class Restart(Memory):
-    """Everything is forgotten whenever the clock passes a multiple of `period`."""
+    """Everything is forgotten whenever the clock passes a multiple of `period`: rounds, or a time such as "1d"."""
 
     period: float
     code = point.RESTART
+    if TYPE_CHECKING:
+
+        def __init__(self, period: float | str) -> None: ...
 
     def __post_init__(self) -> None:
+        self._take_time("period")
         real("period", self.period, 0.0, low_open=True, way_out="pass rounds, e.g. 100")
 
     @classmethod
@@ -185,8 +221,12 @@ class Trend(Memory):
     length: float
     code = point.TREND
     still = False
+    if TYPE_CHECKING:
+
+        def __init__(self, length: float | str) -> None: ...
 
     def __post_init__(self) -> None:
+        self._take_time("length")
         real("length", self.length, 1.0, 2.0**53, low_open=True, way_out="pass rounds, e.g. 500")
 
     @classmethod

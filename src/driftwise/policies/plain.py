@@ -8,6 +8,7 @@ from typing import Any
 
 from driftwise.container import digest
 from driftwise.errors import BadInput
+from driftwise.policies.half_life import Timed
 
 
 def described(thing: Any) -> Any:
@@ -21,6 +22,8 @@ def described(thing: Any) -> Any:
         return {"type": type(thing).__name__} | {one.name: described(getattr(thing, one.name)) for one in fields(thing)}
     if isinstance(thing, (str, bool, type(None))):
         return thing
+    if isinstance(thing, Timed):
+        return thing.span
     if isinstance(thing, (int, float)) and math.isfinite(thing):
         return float(thing)
     return getattr(thing, "__qualname__", str(thing))

@@ -13,7 +13,7 @@ from driftwise.kernels import point
 from driftwise.kernels.adapt.belief import forecast_size
 from driftwise.policies.adapt import Bank, Base
 from driftwise.policies.base import Entries
-from driftwise.policies.linear import BELIEF, LinearUCB, believed
+from driftwise.policies.linear import BELIEF, LinearUCB
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.state import State
@@ -86,9 +86,3 @@ class TrendBank(Bank):
     def _begin(self, state: State) -> None:
         awake = self.point.table[:, point.WAKES] == 0.0
         state.scores[:] = awake / awake.sum()
-
-    def report(self, state: State) -> dict[str, float]:
-        """The memory now played, whether it follows a trend, and noise and scale as told or learned so far."""
-        memory = self.rows[self.played(state)].memory
-        scale = believed(self.base, state) if isinstance(self.base, LinearUCB) else {}
-        return {"memory": memory.rounds, "trend": float(not memory.still), **scale}

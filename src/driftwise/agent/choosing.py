@@ -1,0 +1,59 @@
+"""Which arm, and with what propensity: the policy's own choice, or one drawn uniformly (PRODUCT.md 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from driftwise.kernels.chance import WORD, uniform
+from driftwise.kernels.point import Floats
+from driftwise.policies.arms import ArmSet, Choice
+from driftwise.rng import key
+
+# Draws from which the propensity of a rule that samples is counted.
+DRAWS = 1000
+
+
+# A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
+Picked: TypeAlias = tuple[Choice, float, int, bool]
+
+
+class Chooser:
+    """Choices of a policy, a share epsilon of them uniform. Draws are hashes of the seed and a decision's number."""
+
+    __slots__ = ("epsilon", "key", "policy", "seed")
+
+    def __init__(self, policy: Any, epsilon: float, seed: int) -> None:
+        drawn = key(seed, "explore")
+        self.policy, self.epsilon, self.seed, self.key = policy, epsilon, seed, (drawn & WORD, (drawn >> 32) & WORD)
+
+    def choose(self, state: Any, arms: ArmSet, costs: Floats | None, seq: int) -> Picked:
+        """The choice of decision number `seq` among these arms, costs being taken off their scores."""
+        policy, count, epsilon = self.policy, arms.count, self.epsilon
+        draw = None if policy.deterministic else seq
+        explored = epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon
+        if costs is None:
+            best = policy.choose(state, arms, draw)
+            if epsilon == 0.0 and draw is None:
+                return best, 1.0, 0, False
+            if not explored:
+                share, draws = (1.0, 0) if draw is None else self._share(state, arms, best.arm, draw)
+                return best, epsilon / count + (1.0 - epsilon) * share, draws, False
+        scores = policy.scores(state, arms)
+        totals = scores.score if costs is None else scores.score - costs
+        arm = top = best.arm if costs is None else int(totals.argmax())
+        if explored:
+            arm = min(int(uniform(*self.key, seq, 1, 0) * count), count - 1)
+        share, draws = (float(arm == top), 0) if draw is None else self._share(state, arms, arm, draw)
+        found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
+        if found.bonus < 0.0:  # a bank for clicks gives arms that no memory proposes no bonus
+            found = Choice(arm, found.mean, found.mean, 0.0)
+        return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
+
+    def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
+        """How often a rule that samples plays an arm, counted over draws of their own; NaN where it takes no draw."""
+        policy = self.policy
+        if not getattr(policy, "draws", True):
+            return math.nan, 0
+        others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(DRAWS))
+        return sum(policy.choose(state, arms, other).arm == arm for other in others) / DRAWS, DRAWS

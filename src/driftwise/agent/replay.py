@@ -1,0 +1,119 @@
+"""The last rewards predicted once more, each before it is learned, with memories of several lengths.
+
+Linear policies: ridge regressions, paid the log density of N(x'θ, R²(1+‖x‖²)). Generalized linear ones: μ(x'θ) of an
+estimate that takes one Newton step a reward, as a bank's does, paid the log of the chance it gave a click, or a normal
+log density for rewards that are no chances. All fade with the memory, and start from nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftwise.kernels.links import mean, slope, widening
+from driftwise.kernels.point import Floats
+from driftwise.policies.adapt import Adaptive
+from driftwise.policies.glm import GeneralizedUCB
+from driftwise.policies.linear import LinearUCB
+from driftwise.policies.model import Link
+
+# tick, born, x (1, d, 1), reward
+Lesson = tuple[int, int, Floats, float]
+# The least chance that a prediction is taken to give: one surprise must not decide between memories.
+LEAST = 1e-4
+
+
+def replayed(policy: Any, recent: list[Lesson], memories: tuple[float, ...], rewards: tuple[float, float]) -> Floats:
+    """Log densities (rewards, memories) of every reward before it was learned."""
+    base = policy.base if isinstance(policy, Adaptive) else policy
+    count, dim = len(memories), recent[0][2].size
+    predict: _Linear | _Curved = _Linear(base, count, dim, rewards)
+    if isinstance(base, GeneralizedUCB):
+        predict = _Curved(base, count, dim)
+    rates = np.array([0.0 if math.isinf(memory) else -math.log1p(-1.0 / memory) for memory in memories])
+    out, last = np.empty((len(recent), len(memories))), recent[0][0]
+    for row, (tick, born, column, value) in enumerate(recent):
+        predict.fade(np.exp(-rates * (tick - last)))
+        out[row] = predict.learn(column.ravel(), value, np.exp(-rates * (tick - born)))
+        last = tick
+    return out
+
+
+class _Linear:
+    """Ridge regressions, one a memory.
+
+    R is the policy's, or half the range of rewards; rewards are measured from the middle of their range, so that a
+    short memory is not taken for a bad one where no feature is constant.
+    """
+
+    def __init__(self, base: Any, count: int, dim: int, rewards: tuple[float, float]) -> None:
+        low, high = rewards
+        self.noise = base.noise if isinstance(base, LinearUCB) and base.noise > 0.0 else (high - low) / 2.0
+        L = base.L if base.L is not None and math.isfinite(base.L) else 1.0  # not every policy says
+        reach = max((high - low) / 2.0, 1e-12) / L
+        ridge = max(dim / reach**2 * self.noise**2, 1e-9 * L**2)  # a range declared without thought must not fail
+        self.middle, self.eye = (low + high) / 2.0, ridge * np.eye(dim)
+        self.G, self.b = np.zeros((count, dim, dim)), np.zeros((count, dim))
+
+    def fade(self, share: Floats) -> None:
+        self.G *= share[:, None, None]
+        self.b *= share[:, None]
+
+    def learn(self, x: Floats, value: float, weight: Floats) -> Floats:
+        r, count = value - self.middle, len(weight)
+        found = np.linalg.solve(self.G + self.eye, np.stack([self.b, np.broadcast_to(x, (count, x.size))], axis=2))
+        variance = self.noise**2 * (1.0 + found[:, :, 1] @ x)
+        nats = -0.5 * (np.log(variance) + (r - found[:, :, 0] @ x) ** 2 / variance)
+        self.G += weight[:, None, None] * np.outer(x, x)
+        self.b += weight[:, None] * (r * x)
+        return np.asarray(nats)
+
+
+class _Curved:
+    """Estimates behind a link, one a memory: θ += H⁻¹x (r - μ(x'θ)), H faded sums of μ' xx' above the ridge d/S²."""
+
+    def __init__(self, base: GeneralizedUCB, count: int, dim: int) -> None:
+        self.mean, self.slope = _curves(base)
+        row = base.model
+        self.chances = row.chance and base.m <= 1.0
+        self.widening = widening(row.code) if self.chances else 0.0
+        self.noise = max(float(base.R or row.noise or base.m / 2.0), 1e-6)  # m/2: Hoeffding, for a bounded link
+        self.reach = float(base.S) * float(base.L)
+        self.eye = dim / base.S**2 * np.eye(dim)
+        self.H, self.theta = np.zeros((count, dim, dim)), np.zeros((count, dim))
+
+    def fade(self, share: Floats) -> None:
+        self.H *= share[:, None, None]
+
+    def learn(self, x: Floats, value: float, weight: Floats) -> Floats:
+        z = np.clip(self.theta @ x, -self.reach, self.reach)
+        before = np.linalg.solve(self.H + self.eye, np.broadcast_to(x[:, None], (len(z), x.size, 1)))[:, :, 0] @ x
+        nats = self._paid(z, before, value)
+        bend = weight * self.slope(z)
+        self.H += bend[:, None, None] * np.outer(x, x)
+        step = np.linalg.solve(self.H + self.eye, np.broadcast_to(x[:, None], (len(z), x.size, 1)))[:, :, 0]
+        self.theta += (weight * (value - self.mean(z)))[:, None] * step
+        return nats
+
+    def _paid(self, z: Floats, variance: Floats, value: float) -> Floats:
+        """Log density of a reward, the estimate's own doubt being counted in."""
+        if not self.chances:
+            spread = self.noise**2 + self.slope(z) ** 2 * variance
+            return np.asarray(-0.5 * (np.log(spread) + (value - self.mean(z)) ** 2 / spread))
+        p = np.clip(self.mean(z / np.sqrt(1.0 + self.widening * variance)), LEAST, 1.0 - LEAST)
+        return np.asarray(value * np.log(p) + (1.0 - value) * np.log1p(-p))
+
+
+def _curves(base: GeneralizedUCB) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+    """μ and μ' on arrays."""
+    link, code = base.link, base.model.code
+    if isinstance(link, Link):
+        return lambda z: link(z)[0], lambda z: link(z)[1]
+
+    def each(z: Floats, curve: Callable[[int, float], float]) -> Floats:
+        return np.array([curve(code, one) for one in z.tolist()])
+
+    return lambda z: each(z, mean), lambda z: each(z, slope)

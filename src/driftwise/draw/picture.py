@@ -1,0 +1,33 @@
+"""A small picture that is not a figure of the paper: axes to draw on, kept as a file when they are done."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from driftwise.draw.plots import pyplot
+from driftwise.errors import BadInput
+from driftwise.files import keep
+
+_KINDS = ("png", "svg", "pdf")
+
+
+@contextmanager
+def picture(path: str | Path, size: tuple[float, float], columns: int = 1) -> Iterator[Any]:
+    """Axes (1, columns) of a picture of so many inches, written to the path if nothing fails."""
+    target = Path(path)
+    kind = target.suffix.lstrip(".") or "png"
+    if kind not in _KINDS:
+        raise BadInput("path", str(path), f"a file that ends in .{', .'.join(_KINDS)}", 'pass "picture.png", say')
+    plt = pyplot()
+    drawn, axes = plt.subplots(1, columns, figsize=size, squeeze=False, layout="constrained")
+    try:
+        yield axes
+        data = io.BytesIO()
+        drawn.savefig(data, format=kind, dpi=150)
+    finally:
+        plt.close(drawn)
+    keep(target, data.getvalue())
