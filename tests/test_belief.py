@@ -246,6 +246,21 @@ def test_the_bank_of_clicks_is_its_slow_twin(link, early):
     assert taken_over
 
 
+@pytest.mark.parametrize("usual", [0.0, 1.0])
+def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(usual):
+    told = {"longest": 8, "share": 0.0, "gap": 1e3, "margin": 0.0}
+    base = dw.PosteriorUCB(dim=1, memory=dw.Keep(), S=5.0, estimate="one-pass", L=None)
+    fast, slow = dw.TrendBank(base=base, **told), NaiveClickBank(dim=1, S=5.0, **told)
+    state, short, long = fast.start(), np.ones((1, 1)), np.full((1, 1), 1000.0)
+    for t in range(1500):  # short arms nearly always do the usual, and then a long one does not
+        arms, reward = (short, usual if t % 10 else 1.0 - usual) if t < 1499 else (long, 1.0 - usual)
+        fast.learn(state, arms, 0, reward)
+        costs = [lane.surprise(arms[0], reward) for lane in slow.lanes]
+        slow.learn(arms, 0, reward)
+    assert max(costs) == pytest.approx(math.log(1e12), rel=1e-3)
+    assert state.scores / state.scores.sum() == pytest.approx(slow.weights / slow.weights.sum(), rel=CLOSE)
+
+
 def test_the_default_is_the_bank_that_is_told_nothing():
     replay(dw.make("Auto", dim=2), NaiveTrendBank(dim=2, R="learn", S=None), lessons(8, 80, jump=40), every=5)
     slow = NaiveClickBank(dim=2, S=5.0)
