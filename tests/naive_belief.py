@@ -1,0 +1,340 @@
+"""Beliefs again, slow and literal, straight from MATH.md 8: posterior radii, learned noise, trends, and their banks.
+
+As in naive.py nothing is carried that can be recomputed: every estimate is solved from the full list of observations.
+The exceptions are recursions by definition: what is learned of the noise, weights of a bank, and one-pass estimates.
+"""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from naive import History, NaiveGLM, norms
+
+QUANTILE, CLICK_QUANTILE = 2.0, 1.5
+REACH, SHARE_OF_NOISE = 5.0, 0.3  # an untold S is 5 RMS over the arms' length, an untold R begins at 0.3 RMS
+GUESS_WEIGHT, RATE = 20.0, 1e-3
+
+
+class NaiveGauge:
+    """R and the ridge rho0 = R^2 d/S^2 as told, or as all rewards learned so far say.
+
+    R is a number, "learn" or ("learn", guess); S a number or None; lam a number or None.
+    """
+
+    def __init__(self, *, dim, R, S, lam=None):
+        self.dim, self.S, self.lam = dim, S, lam
+        self.learned = R == "learn" or isinstance(R, tuple)
+        self.R = None if R == "learn" else R[1] if self.learned else R  # told, or guessed
+        self.rewards, self.squares = [], []  # r and ||x||^2 of all that was learned, in order
+        self.s, self.m, self.a = 0.0, 0.0, GUESS_WEIGHT
+
+    @property
+    def blind(self):
+        """Whether something hangs on the size of rewards and none but zeros were seen."""
+        return (self.S is None or self.R is None) and not any(self.rewards)
+
+    def mean_square(self):
+        """m2, the mean of ||x||^2; 1 before anything."""
+        return float(np.mean(self.squares)) if self.squares else 1.0
+
+    def prior(self):
+        """(R, rho0)."""
+        m2, ratio = self.mean_square(), SHARE_OF_NOISE / REACH
+        if self.blind:
+            if self.R is not None:
+                R, S2 = self.R, self.R**2 / ratio**2 / m2
+            elif self.S is not None:
+                R, S2 = ratio * self.S * math.sqrt(m2), self.S**2
+            else:
+                R, S2 = 1.0, 1.0 / (ratio**2 * m2)
+            return R, R**2 * self.dim / S2
+        rms2 = float(np.mean(np.square(self.rewards))) if self.rewards else 0.0
+        S2 = REACH**2 * rms2 / m2 if self.S is None else self.S**2
+        R2 = SHARE_OF_NOISE**2 * rms2 if self.R is None else self.R**2
+        if self.learned:
+            R2 = (self.s + self.a * R2) / (self.m + self.a)
+        return math.sqrt(R2), R2 * self.dim / S2 if self.lam is None else self.lam
+
+    def learn(self, x, r, residual, v):
+        """A reward of x that the lane played missed by the residual, with ||x||^2 = v in its posterior."""
+        if self.learned and not self.blind:
+            self.s = (1 - RATE) * self.s + residual**2 / (1 + v)
+            self.m = (1 - RATE) * self.m + 1
+            self.a = (1 - RATE) * self.a
+        self.rewards.append(float(r))
+        self.squares.append(float(x @ x))
+
+    def report(self):
+        """R and S."""
+        R, ridge = self.prior()
+        return {"R": R, "S": R * math.sqrt(self.dim / ridge) if self.S is None else self.S}
+
+
+def posterior(X, r, w, ridge, lags=None, rounds=None):
+    """The posterior of theta: its mean, and its covariance in units of R^2.
+
+    With lags the model is r = x'(theta - lag v), with ridge rounds^2 as stiff on v, and v is integrated out.
+    """
+    d = X.shape[1]
+    if lags is None:
+        design, ridges = X, np.full(d, ridge)
+    else:
+        design = np.hstack([X, -lags[:, None] * X])
+        ridges = np.concatenate([np.full(d, ridge), np.full(d, ridge * rounds**2)])
+    A = np.diag(ridges) + (design.T * w) @ design
+    return np.linalg.solve(A, design.T @ (w * r))[:d], np.linalg.inv(A)[:d, :d]
+
+
+class NaivePosterior(History):
+    """LinearUCB with radius="posterior"; memory as in History, or ("trend", rounds)."""
+
+    def __init__(self, *, dim, memory, R=1.0, S=1.0, lam=None, exploration=1.0):
+        self.trend = memory[1] if memory[0] == "trend" else None
+        super().__init__(("fade", 1 / self.trend) if self.trend else memory)
+        self.dim, self.exploration = dim, exploration
+        self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
+
+    def posterior(self):
+        """Mean of theta, its covariance over R^2, and R."""
+        R, ridge = self.gauge.prior()
+        lags = np.array([self.clock - born for _, _, born in self.observations]) if self.trend else None
+        return *posterior(self.xs(self.dim), self.rewards(), self.weights(), ridge, lags, self.trend), R
+
+    def scores(self, arms):
+        """Mean and bonus of every arm."""
+        theta, C, R = self.posterior()
+        return arms @ theta, QUANTILE * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+
+    def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
+        x = np.array(arms[arm], dtype=float)
+        theta, C, _ = self.posterior()
+        super().learn(arms, arm, reward, ticks, age)
+        self.gauge.learn(x, reward, reward - x @ theta, x @ C @ x)
+
+    def report(self):
+        """R and S."""
+        return self.gauge.report()
+
+
+# ------------------------------------------------------------------------------------------------------- the banks
+
+
+class Lane:
+    """A memory of so many rounds: observations (x, r, weight, lag, at), weight and lag as they were at clock `at`."""
+
+    def __init__(self, dim, rounds, trend=False):
+        self.dim, self.rounds, self.trend = dim, rounds, trend
+        self.gamma = 1.0 if math.isinf(rounds) else 1.0 - 1.0 / rounds
+        self.clock, self.observations = 0.0, []
+
+    def advance(self, ticks):
+        """Time passes."""
+        self.clock += ticks
+
+    def learn(self, x, r, age):
+        """A reward that was born `age` ago."""
+        self.observations.append((x, r, 1.0, 0.0, self.clock - age))
+
+    def now(self):
+        """Vectors, rewards, and weights and lags at the present clock."""
+        weights = [w * self.gamma ** (self.clock - at) for _, _, w, _, at in self.observations]
+        lags = [lag + self.clock - at for _, _, _, lag, at in self.observations]
+        X = np.array([x for x, *_ in self.observations]).reshape(-1, self.dim)
+        return X, np.array([r for _, r, *_ in self.observations]), np.array(weights), np.array(lags)
+
+    def take_over(self, other):
+        """The other's data as they weigh there now; those of a plain memory have no lags."""
+        rows = zip(*other.now(), strict=True)
+        self.observations = [(x, r, w, lag if other.trend else 0.0, self.clock) for x, r, w, lag in rows]
+
+    def posterior(self, ridge):
+        """Mean of theta and its covariance over R^2."""
+        X, r, w, lags = self.now()
+        return posterior(X, r, w, ridge, lags, self.rounds) if self.trend else posterior(X, r, w, ridge)
+
+
+class Bank:
+    """Weights of lanes (of growing order): paid, shared, played by the longest near the best, taken over, woken."""
+
+    def __init__(self, lanes, *, weights=None, awake=2048, share=3e-4, margin=1.0, gap=6.0, back=3.0):
+        self.lanes, self.share, self.margin, self.gap, self.back = lanes, share, margin, gap, back
+        self.awake = [lane.rounds <= awake or math.isinf(lane.rounds) for lane in lanes]
+        self.weights = np.array(self.awake, dtype=float) if weights is None else np.array(weights)
+        self.weights /= self.weights.sum()
+        self.clock = 0.0
+        self.taken_over, self.woken = [], []  # (clock, from, to)
+
+    def played(self):
+        """The longest within the margin of the best."""
+        return max(np.flatnonzero(self.weights >= math.exp(-self.margin) * self.weights.max()))
+
+    def pay(self, surprises):
+        """Weights after rewards that surprised every lane so much."""
+        awake = np.flatnonzero(self.awake)
+        w = self.weights[awake] * np.exp(-(surprises[awake] - surprises[awake].min()))
+        self.weights[awake] = (1 - self.share) * w / w.sum() + self.share / len(awake)
+
+    def shift(self):
+        """Take-overs, then lanes that wake."""
+        best = max(np.flatnonzero(self.weights == self.weights.max()))
+        for k, lane in enumerate(self.lanes):
+            longer = k > best and lane.rounds > self.lanes[best].rounds
+            loses_trend = self.lanes[best].trend and not lane.trend
+            behind = self.weights[k] < math.exp(-self.gap) * self.weights[best]
+            if self.awake[k] and longer and behind and not loses_trend:
+                self.hand_over(best, k, self.taken_over)
+        for k, lane in enumerate(self.lanes):
+            if not self.awake[k] and self.clock >= lane.rounds / 2:
+                self.awake[k] = True
+                kin = [j for j in range(k) if self.awake[j] and self.lanes[j].trend == lane.trend
+                       and self.lanes[j].rounds < lane.rounds]
+                self.hand_over(kin[-1], k, self.woken)
+
+    def hand_over(self, source, k, book):
+        """Lane k begins as the source, a little below it."""
+        self.lanes[k].take_over(self.lanes[source])
+        self.weights[k] = self.weights[source] * math.exp(-self.back)
+        book.append((self.clock, source, k))
+
+    def advance(self, ticks=1.0):
+        """Time passes without a reward."""
+        self.clock += ticks
+        for lane in self.lanes:
+            lane.advance(ticks)
+        self.shift()
+
+
+def growing(dim, longest, trends, shortest=8, shortest_trend=32, step=4):
+    """(rounds, trend) of the lanes of a TrendBank."""
+    rows, rounds = [], shortest
+    while rounds <= longest:
+        rows.append((float(rounds), False))
+        if trends and rounds >= shortest_trend:
+            rows.append((float(rounds), True))
+        rounds *= step
+    return [*rows, (math.inf, False)]
+
+
+class NaiveTrendBank(Bank):
+    """TrendBank over values; with `memories` FadeBank over a posterior base, whose longer lanes begin ahead."""
+
+    def __init__(self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, **bank):
+        self.dim, self.exploration = dim, exploration
+        self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
+        if memories is None:
+            lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
+            super().__init__(lanes, **bank)
+        else:
+            K = len(memories)
+            weights = [math.exp(-0.5 * (K - 1 - k)) for k in range(K)]
+            super().__init__([Lane(dim, rounds) for rounds in memories], weights=weights, awake=math.inf, **bank)
+
+    def scores(self, arms):
+        """Mean and bonus by the lane played."""
+        R, ridge = self.gauge.prior()
+        theta, C = self.lanes[self.played()].posterior(ridge)
+        return arms @ theta, QUANTILE * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+
+    def surprise(self, residual, v, R):
+        """-log of the density of a reward, up to what all lanes share."""
+        squared = residual**2 / (R**2 * (1 + v))
+        if not self.gauge.learned:
+            return 0.5 * math.log(1 + v) + 0.5 * squared
+        nu = 1 + self.gauge.m
+        return 0.5 * math.log(1 + v) + 0.5 * (nu + 1) * math.log(1 + squared / nu)
+
+    def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
+        """Forecasts, pay, time and the reward to every lane, the gauge, then take-overs and waking."""
+        x, r = np.array(arms[arm], dtype=float), float(reward)
+        R, ridge = self.gauge.prior()
+        beliefs = [lane.posterior(ridge) for lane in self.lanes]
+        forecasts = [(r - x @ theta, x @ C @ x) for theta, C in beliefs]
+        played = self.played()
+        if not self.gauge.blind:
+            self.pay(np.array([self.surprise(e, v, R) for e, v in forecasts]))
+        self.clock += ticks
+        for lane in self.lanes:
+            lane.advance(ticks)
+            lane.learn(x, r, age)
+        self.gauge.learn(x, r, *forecasts[played])
+        self.shift()
+
+    def report(self):
+        """The memory played, whether it follows a trend, R and S."""
+        lane = self.lanes[self.played()]
+        return {"memory": lane.rounds, "trend": float(lane.trend), **self.gauge.report()}
+
+
+# ------------------------------------------------------------------------------------------------------- clicks
+
+
+class NaiveClicks(NaiveGLM):
+    """PosteriorUCB: the quantile x'theta + 1.5 ||x|| in H^-1 of the Laplace posterior, lifted by mu."""
+
+    def __init__(self, *, dim, memory, link="logistic", S=1.0, lam=None, exploration=1.0, estimate="exact"):
+        super().__init__(dim=dim, memory=memory, link=link, lam=dim / S**2 if lam is None else lam, delta=0.5, S=S,
+                         exploration=exploration, estimate=estimate)
+
+    def reg(self):
+        """The ridge of the estimating equation."""
+        return self.lam
+
+    def H(self):
+        """The Hessian at the estimate."""
+        return self.pass_H if self.how == "one-pass" else self.equation().H(self.theta_hat())
+
+    def scores(self, arms):
+        """mu(x'theta) and mu(z) - mu(x'theta) of every arm."""
+        center = arms @ self.theta_hat()
+        mean = self.link.mu(center)
+        return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * norms(arms, self.H())) - mean
+
+    # as a lane of a bank
+
+    trend = False
+
+    @property
+    def rounds(self):
+        """Rounds remembered."""
+        return math.inf if self.gamma == 1.0 else 1.0 / self.memory[1]
+
+    def take_over(self, other):
+        """The other's estimate and Hessian."""
+        self.pass_H, self.pass_theta = other.pass_H.copy(), other.pass_theta.copy()
+
+    def surprise(self, x, r):
+        """-log of the chance given to the click or its absence."""
+        z, s2 = x @ self.theta_hat(), x @ np.linalg.solve(self.H(), x)
+        if self.link.name == "logistic":
+            p = special.expit(z / math.sqrt(1 + math.pi * s2 / 8))
+        else:
+            p = special.ndtr(z / math.sqrt(1 + s2))
+        p = min(max(p, 1e-12), 1 - 1e-12)
+        return -(r * math.log(p) + (1 - r) * math.log(1 - p))
+
+
+class NaiveClickBank(Bank):
+    """TrendBank over clicks: one-pass lanes, none with a trend."""
+
+    def __init__(self, *, dim, link="logistic", S=1.0, lam=None, exploration=1.0, longest=2**24, margin=0.0, **bank):
+        fields = {"dim": dim, "link": link, "S": S, "lam": lam, "exploration": exploration, "estimate": "one-pass"}
+        memories = [("fade", 0.0 if math.isinf(n) else 1 / n) for n, _ in growing(dim, longest, False)]
+        super().__init__([NaiveClicks(memory=memory, **fields) for memory in memories], margin=margin, **bank)
+
+    def scores(self, arms):
+        """Mean and bonus by the lane played."""
+        return self.lanes[self.played()].scores(arms)
+
+    def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
+        """Forecasts, pay, time and the reward to every lane, then take-overs and waking."""
+        x = np.array(arms[arm], dtype=float)
+        self.pay(np.array([lane.surprise(x, reward) for lane in self.lanes]))
+        self.clock += ticks
+        for lane in self.lanes:
+            lane.learn(arms, arm, reward, ticks, age)
+        self.shift()
+
+    def report(self):
+        """The memory played; none follows a trend."""
+        return {"memory": self.lanes[self.played()].rounds, "trend": 0.0}
