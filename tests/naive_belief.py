@@ -12,8 +12,11 @@ from scipy import special
 from naive import History, NaiveGLM, norms
 
 QUANTILE, CLICK_QUANTILE = 2.0, 1.5
-REACH, SHARE_OF_NOISE = 5.0, 0.3  # an untold S is 5 RMS over the arms' length, an untold R begins at 0.3 RMS
-GUESS_WEIGHT, RATE = 20.0, 1e-3
+# An untold S is 2.5 RMS of rewards without their noise, at least 0.3 RMS with it, over the arms' length; an untold R
+# begins at RMS/2, which counts for 10 rewards.
+REACH, LEAST_SIGNAL, SHARE_OF_NOISE = 2.5, 0.3, 0.5
+GUESS_WEIGHT, RATE = 10.0, 1e-3
+WIDENS = 0.45  # the quantile of a TrendBank's lane is sqrt(1 + 0.45 log(1 + sum of its weights))
 
 
 class NaiveGauge:
@@ -40,21 +43,22 @@ class NaiveGauge:
 
     def prior(self):
         """(R, rho0)."""
-        m2, ratio = self.mean_square(), SHARE_OF_NOISE / REACH
-        if self.blind:
-            if self.R is not None:
-                R, S2 = self.R, self.R**2 / ratio**2 / m2
-            elif self.S is not None:
-                R, S2 = ratio * self.S * math.sqrt(m2), self.S**2
-            else:
-                R, S2 = 1.0, 1.0 / (ratio**2 * m2)
-            return R, R**2 * self.dim / S2
+        if self.lam is not None:
+            return self.R, self.lam
+        m2 = self.mean_square()
         rms2 = float(np.mean(np.square(self.rewards))) if self.rewards else 0.0
-        S2 = REACH**2 * rms2 / m2 if self.S is None else self.S**2
+        if self.blind:  # the unit is that of what is told, or 1
+            rms2 = (self.R / SHARE_OF_NOISE) ** 2 if self.R is not None else (self.S or 1.0) ** 2 * (m2 if self.S else 1.0)
         R2 = SHARE_OF_NOISE**2 * rms2 if self.R is None else self.R**2
+        if not self.learned and self.S is not None:
+            return self.R, R2 * self.dim / self.S**2
+        if self.learned and self.R is not None and rms2 > 0.0 and not self.blind:
+            R2 = min(R2, rms2)  # a guess is no larger than the rewards it is in
         if self.learned:
             R2 = (self.s + self.a * R2) / (self.m + self.a)
-        return math.sqrt(R2), R2 * self.dim / S2 if self.lam is None else self.lam
+        signal = max(rms2 - R2, LEAST_SIGNAL**2 * rms2)
+        S2 = max(REACH**2 * signal / m2, (self.S or 0.0) ** 2)  # S is no less than rewards say
+        return math.sqrt(R2), R2 * self.dim / S2
 
     def learn(self, x, r, residual, v):
         """A reward of x that the lane played missed by the residual, with ||x||^2 = v in its posterior."""
@@ -68,7 +72,7 @@ class NaiveGauge:
     def report(self):
         """R and S."""
         R, ridge = self.prior()
-        return {"R": R, "S": R * math.sqrt(self.dim / ridge) if self.S is None else self.S}
+        return {"R": R, "S": R * math.sqrt(self.dim / ridge) if self.lam is None else self.S}
 
 
 def posterior(X, r, w, ridge, lags=None, rounds=None):
@@ -222,6 +226,7 @@ class NaiveTrendBank(Bank):
     def __init__(self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, **bank):
         self.dim, self.exploration = dim, exploration
         self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
+        self.widens = memories is None
         if memories is None:
             lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
             super().__init__(lanes, **bank)
@@ -233,8 +238,12 @@ class NaiveTrendBank(Bank):
     def scores(self, arms):
         """Mean and bonus by the lane played."""
         R, ridge = self.gauge.prior()
-        theta, C = self.lanes[self.played()].posterior(ridge)
-        return arms @ theta, QUANTILE * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+        lane = self.lanes[self.played()]
+        theta, C = lane.posterior(ridge)
+        quantile = QUANTILE
+        if self.widens:
+            quantile = math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
+        return arms @ theta, quantile * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
 
     def surprise(self, residual, v, R):
         """-log of the density of a reward, up to what all lanes share."""

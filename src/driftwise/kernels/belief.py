@@ -5,6 +5,9 @@ inverse of G + ρ₀I (MATH.md 8). A lane with a trend takes r for x'(θ - lag·
 leaves the precision of θ alone.
 
 The gauge holds what is learned about noise and scale: neither enters the sums, so both may change at any time.
+
+A click is learned as the value and with the weight that Newton's step of the log likelihood gives it (MATH.md 4, the
+estimate in one pass, its ridge outside the sums): then all of this holds for clicks, with R = 1 and x'θ in log odds.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from typing import NamedTuple
 
 from driftwise.kernels import piece
 from driftwise.kernels.cut import cut
-from driftwise.kernels.index import Board, roots_, whiten_
+from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.links import IDENTITY, widening
+from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
     AT_GAUGE,
@@ -22,6 +27,7 @@ from driftwise.kernels.point import (
     GAUGES,
     LAM,
     LEARNS,
+    LINK,
     STIFFNESS,
     WEIGHT,
     WIDENS,
@@ -54,6 +60,12 @@ NEGLIGIBLE = 1e-12
 QUANTILE = 2.0
 
 
+# Log odds are believed to be of this size before anything is seen, and later no less than so many root mean squares of
+# those foretold.
+ODDS, ODDS_REACH = 3.0, 1.5
+MOST_ODDS = 20.0
+
+
 class Prior(NamedTuple):
     """The noise R and the ridge ρ₀; `blind`: no reward but 0 has been seen, so that neither has a scale yet."""
 
@@ -80,6 +92,11 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     table, known = point.table, gauge.known
     if table[row, LAM] > 0.0:
         return Prior(table[row, R], table[row, LAM], False)
+    if point.flags[LINK] != IDENTITY:
+        norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
+        odds = known[REWARD_SQUARES] / known[SEEN] if known[SEEN] > 0.0 else 0.0
+        told = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
+        return Prior(1.0, d / max(told, ODDS_REACH * ODDS_REACH * odds / norm), False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
@@ -101,10 +118,21 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
 
 
 @piece
-def surprise_of(point: Point, row: int, prior: Prior, gauge: Gauge, error: float, square: float) -> float:
-    """-log p(r) up to a constant, from the squared residual and ‖x‖²: normal, or Student's where R is learned, with as
-    many degrees of freedom as residuals have told of it."""
-    ratio = float(error / (prior.noise * prior.noise * (1.0 + square)))
+def surprise_of(
+    point: Point, row: int, prior: Prior, gauge: Gauge, reward: float, value: float, square: float
+) -> float:
+    """-log p(r) up to a constant where x'θ was believed to be `value` with variance R²·square.
+
+    Normal, or Student's where R is learned, with as many degrees of freedom as residuals have told of it; of a click by
+    the chance μ(z/√(1 + a s²)).
+    """
+    link = point.flags[LINK]
+    if link != IDENTITY:
+        chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
+        chance = min(max(chance, 1e-12), 1.0 - 1e-12)
+        return float(-(reward * math.log(chance) + (1.0 - reward) * math.log1p(-chance)))
+    error = reward - value
+    ratio = float(error * error / (prior.noise * prior.noise * (1.0 + square)))
     if point.table[row, LEARNS] == 0.0:
         return 0.5 * (math.log1p(square) + ratio)
     freedom = 1.0 + float(gauge.known[ERROR_WEIGHT])
@@ -112,19 +140,24 @@ def surprise_of(point: Point, row: int, prior: Prior, gauge: Gauge, error: float
 
 
 @piece
-def gauge_(point: Point, row: int, lesson: Lesson, blind: bool, error: float, gauge: Gauge) -> None:
-    """A reward's share in what is known of noise and scale; `error` is the squared residual of the lane played, over
-    1 + ‖x‖², which says nothing while there is no scale."""
+def gauge_(
+    point: Point, row: int, lesson: Lesson, blind: bool, value: float, square: float, gauge: Gauge
+) -> None:
+    """A reward's share in what is known of noise and scale, by what the lane played had foretold; a residual says
+    nothing while there is no scale."""
     known = gauge.known
     if known.size == 0:
         return
-    if not blind:
-        keep = 1.0 - point.table[row, LEARNS]
+    size = lesson.reward
+    if point.flags[LINK] != IDENTITY:
+        size = min(abs(value), MOST_ODDS)
+    elif not blind:
+        keep, error = 1.0 - point.table[row, LEARNS], lesson.reward - value
         known[GUESSED] *= keep
-        known[ERRORS] = keep * known[ERRORS] + error
+        known[ERRORS] = keep * known[ERRORS] + error * error / (1.0 + square)
         known[ERROR_WEIGHT] = keep * known[ERROR_WEIGHT] + 1.0
     known[SEEN] += 1.0
-    known[REWARD_SQUARES] += lesson.reward * lesson.reward
+    known[REWARD_SQUARES] += size * size
     for i in range(lesson.X.shape[1]):
         x = lesson.X[lesson.at, i, lesson.arm]
         known[NORM_SQUARES] += x * x
@@ -207,4 +240,7 @@ def belief_scores_(
     quantile, widens = QUANTILE, point.table[row, WIDENS]
     if widens > 0.0:
         quantile = math.sqrt(1.0 + widens * math.log1p(sums.counters[lane, WEIGHT]))
-    roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
+    if point.flags[LINK] != IDENTITY:
+        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], board.mean, board.bonus)
+    else:
+        roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)

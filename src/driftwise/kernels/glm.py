@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.cut import cut
-from driftwise.kernels.index import Board, roots_, whiten_
+from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
 from driftwise.kernels.links import mean as link_mean
@@ -165,15 +165,6 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
         t = theta[lane, i]
         for a in range(mean.size):
             mean[a] += t * X[at, i, a]
-
-
-@piece
-def lift_(link: int, quantile: float, mean: Floats, bonus: Floats) -> None:
-    """From x'θ and ‖x‖² to μ(x'θ) and what μ(x'θ + quantile·‖x‖) lies above it."""
-    for a in range(mean.size):
-        top = link_mean(link, mean[a] + quantile * math.sqrt(bonus[a]))
-        mean[a] = link_mean(link, mean[a])
-        bonus[a] = top - mean[a]
 
 
 @piece

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.cut import cut
+from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 
 
@@ -104,6 +105,15 @@ def roots_(scale: float, square: Floats) -> None:
     """square <- scale·√square: squared lengths become bonuses."""
     for a in range(square.size):
         square[a] = scale * math.sqrt(square[a])
+
+
+@piece
+def lift_(link: int, quantile: float, mean: Floats, bonus: Floats) -> None:
+    """From x'θ and ‖x‖² to μ(x'θ) and what μ(x'θ + quantile·‖x‖) lies above it."""
+    for a in range(mean.size):
+        top = link_mean(link, mean[a] + quantile * math.sqrt(bonus[a]))
+        mean[a] = link_mean(link, mean[a])
+        bonus[a] = top - mean[a]
 
 
 @piece

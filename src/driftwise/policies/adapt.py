@@ -136,7 +136,7 @@ class Adaptive(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = super().start(seed)
-        if self.layout.flags[point.GAUGES]:
+        if self.rows[0].layout.flags[point.GAUGES]:
             state.gauge[:] = self.rows[0].start().gauge
         if self.layout.flags[point.PLAYED]:
             state.H[: self.lanes] = self.rows[0].start().H

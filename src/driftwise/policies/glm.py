@@ -153,7 +153,8 @@ class GeneralizedUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         spread = noise(self.link, self.R) if self.rule == point.GLB else 0.0
         return (
-            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S, self.reach, spread, self.exploration, 0.0,
+            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S or 0.0, self.reach, spread, self.exploration,
+            0.0,
             self.memory.forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
         )  # fmt: skip
 
@@ -217,7 +218,7 @@ class GeneralizedUCB(Compiled):
             seen = int(state.counters[0, COUNT])
             raise NumericalError(
                 f"the estimate from {seen} observations did not converge (lam = {self.lam:g}, reg = {self.reg:g}, "
-                f"S = {self.S:g}); pass a larger lam, a smaller S, or rescale the rewards"
+                f"S = {self.S}); pass a larger lam, a smaller S, or rescale the rewards"
             )
 
     def _take(self, state: State, x: Floats, arm: int, *rest: Any) -> None:

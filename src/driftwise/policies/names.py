@@ -236,8 +236,8 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default: told nothing but dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# S of its click base: what is believed of θ before anything is seen.
-CLICK_REACH = 5.0
+# Nats that a longer memory of clicks may lie behind: each tells less than a value does.
+CLICK_MARGIN = 0.3
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -296,8 +296,8 @@ def _auto(problem: Problem) -> TrendBank:
     inner = {one: value for one, value in fields.items() if one not in own}
     _known_fields(problem.name, base, inner, own)
     if clicks:
-        outer.setdefault("margin", 0.0)
-        inner = {"estimate": "one-pass", "S": CLICK_REACH, "L": None, **inner}
+        outer.setdefault("margin", CLICK_MARGIN)
+        inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
     else:
         inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
     return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from driftwise.errors import BadInput
 from driftwise.kernels import point
+from driftwise.kernels.belief import ODDS
 from driftwise.kernels.glm import QUANTILE
 from driftwise.kernels.point import Floats
 from driftwise.policies.base import Compiled
@@ -22,15 +23,16 @@ class PosteriorUCB(GeneralizedUCB):
 
     That is a quantile of the Laplace posterior of a θ that is N(0, S²/d): the ridge inside the estimating equation is
     lam, and lam=None is d/S². The mean of an arm is μ(x'θ̂), its bonus μ(z) less that. Nothing is projected and no
-    theorem covers it; L=None takes arms of any length.
+    theorem covers it; S=None is 3, and in a TrendBank what log odds are seen to be; L=None takes arms of any length.
     """
 
     lam: float | None = None  # type: ignore[assignment]
     delta: float | None = None
+    S: float | None = ODDS  # type: ignore[assignment]
     L: float | None = 1.0  # type: ignore[assignment]
 
     rule: ClassVar[int] = point.POSTERIOR
-    untold: ClassVar[tuple[str, ...]] = ("lam", "L")
+    untold: ClassVar[tuple[str, ...]] = ("lam", "S", "L")
 
     def _check_model(self) -> None:
         if isinstance(self.link, Link):
@@ -47,7 +49,7 @@ class PosteriorUCB(GeneralizedUCB):
 
     @property
     def ridge(self) -> float:
-        return self.dim / float(self.S) ** 2 if self.lam is None else float(self.lam)
+        return self.dim / float(self.S or ODDS) ** 2 if self.lam is None else float(self.lam)
 
     @property
     def reg(self) -> float:

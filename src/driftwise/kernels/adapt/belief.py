@@ -1,6 +1,7 @@
-"""The compiled entries of linear policies that believe: alone, or in a bank of memories, some with a trend.
+"""The compiled entries of policies that believe: alone, or in a bank of memories, some with a trend.
 
-They serve what the entries of kernels/linear.py do not: noise and scale that are learned, and trends (MATH.md 8).
+They serve what the entries of kernels/linear.py do not: noise and scale that are learned, trends, and clicks in a bank
+of such lanes (MATH.md 8).
 """
 
 from __future__ import annotations
@@ -36,15 +37,21 @@ from driftwise.kernels.belief import (
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import board_of, board_size, first_best
-from driftwise.kernels.memory import follow_, learn_
+from driftwise.kernels.links import IDENTITY, slope
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.memory import blend_, blend_lags_, follow_, learn_, run_, scale_, sloped, weight_of
 from driftwise.kernels.point import (
     ADAPT,
     BANK,
     CLOCK,
+    COUNT,
     DAMAGED,
     FINE,
+    LINK,
     SHARE,
+    SQUARES,
     WAKES,
+    WEIGHT,
     Adapting,
     Floats,
     History,
@@ -57,6 +64,16 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.solvers.one_pass import root
+
+LEAST_SLOPE = 1e-300
+
+
+class Foretold(NamedTuple):
+    """x'θ was believed to be `value`, with variance R²·square."""
+
+    value: float
+    square: float
 
 
 class Forecast(NamedTuple):
@@ -92,11 +109,11 @@ def forecast_of(scratch: Floats, d: int, lanes: int) -> Forecast:
 
 @piece
 def foretell_(
-    point: Point, row: int, lane: int, prior: Prior, lesson: Lesson, sums: Sums, told: Forecast
-) -> tuple[float, float]:
-    """The squared residual of a reward by a lane's belief, and ‖x‖²: it had variance R²(1 + ‖x‖²)."""
+    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, told: Forecast
+) -> Foretold:
+    """What a lane believes of a lesson's x'θ."""
     low, pivot, z, y = told.low, told.pivot, told.z, told.y
-    believe_(point, row, lane, prior.ridge, sums, low, told.other, pivot, z)
+    believe_(point, row, lane, ridge, sums, low, told.other, pivot, z)
     value, square = 0.0, 0.0
     for i in range(y.size):
         v = lesson.X[lesson.at, i, lesson.arm]
@@ -105,25 +122,49 @@ def foretell_(
         y[i] = v * pivot[i]
         value += y[i] * z[i]
         square += y[i] * y[i]
-    error = lesson.reward - value
-    return error * error, square
+    return Foretold(value, square)
+
+
+@part
+def click_lane_(
+    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, told: Forecast
+) -> None:
+    """A lane learns a click: time passes, then it enters as Newton's step would have it, log odds z + (r - μ)/μ' with
+    weight μ', at the z that the step leads to."""
+    factor = run_(point, row, lane, lesson.ticks, sums, history)
+    if factor != 1.0:
+        scale_(lane, factor, sums)
+    if lesson.arm < 0:
+        return
+    link, weight = point.flags[LINK], weight_of(point, row, lesson.age)
+    seen = foretell_(point, row, lane, ridge, lesson, sums, told)
+    z = root(link, seen.value, weight * seen.square, lesson.reward)
+    bend = max(slope(link, z), LEAST_SLOPE)
+    value = z + (lesson.reward - link_mean(link, z)) / bend
+    taken = Lesson(lesson.X, lesson.at, lesson.arm, value, lesson.ticks, lesson.age)
+    blend_(lane, 1.0, weight * bend, taken, sums)
+    if lesson.age > 0.0 and sloped(point, row):
+        blend_lags_(lane, weight * bend, taken, sums)
+    sums.counters[lane, COUNT] += 1.0
+    sums.counters[lane, WEIGHT] += weight
+    sums.counters[lane, SQUARES] += weight * weight
 
 
 @part
 def bank_weigh_(
     point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, own: Adapting, told: Forecast
-) -> float:
-    """Every memory that is awake is paid for the density it gave the reward; the acting one's share in the noise."""
-    share = 0.0
+) -> Foretold:
+    """Every memory that is awake is paid for the density it gave the reward; what the acting one had foretold."""
+    shown = Foretold(0.0, 0.0)
     for k in range(sums.G.shape[0]):
         told.surprise[k] = math.inf
         if awake(point, k, sums):
-            error, square = foretell_(point, k, k, prior, lesson, sums, told)
-            told.surprise[k] = surprise_of(point, k, prior, gauge, error, square)
+            seen = foretell_(point, k, k, prior.ridge, lesson, sums, told)
+            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
             if k == acting:
-                share = error / (1.0 + square)
+                shown = seen
     bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
-    return share
+    return shown
 
 
 @part
@@ -141,14 +182,18 @@ def bank_follow_(point: Point, sums: Sums, own: Adapting) -> None:
 def bank_lesson_(
     point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
     own: Adapting, told: Forecast,
-) -> float:
+) -> Foretold:
     """All memories awake are paid and learn; those far behind follow the best; those whose time has come wake."""
-    error = 0.0
+    shown = Foretold(0.0, 0.0)
     if lesson.arm >= 0 and not prior.blind:
-        error = bank_weigh_(point, lesson, acting, prior, gauge, sums, own, told)
+        shown = bank_weigh_(point, lesson, acting, prior, gauge, sums, own, told)
+    clicks = point.flags[LINK] != IDENTITY
     for k in range(sums.G.shape[0]):
         if awake(point, k, sums):
-            learn_(point, k, k, lesson, sums, history)
+            if clicks:
+                click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
+            else:
+                learn_(point, k, k, lesson, sums, history)
     bank_follow_(point, sums, own)
     for k in range(sums.G.shape[0]):
         if not awake(point, k, sums):
@@ -157,7 +202,7 @@ def bank_lesson_(
                 follow_(k, source, sums)
                 bank_wake_(point, own, k, source)
             sums.counters[k, CLOCK] += lesson.ticks
-    return error
+    return shown
 
 
 @piece
@@ -165,21 +210,19 @@ def believer_learns_(
     point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, gauge: Gauge, told: Forecast
 ) -> None:
     """A lesson for all lanes, then for the gauge."""
-    banked = point.flags[ADAPT] == BANK
     acting = acting_lane(point, own)
     row = acting_row(point, own, acting)
     prior = prior_of(point, row, gauge, sums.b.shape[1])
-    error = 0.0
-    if banked:
+    shown = Foretold(0.0, 0.0)
+    if point.flags[ADAPT] == BANK:
         pass_time_(own, lesson.ticks)
-        error = bank_lesson_(point, lesson, acting, prior, gauge, sums, history, own, told)
+        shown = bank_lesson_(point, lesson, acting, prior, gauge, sums, history, own, told)
     else:
         if lesson.arm >= 0 and gauge.known.size > 0:
-            squared, square = foretell_(point, row, acting, prior, lesson, sums, told)
-            error = squared / (1.0 + square)
+            shown = foretell_(point, row, acting, prior.ridge, lesson, sums, told)
         learn_(point, row, acting, lesson, sums, history)
     if lesson.arm >= 0:
-        gauge_(point, row, lesson, prior.blind, error, gauge)
+        gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
 
 
 # ------------------------------------------------------------------------------------------ entries

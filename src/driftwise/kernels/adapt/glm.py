@@ -13,15 +13,12 @@ from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
     acting_row,
-    awake,
     bank_behind,
     bank_best,
     bank_pay_,
     bank_return_,
-    bank_wake_,
     bob_refuses,
     bob_turn_,
-    longest_awake,
     master_taker,
     master_test_,
     master_turn_,
@@ -30,8 +27,8 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, lift_, predict_
-from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, predict_
+from driftwise.kernels.index import Board, board_of, board_size, first_best, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
 from driftwise.kernels.memory import decay, follow_, fresh_lane_
@@ -53,7 +50,6 @@ from driftwise.kernels.point import (
     SCORE_RIDGE,
     SHARE,
     USED,
-    WAKES,
     Adapting,
     Estimate,
     Floats,
@@ -141,9 +137,6 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
     low, pivot, z, link, lanes = desk.low, desk.pivot, desk.z, point.flags[LINK], sums.G.shape[0]
     scoring = lanes if judged(lanes, estimate) else 0
     for k in range(lanes):
-        desk.surprise[k] = math.inf
-        if not awake(point, k, sums):
-            continue
         factor_(estimate.H, scoring + k, 0.0, low, pivot)
         value, square = 0.0, 0.0
         for i in range(z.size):
@@ -200,24 +193,14 @@ def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Est
 
 
 @part
-def bank_after_(
-    point: Point, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, own: Adapting
-) -> None:
-    """A longer memory far behind the best one drops its data for that one's; those whose time has come wake."""
-    lanes = sums.G.shape[0]
+def bank_after_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
+    """A longer memory far behind the best one drops its data for that one's."""
     best = bank_best(own.scores)
     behind = bank_behind(point, own, best)
-    for k in range(best + 1, lanes):
-        if awake(point, k, sums) and own.scores[k] < behind:
+    for k in range(best + 1, sums.G.shape[0]):
+        if own.scores[k] < behind:
             begin_as_(k, best, sums, history, estimate)
             bank_return_(point, own, k, best)
-    for k in range(lanes):
-        if not awake(point, k, sums):
-            if sums.counters[k, CLOCK] + lesson.ticks >= point.table[k, WAKES]:
-                source = longest_awake(point, k, sums)
-                begin_as_(k, source, sums, history, estimate)
-                bank_wake_(point, own, k, source)
-            sums.counters[k, CLOCK] += lesson.ticks
 
 
 @part
@@ -261,7 +244,7 @@ def after_(
     """The adaptation's turn once its lanes have learned; `largest` is the index the choice was made with."""
     adaptation = point.flags[ADAPT]
     if adaptation == BANK and sums.G.shape[0] > 1:
-        bank_after_(point, lesson, sums, history, estimate, own)
+        bank_after_(point, sums, history, estimate, own)
     fired = False
     if adaptation == MASTER and lesson.arm >= 0:
         fired = master_test_(point, own, largest, lesson.reward, rho)
@@ -312,8 +295,6 @@ def learn_glm_(
         turns = pass_time_(own, ticks)
         taker, taken = before_(point, lesson, sums, estimate, own, desk)
     for k in range(sums.G.shape[0]):
-        if taker == ALL and not awake(point, k, sums):
-            continue  # its clock goes on where it may wake
         if taker == ALL or k == taker:
             row = acting_row(point, own, k)
             glm_lane_(point, row, k, Lesson(X, at, taken, reward, ticks, age), sums, history, estimate, desk)
