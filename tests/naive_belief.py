@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy import special
 
-from naive import History, NaiveGLM, norms
+from naive import History, Link, NaiveGLM, norms, solve_scalar
 
 QUANTILE, CLICK_QUANTILE = 2.0, 1.5
 # An untold S is 2.5 RMS of rewards without their noise, at least 0.3 RMS with it, over the arms' length; an untold R
@@ -48,7 +48,8 @@ class NaiveGauge:
         m2 = self.mean_square()
         rms2 = float(np.mean(np.square(self.rewards))) if self.rewards else 0.0
         if self.blind:  # the unit is that of what is told, or 1
-            rms2 = (self.R / SHARE_OF_NOISE) ** 2 if self.R is not None else (self.S or 1.0) ** 2 * (m2 if self.S else 1.0)
+            told = self.S**2 * m2 if self.S is not None else 1.0
+            rms2 = told if self.R is None else (self.R / SHARE_OF_NOISE) ** 2
         R2 = SHARE_OF_NOISE**2 * rms2 if self.R is None else self.R**2
         if not self.learned and self.S is not None:
             return self.R, R2 * self.dim / self.S**2
@@ -161,7 +162,7 @@ class Lane:
 class Bank:
     """Weights of lanes (of growing order): paid, shared, played by the longest near the best, taken over, woken."""
 
-    def __init__(self, lanes, *, weights=None, awake=2048, share=3e-4, margin=1.0, gap=6.0, back=3.0):
+    def __init__(self, lanes, *, weights=None, awake=4096, share=3e-4, margin=1.0, gap=6.0, back=3.0):
         self.lanes, self.share, self.margin, self.gap, self.back = lanes, share, margin, gap, back
         self.awake = [lane.rounds <= awake or math.isinf(lane.rounds) for lane in lanes]
         self.weights = np.array(self.awake, dtype=float) if weights is None else np.array(weights)
@@ -209,7 +210,7 @@ class Bank:
         self.shift()
 
 
-def growing(dim, longest, trends, shortest=8, shortest_trend=32, step=4):
+def growing(dim, longest, trends, shortest=8, shortest_trend=32, step=2):
     """(rounds, trend) of the lanes of a TrendBank."""
     rows, rounds = [], shortest
     while rounds <= longest:
@@ -229,7 +230,13 @@ class NaiveTrendBank(Bank):
         self.widens = memories is None
         if memories is None:
             lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
-            super().__init__(lanes, **bank)
+            # A memory weighs e^-1/2 of one twice as long, up to twice the longest awake.
+            awake = bank.get("awake", 4096)
+            first = [
+                min(lane.rounds, 2 * awake) ** (0.5 / math.log(2)) * (lane.rounds <= awake or math.isinf(lane.rounds))
+                for lane in lanes
+            ]
+            super().__init__(lanes, weights=first, **{"share": 1e-3, **bank})
         else:
             K = len(memories)
             weights = [math.exp(-0.5 * (K - 1 - k)) for k in range(K)]
@@ -299,22 +306,34 @@ class NaiveClicks(NaiveGLM):
         mean = self.link.mu(center)
         return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * norms(arms, self.H())) - mean
 
-    # as a lane of a bank
 
-    trend = False
+class NaiveClickBank(Bank):
+    """TrendBank over clicks: lanes of values in log odds, each click entering as Newton's step would have it."""
 
-    @property
-    def rounds(self):
-        """Rounds remembered."""
-        return math.inf if self.gamma == 1.0 else 1.0 / self.memory[1]
+    def __init__(self, *, dim, link="logistic", S=None, lam=None, exploration=1.0, longest=2**24, margin=0.3, **bank):
+        self.dim, self.link, self.S, self.lam, self.exploration = dim, Link(link), S, lam, exploration
+        self.odds, self.squares = [], []  # z of the lane played, clipped, and ||x||^2 of all that was learned
+        lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
+        super().__init__(lanes, margin=margin, **bank)
 
-    def take_over(self, other):
-        """The other's estimate and Hessian."""
-        self.pass_H, self.pass_theta = other.pass_H.copy(), other.pass_theta.copy()
+    def ridge(self):
+        """d/S^2, S told, or 3 for arms of the length seen; no less than 1.5 RMS of the log odds foretold."""
+        if self.lam is not None:
+            return self.lam
+        m2 = float(np.mean(self.squares)) if self.squares else 1.0
+        seen = float(np.mean(np.square(self.odds))) if self.odds else 0.0
+        told = self.S**2 if self.S is not None else 9.0 / m2
+        return self.dim / max(told, 2.25 * seen / m2)
 
-    def surprise(self, x, r):
+    def scores(self, arms):
+        """mu(x'theta) and mu(z) - mu(x'theta) of every arm, by the lane played."""
+        theta, C = self.lanes[self.played()].posterior(self.ridge())
+        center, mean = arms @ theta, self.link.mu(arms @ theta)
+        widths = np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+        return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * widths) - mean
+
+    def surprise(self, z, s2, r):
         """-log of the chance given to the click or its absence."""
-        z, s2 = x @ self.theta_hat(), x @ np.linalg.solve(self.H(), x)
         if self.link.name == "logistic":
             p = special.expit(z / math.sqrt(1 + math.pi * s2 / 8))
         else:
@@ -322,28 +341,27 @@ class NaiveClicks(NaiveGLM):
         p = min(max(p, 1e-12), 1 - 1e-12)
         return -(r * math.log(p) + (1 - r) * math.log(1 - p))
 
-
-class NaiveClickBank(Bank):
-    """TrendBank over clicks: one-pass lanes, none with a trend."""
-
-    def __init__(self, *, dim, link="logistic", S=1.0, lam=None, exploration=1.0, longest=2**24, margin=0.0, **bank):
-        fields = {"dim": dim, "link": link, "S": S, "lam": lam, "exploration": exploration, "estimate": "one-pass"}
-        memories = [("fade", 0.0 if math.isinf(n) else 1 / n) for n, _ in growing(dim, longest, False)]
-        super().__init__([NaiveClicks(memory=memory, **fields) for memory in memories], margin=margin, **bank)
-
-    def scores(self, arms):
-        """Mean and bonus by the lane played."""
-        return self.lanes[self.played()].scores(arms)
-
     def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
-        """Forecasts, pay, time and the reward to every lane, then take-overs and waking."""
-        x = np.array(arms[arm], dtype=float)
-        self.pay(np.array([lane.surprise(x, reward) for lane in self.lanes]))
+        """Time passes for every lane, which then foretells the click and learns it; pay, take-overs and waking."""
+        x, r, ridge, played = np.array(arms[arm], dtype=float), float(reward), self.ridge(), self.played()
+        foretold = []
         self.clock += ticks
         for lane in self.lanes:
-            lane.learn(arms, arm, reward, ticks, age)
+            lane.advance(ticks)
+            theta, C = lane.posterior(ridge)
+            z0, q = float(x @ theta), float(x @ C @ x)
+            foretold.append((z0, q))
+            z = solve_scalar(self.link, z0, lane.gamma**age * q, r)
+            slope = float(self.link.d1(z))
+            value = z + (r - float(self.link.mu(z))) / slope
+            lane.observations.append((x, value, slope, 0.0, lane.clock - age))
+        self.costs = np.array([self.surprise(z0, q, r) for z0, q in foretold])
+        self.pay(self.costs)
+        self.odds.append(min(abs(foretold[played][0]), 20.0))
+        self.squares.append(float(x @ x))
         self.shift()
 
     def report(self):
-        """The memory played; none follows a trend."""
-        return {"memory": self.lanes[self.played()].rounds, "trend": 0.0}
+        """The memory played and whether it follows a trend."""
+        lane = self.lanes[self.played()]
+        return {"memory": lane.rounds, "trend": float(lane.trend)}

@@ -153,9 +153,8 @@ class GeneralizedUCB(Compiled):
         gamma, log_gamma, length = self.memory.numbers()
         spread = noise(self.link, self.R) if self.rule == point.GLB else 0.0
         return (
-            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S or 0.0, self.reach, spread, self.exploration,
-            0.0,
-            self.memory.forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
+            gamma, log_gamma, length, self.ridge, self._log_delta(), self.S or 0.0, self.reach, spread,
+            self.exploration, 0.0, self.memory.forget, self.reg, self.k, self.c, self.m, float(self.horizon or 0),
         )  # fmt: skip
 
     def _log_delta(self) -> float:

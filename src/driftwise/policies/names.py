@@ -236,8 +236,8 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default: told nothing but dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# Nats that a longer memory of clicks may lie behind: each tells less than a value does.
-CLICK_MARGIN = 0.3
+# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, what is shared a round.
+CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -296,7 +296,7 @@ def _auto(problem: Problem) -> TrendBank:
     inner = {one: value for one, value in fields.items() if one not in own}
     _known_fields(problem.name, base, inner, own)
     if clicks:
-        outer.setdefault("margin", CLICK_MARGIN)
+        outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
         inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
     else:
         inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}

@@ -7,7 +7,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from driftwise.border import whole
+import numpy as np
+
+from driftwise.border import real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt.belief import forecast_size
@@ -34,12 +36,15 @@ class TrendBank(Bank):
 
     A trend counts as just longer than the plain memory of its rounds. The base has radius="posterior", or is a
     PosteriorUCB for clicks: every lane plays and scores by one belief, and clicks are learned in one pass.
-    Memories of more than 4096 rounds sleep until the clock shows half of them, and then begin as the next shorter one of
-    their kind: the longest have at most `longest` rounds, and nothing depends on a horizon.
+    Memories of more than 4096 rounds sleep until the clock shows half of them, and then begin as the next shorter one
+    of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
+    a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
     """
 
     base: LinearUCB | PosteriorUCB
     longest: int = 2**24
+    tilt: float | None = None
+    share: float = 1e-3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,6 +56,8 @@ class TrendBank(Bank):
         if not isinstance(self.base.memory, Keep):
             raise BadInput("base", self.base.memory, "a base that keeps everything", "pass memory=Keep()")
         whole("longest", self.longest, SHORTEST, "pass a power of 2, or leave it out")
+        if self.tilt is not None:
+            real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
 
     @property
     def linear(self) -> bool:
@@ -107,5 +114,7 @@ class TrendBank(Bank):
         return made
 
     def _begin(self, state: State) -> None:
-        awake = self.point.table[:, point.WAKES] == 0.0
-        state.scores[:] = awake / awake.sum()
+        tilt = self.tilt if self.tilt is not None else 0.5 if self.linear else 0.0
+        doublings = np.log2(np.minimum(self.effective(), 2.0 * AWAKE))
+        weights = np.exp(tilt * (doublings - doublings.max())) * (self.point.table[:, point.WAKES] == 0.0)
+        state.scores[:] = weights / weights.sum()

@@ -128,14 +128,14 @@ def foretell_(
 @part
 def click_lane_(
     point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, told: Forecast
-) -> None:
+) -> Foretold:
     """A lane learns a click: time passes, then it enters as Newton's step would have it, log odds z + (r - μ)/μ' with
-    weight μ', at the z that the step leads to."""
+    weight μ', at the z that the step leads to. What the lane had foretold by then."""
     factor = run_(point, row, lane, lesson.ticks, sums, history)
     if factor != 1.0:
         scale_(lane, factor, sums)
     if lesson.arm < 0:
-        return
+        return Foretold(0.0, 0.0)
     link, weight = point.flags[LINK], weight_of(point, row, lesson.age)
     seen = foretell_(point, row, lane, ridge, lesson, sums, told)
     z = root(link, seen.value, weight * seen.square, lesson.reward)
@@ -148,6 +148,27 @@ def click_lane_(
     sums.counters[lane, COUNT] += 1.0
     sums.counters[lane, WEIGHT] += weight
     sums.counters[lane, SQUARES] += weight * weight
+    return seen
+
+
+@part
+def clicks_learn_(
+    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
+    own: Adapting, told: Forecast,
+) -> Foretold:
+    """Every memory awake learns a click and is paid for the chance it gave it once time had passed: one factor does for
+    both. What the acting one had foretold."""
+    shown = Foretold(0.0, 0.0)
+    for k in range(sums.G.shape[0]):
+        told.surprise[k] = math.inf
+        if awake(point, k, sums):
+            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
+            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
+            if k == acting:
+                shown = seen
+    if lesson.arm >= 0:
+        bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
+    return shown
 
 
 @part
@@ -185,14 +206,13 @@ def bank_lesson_(
 ) -> Foretold:
     """All memories awake are paid and learn; those far behind follow the best; those whose time has come wake."""
     shown = Foretold(0.0, 0.0)
-    if lesson.arm >= 0 and not prior.blind:
-        shown = bank_weigh_(point, lesson, acting, prior, gauge, sums, own, told)
-    clicks = point.flags[LINK] != IDENTITY
-    for k in range(sums.G.shape[0]):
-        if awake(point, k, sums):
-            if clicks:
-                click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
-            else:
+    if point.flags[LINK] != IDENTITY:
+        shown = clicks_learn_(point, lesson, acting, prior, gauge, sums, history, own, told)
+    else:
+        if lesson.arm >= 0 and not prior.blind:
+            shown = bank_weigh_(point, lesson, acting, prior, gauge, sums, own, told)
+        for k in range(sums.G.shape[0]):
+            if awake(point, k, sums):
                 learn_(point, k, k, lesson, sums, history)
     bank_follow_(point, sums, own)
     for k in range(sums.G.shape[0]):
