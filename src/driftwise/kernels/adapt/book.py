@@ -56,6 +56,12 @@ NOTE_PLACES = 5
 
 LATEST = 1 << 53  # rounds: clocks count in doubles
 
+# Two families of lanes, with a level apart and without: evidence for the first is remembered for so many rewards, each
+# of which adds at most a nat (or a level would swallow jumps of preferences), and more than a nat of it is believed.
+EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
+# Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
+LEVEL_MARGIN = 3.0
+
 
 @piece
 def sound_marks(point: Point, own: Adapting) -> bool:
@@ -269,6 +275,53 @@ def bank_pay_(weights: Floats, surprise: Floats, share: float) -> None:
     keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
         weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
+
+
+@piece
+def mixture(weights: Floats, surprise: Floats) -> float:
+    """The log of the density that a family gave a reward, lanes weighed by their weights before it."""
+    least = math.inf
+    for k in range(weights.size):
+        least = min(least, surprise[k])
+    density, total = 0.0, 0.0
+    for k in range(weights.size):
+        total += weights[k]
+        density += weights[k] * math.exp(least - surprise[k])
+    return math.log(max(density / total, 1e-300)) - least
+
+
+@piece
+def weigh_family_(evidence: Floats, nats: float) -> None:
+    """A reward that the lanes with a level foretold by so many nats better."""
+    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
+
+
+@piece
+def level_pick(weights: Floats, filters: int) -> int:
+    """The longest memory of preferences whose weight, summed over levels, is near the best; its likeliest level."""
+    top, totals = 0.0, weights.size // filters
+    for i in range(totals):
+        total = 0.0
+        for f in range(filters):
+            total += weights[i * filters + f]
+        top = max(top, total)
+    for i in range(totals - 1, -1, -1):
+        total, likeliest = 0.0, i * filters
+        for k in range(i * filters, (i + 1) * filters):
+            total += weights[k]
+            if weights[k] > weights[likeliest]:
+                likeliest = k
+        if total >= top * math.exp(-LEVEL_MARGIN):
+            return likeliest
+    return 0
+
+
+@piece
+def level_seat(weights: Floats, evidence: Floats, filters: int) -> int:
+    """The lane with a level that acts; -1 where no level is believed in."""
+    if weights.size == 0 or evidence[0] <= BELIEVED:
+        return -1
+    return level_pick(weights, filters)
 
 
 @piece
