@@ -392,7 +392,7 @@ class NaiveTrendBank(Bank):
         super().advance(ticks)
 
     def report(self):
-        """The memory played, whether it follows a trend, R and S; the evidence for a level, and its likeliest memory."""
+        """The memory played, whether it follows a trend, R and S; evidence for a level, and its likeliest memory."""
         lane = self.lanes[self.played()] if self.apart is None else self.apart.lane
         told = {"memory": lane.rounds, "trend": float(lane.trend), **self.gauge.report()}
         if self.levels is not None:

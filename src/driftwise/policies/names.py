@@ -236,7 +236,8 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default: told nothing but dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, what is shared a round.
+# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, and what is shared a
+# round.
 CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
 
 
@@ -299,6 +300,7 @@ def _auto(problem: Problem) -> TrendBank:
         outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
         inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
     else:
+        outer = {"levels": True, **outer}
         inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
     return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 

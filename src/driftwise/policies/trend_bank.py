@@ -13,10 +13,11 @@ from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import book
-from driftwise.kernels.adapt.belief import apart_size, audit_belief_, audit_chance, audit_due, forecast_size
+from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
 from driftwise.kernels.index import board_size, line
+from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.arms import Arms, Choice
@@ -90,8 +91,7 @@ class TrendBank(Bank):
         return BELIEF
 
     def _scratch(self, used: int) -> int:
-        apart = apart_size(self.dim, len(self.apart), len(LEVEL_ROUNDS) if self.levels else 0)
-        return forecast_size(self.dim, self.lanes) + apart
+        return forecast_size(self.dim, self.lanes) + apart_size(self.dim, len(self.apart))
 
     @property
     def can_fail(self) -> bool:
@@ -209,7 +209,7 @@ class TrendBank(Bank):
         """The row now played: a lane's, or that of a lane with a level behind all others."""
         if self.levels:
             self._read(state)
-            seat = book.level_seat(state.level_scores, state.evidence, len(LEVEL_ROUNDS))
+            seat = book.level_seat(state.level_scores, state.evidence)
             if seat >= 0:
                 return self.lanes + int(seat)
         return super().played(state)
@@ -219,6 +219,6 @@ class TrendBank(Bank):
         evidence in nats that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
         seen = super().report(state)
         if self.levels:
-            likeliest = int(book.level_pick(state.level_scores, len(LEVEL_ROUNDS)))
+            likeliest = int(book.level_pick(state.level_scores))
             seen |= {"evidence": float(state.evidence[0]), "level": self.apart[likeliest][1]}
         return seen

@@ -22,7 +22,6 @@ from driftwise.kernels.adapt.book import (
     level_seat,
     longest_awake,
     may_follow,
-    mixture,
     pass_time_,
     sound_marks,
     weigh_family_,
@@ -42,11 +41,13 @@ from driftwise.kernels.chance import Record, Rounds, reward_, set_of, uniform
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, board_of, board_size, first_best
 from driftwise.kernels.level import (
-    Level,
+    FOUR,
+    Apart,
     Levels,
-    believe_preferences_,
+    apart_of,
     center_,
     filter_,
+    foretell_four_,
     learn_preferences_,
     level_scores_,
     levels_of,
@@ -62,7 +63,6 @@ from driftwise.kernels.point import (
     CLOCK,
     COUNT,
     DAMAGED,
-    FILTERS,
     FINE,
     KEY_HIGH,
     KEY_LOW,
@@ -98,15 +98,6 @@ class Foretold(NamedTuple):
     square: float
 
 
-class Apart(NamedTuple):
-    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread, every lane's surprise."""
-
-    center: Floats
-    reward: Floats
-    spread: Floats
-    surprise: Floats
-
-
 class Forecast(NamedTuple):
     """Scratch to foretell a reward with: factors low and other (d, d), pivot, z and y (d,), every lane's surprise."""
 
@@ -122,24 +113,6 @@ class Forecast(NamedTuple):
 def forecast_size(d: int, lanes: int) -> int:
     """The numbers of a forecast."""
     return 2 * d * d + 3 * d + lanes
-
-
-@piece
-def apart_size(d: int, levels: int, filters: int) -> int:
-    """The numbers that lanes with a level scribble on besides a forecast."""
-    return filters * (d + 2) + levels
-
-
-@piece
-def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int) -> Apart:
-    """Scratch of the lanes with a level, cut from a place on."""
-    reward = start + filters * d
-    return Apart(
-        cut(scratch, start, (filters, d)),
-        cut(scratch, reward, (filters,)),
-        cut(scratch, reward + filters, (filters,)),
-        cut(scratch, reward + 2 * filters, (levels,)),
-    )
 
 
 @piece
@@ -166,24 +139,6 @@ def foretell_(
     value, square = 0.0, 0.0
     for i in range(y.size):
         v = lesson.X[lesson.at, i, lesson.arm]
-        for j in range(i):
-            v -= low[i, j] * y[j]
-        y[i] = v * pivot[i]
-        value += y[i] * z[i]
-        square += y[i] * y[i]
-    return Foretold(value, square)
-
-
-@piece
-def foretell_apart_(
-    lane: int, f: int, ridge: float, lesson: Lesson, level: Level, sums: Sums, told: Forecast, apart: Apart
-) -> Foretold:
-    """What a lane with a level believes of a lesson's reward: the uncertainty of the level is in it."""
-    low, pivot, z, y, center = told.low, told.pivot, told.z, told.y, apart.center
-    believe_preferences_(lane, ridge, sums, low, pivot, z)
-    value, square = level.reward, level.spread
-    for i in range(y.size):
-        v = lesson.X[lesson.at, i, lesson.arm] - center[f, i]
         for j in range(i):
             v -= low[i, j] * y[j]
         y[i] = v * pivot[i]
@@ -256,31 +211,25 @@ def bank_foretell_(
 
 @part
 def level_lesson_(
-    point: Point, lesson: Lesson, seat: int, prior: Prior, gauge: Gauge, levels: Levels, plain: float,
-    told: Forecast, apart: Apart,
-) -> Foretold:
-    """All lanes with a level are paid and learn; the family is held against the plain one, whose density is e^plain.
-    What the lane in the seat had foretold."""
-    shown, below, filters = Foretold(0.0, 0.0), levels.sums.G.shape[0], levels.filters
-    first = point.table.shape[0] - below
-    for f in range(filters.shape[0]):
-        level = center_(point, first + f, prior.ridge, filters, f, lesson.ticks, apart.center, f)
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+) -> None:
+    """All lanes with a level are paid and learn; the family is held against the plain one, whose density is e^plain."""
+    lanes, filters, surprise = levels.sums.G.shape[0], levels.filters, apart.surprise
+    rows = point.table.shape[0] - lanes
+    for f in range(FOUR):
+        level = center_(point, rows + f, prior.ridge, filters, f, lesson.ticks, apart.center, f)
         apart.reward[f], apart.spread[f] = level.reward, level.spread
-    for k in range(below):
-        row, f = first + k, k % filters.shape[0]
-        level = Level(apart.reward[f], apart.spread[f])
-        if lesson.arm >= 0 and not prior.blind:
-            seen = foretell_apart_(k, f, prior.ridge, lesson, level, levels.sums, told, apart)
-            apart.surprise[k] = surprise_of(point, row, prior, gauge, lesson.reward, seen.value, seen.square)
-            if k == seat:
-                shown = seen
-        learn_preferences_(point, row, k, lesson, level, apart.center, f, levels.sums)
-    for f in range(filters.shape[0]):
-        filter_(point, first + f, filters, f, lesson)
     if lesson.arm >= 0 and not prior.blind:
-        weigh_family_(levels.evidence, mixture(levels.weights, apart.surprise) - plain)
-        bank_pay_(levels.weights, apart.surprise, point.table[0, SHARE])
-    return shown
+        for first in range(0, lanes, FOUR):
+            foretell_four_(first, prior.ridge, lesson, levels.sums, apart)
+        for k in range(lanes):
+            value, square = apart.value[k], apart.square[k]
+            surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
+        weigh_family_(levels.evidence, bank_pay_(levels.weights, surprise, point.table[0, SHARE]) - plain)
+    for k in range(lanes):
+        learn_preferences_(point, rows + k, k, lesson, apart, levels.sums)
+    for f in range(FOUR):
+        filter_(point, rows + f, filters, f, lesson)
 
 
 @part
@@ -307,11 +256,11 @@ def bank_lesson_(
         plain = 0.0
         if lesson.arm >= 0 and not prior.blind:
             shown = bank_foretell_(point, lesson, acting, prior, gauge, sums, told)
-            plain = mixture(own.scores, told.surprise) if levels.weights.size > 0 else 0.0
-            bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
+            plain = bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
         if levels.weights.size > 0:
-            seen = level_lesson_(point, lesson, seat, prior, gauge, levels, plain, told, apart)
-            shown = seen if seat >= 0 else shown
+            level_lesson_(point, lesson, prior, gauge, levels, plain, apart)
+            if seat >= 0 and lesson.arm >= 0 and not prior.blind:
+                shown = Foretold(apart.value[seat], apart.square[seat])
         for k in range(sums.G.shape[0]):
             if awake(point, k, sums):
                 learn_(point, k, k, lesson, sums, history)
@@ -338,7 +287,7 @@ def believer_learns_(
     shown = Foretold(0.0, 0.0)
     if point.flags[ADAPT] == BANK:
         pass_time_(own, lesson.ticks)
-        seat = level_seat(levels.weights, levels.evidence, levels.filters.shape[0])
+        seat = level_seat(levels.weights, levels.evidence)
         shown = bank_lesson_(point, lesson, acting, seat, prior, gauge, sums, history, own, levels, told, apart)
     else:
         if lesson.arm >= 0 and gauge.known.size > 0:
@@ -353,7 +302,7 @@ def bank_scores_(
     point: Point, X: Floats, at: int, sums: Sums, own: Adapting, levels: Levels, gauge: Gauge, seen: Board
 ) -> int:
     """Mean and bonus of every arm by the lane that acts; the row of the table it acts by."""
-    seat = level_seat(levels.weights, levels.evidence, levels.filters.shape[0])
+    seat = level_seat(levels.weights, levels.evidence)
     if seat >= 0:
         row = int(point.table.shape[0] - levels.weights.size + seat)
         level_scores_(point, row, seat, X, at, levels, gauge, seen)
@@ -413,7 +362,7 @@ def learn_belief_(
         return DAMAGED
     d, lanes = X.shape[1], sums.G.shape[0]
     lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, d, lanes)
-    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
+    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS])
     levels, gauge = levels_of(flags, floats), gauge_of(flags, floats)
     believer_learns_(point, lesson, sums, history, own, levels, gauge, told, apart)
     return FINE
@@ -434,7 +383,7 @@ def play_belief_(
     d, n, lanes = arms.shape[1], arms.shape[2], sums.G.shape[0]
     board = board_size(d, n)
     seen, told = board_of(scratch, d, n), forecast_of(scratch[board:], d, lanes)
-    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
+    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS])
     for t in range(path.shape[0]):
         at, count = set_of(rounds, t), sums.counters[0, COUNT]
         if audit_due(point, own, int(count), count):

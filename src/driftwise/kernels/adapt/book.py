@@ -11,6 +11,7 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.level import FOUR
 from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
     ADAPT,
@@ -61,6 +62,8 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
 # Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
 LEVEL_MARGIN = 3.0
+# The least part of its best memory's density that a bank can have given.
+LEAST_DENSITY = 1e-300
 
 
 @piece
@@ -258,36 +261,26 @@ def bank_pick(weights: Floats, margin: float) -> int:
 
 
 @piece
-def bank_pay_(weights: Floats, surprise: Floats, share: float) -> None:
+def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
     """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back.
 
-    A memory that still sleeps is infinitely surprised and has no weight.
+    A memory that still sleeps is infinitely surprised and has no weight. Returns the log of the density that all of
+    them together, as they were weighed, had given.
     """
     lanes, awake = weights.size, 0
     least = math.inf
     for k in range(lanes):
         least = min(least, surprise[k])
         awake += 1 if surprise[k] < math.inf else 0
-    total = 0.0
+    before, total = 0.0, 0.0
     for k in range(lanes):
+        before += weights[k]
         weights[k] *= math.exp(least - surprise[k])
         total += weights[k]
     keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
         weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
-
-
-@piece
-def mixture(weights: Floats, surprise: Floats) -> float:
-    """The log of the density that a family gave a reward, lanes weighed by their weights before it."""
-    least = math.inf
-    for k in range(weights.size):
-        least = min(least, surprise[k])
-    density, total = 0.0, 0.0
-    for k in range(weights.size):
-        total += weights[k]
-        density += weights[k] * math.exp(least - surprise[k])
-    return math.log(max(density / total, 1e-300)) - least
+    return math.log(max(total / before, LEAST_DENSITY)) - least
 
 
 @piece
@@ -297,17 +290,14 @@ def weigh_family_(evidence: Floats, nats: float) -> None:
 
 
 @piece
-def level_pick(weights: Floats, filters: int) -> int:
+def level_pick(weights: Floats) -> int:
     """The longest memory of preferences whose weight, summed over levels, is near the best; its likeliest level."""
-    top, totals = 0.0, weights.size // filters
-    for i in range(totals):
-        total = 0.0
-        for f in range(filters):
-            total += weights[i * filters + f]
-        top = max(top, total)
-    for i in range(totals - 1, -1, -1):
-        total, likeliest = 0.0, i * filters
-        for k in range(i * filters, (i + 1) * filters):
+    top = 0.0
+    for first in range(0, weights.size, FOUR):
+        top = max(top, weights[first] + weights[first + 1] + weights[first + 2] + weights[first + 3])
+    for first in range(weights.size - FOUR, -1, -FOUR):
+        total, likeliest = 0.0, first
+        for k in range(first, first + FOUR):
             total += weights[k]
             if weights[k] > weights[likeliest]:
                 likeliest = k
@@ -317,11 +307,11 @@ def level_pick(weights: Floats, filters: int) -> int:
 
 
 @piece
-def level_seat(weights: Floats, evidence: Floats, filters: int) -> int:
+def level_seat(weights: Floats, evidence: Floats) -> int:
     """The lane with a level that acts; -1 where no level is believed in."""
     if weights.size == 0 or evidence[0] <= BELIEVED:
         return -1
-    return level_pick(weights, filters)
+    return level_pick(weights)
 
 
 @piece
