@@ -291,7 +291,9 @@ def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(
 
 
 def test_the_default_is_the_bank_that_is_told_nothing():
-    replay(dw.make("Auto", dim=2), NaiveTrendBank(dim=2, R="learn", S=None), lessons(8, 80, jump=40), every=5)
+    for level in (0.0, 3.0):
+        slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=True)
+        replay(dw.make("Auto", dim=2), slow, lessons(8, 80, jump=40, level=level), every=5)
     slow = NaiveClickBank(dim=2)
     replay(dw.make("Auto", dim=2, link="logistic"), slow, lessons(9, 80, clicks=True, jump=40), every=5)
 

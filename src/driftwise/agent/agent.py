@@ -39,7 +39,7 @@ from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import FadeBank
+from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.state import State
@@ -109,7 +109,7 @@ class Agent:
         policy = self._policy
         self._chooser = Chooser(policy, self._epsilon, self._seed)
         self._shown: deque[Shown] = deque(maxlen=SHOWN)
-        self._own, self._bank = isinstance(policy, Own), isinstance(policy, FadeBank)
+        self._own, self._bank = isinstance(policy, Own), isinstance(policy, Bank)
         self._taught: Entry | None = None  # whose lesson is running
         self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
         self._digest = policy.digest

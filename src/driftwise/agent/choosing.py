@@ -51,8 +51,11 @@ class Chooser:
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
 
     def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
-        """How often a rule that samples plays an arm, counted over draws of their own; NaN where it takes no draw."""
+        """How often a rule that samples plays an arm, by what it says itself or counted over draws of their own; NaN
+        where it takes no draw."""
         policy = self.policy
+        if hasattr(policy, "share_of"):  # it knows: nothing need be counted
+            return policy.share_of(state, arms, arm), 0
         if not getattr(policy, "draws", True):
             return math.nan, 0
         others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(DRAWS))

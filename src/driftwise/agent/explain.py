@@ -16,11 +16,12 @@ from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
-from driftwise.policies.adapt import Adaptive, BanditOverBandit, FadeBank, Master
+from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, FadeBank, Master
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.state import State
+from driftwise.policies.trend_bank import TrendBank
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -183,14 +184,17 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
 def _effective(state: Any, lane: int) -> float:
     if isinstance(state, OwnState):
         return math.nan
-    weight, squares = (float(state.counters[lane, column]) for column in (WEIGHT, SQUARES))
+    counters, lanes = state.counters, len(state.counters)
+    if lane >= lanes:  # one with a level apart
+        counters, lane = state.level_counters, lane - lanes
+    weight, squares = (float(counters[lane, column]) for column in (WEIGHT, SQUARES))
     return weight**2 / squares if squares > 0.0 else 0.0
 
 
 def played(policy: Compiled, state: State) -> tuple[int, int]:
     """The lane whose sums are played, and the row of the policy's table it is played by."""
-    if isinstance(policy, FadeBank):
-        lane = policy.memories.index(policy.memory(state))
+    if isinstance(policy, Bank):
+        lane = policy.played(state)
         return lane, lane
     if isinstance(policy, Master):
         return int(state.marks[book.ACTIVE]), 0
@@ -204,6 +208,8 @@ def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
     if isinstance(policy, Own):
         return np.zeros(0), 0
     lane, row = played(policy, state)
+    if isinstance(policy, TrendBank):
+        return policy.estimate(state), lane
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
         return state.shown[lane].copy(), lane

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.kernels import point
+from driftwise.kernels import belief, point
 from driftwise.kernels.adapt import book
 from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
@@ -214,11 +214,32 @@ class TrendBank(Bank):
                 return self.lanes + int(seat)
         return super().played(state)
 
+    def likeliest(self, state: State) -> int:
+        """Which of `apart` is played, or would be if a level were believed in."""
+        return int(book.level_pick(self._read(state).level_scores))
+
+    def estimate(self, state: State) -> Floats:
+        """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""
+        lane, known = self.played(state), belief.Gauge(state.gauge if self.layout.flags[point.GAUGES] else np.zeros(0))
+        ridge = float(belief.prior_of(self.point, lane, known, self.dim).ridge)
+        if lane >= self.lanes:
+            return np.linalg.solve(_whole(state.level_G, lane - self.lanes, ridge), state.level_b[lane - self.lanes])
+        G, b, stiffness = _whole(state.G, lane, ridge), state.b[lane], float(self.point.table[lane, point.STIFFNESS])
+        if stiffness == 0.0:
+            return np.linalg.solve(G, b)
+        lag = _whole(state.lag, lane)
+        slope = np.linalg.solve(_whole(state.lag_square, lane, ridge * stiffness), lag).T  # eliminates the slope
+        return np.linalg.solve(G - slope @ lag, b - slope @ state.lag_reward[lane])
+
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the
         evidence in nats that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
         seen = super().report(state)
         if self.levels:
-            likeliest = int(book.level_pick(state.level_scores))
-            seen |= {"evidence": float(state.evidence[0]), "level": self.apart[likeliest][1]}
+            seen |= {"evidence": float(state.evidence[0]), "level": self.apart[self.likeliest(state)][1]}
         return seen
+
+
+def _whole(lower: Floats, lane: int, ridge: float = 0.0) -> Floats:
+    """A lane's symmetric matrix from its lower triangle, and a ridge."""
+    return np.asarray(np.tril(lower[lane]) + np.tril(lower[lane], -1).T + ridge * np.eye(lower.shape[1]))
