@@ -14,7 +14,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import piece
-from driftwise.kernels.belief import NEGLIGIBLE, Gauge, prior_of, quantile_of, trace_of
+from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, roots_, whiten_
 from driftwise.kernels.memory import blend_offset_, decay, scale_, weight_of
@@ -162,13 +162,21 @@ def level_decay(point: Point, row: int, ticks: float) -> float:
 
 
 @piece
+def guess_of(prior: Prior, gauge: Gauge, d: int) -> float:
+    """The weight of the first guess of a level, R²/S² for arms of length 1, or of the length they are seen to have."""
+    known = gauge.known
+    norm = known[NORM_SQUARES] / known[SEEN] if known.size > 0 and known[NORM_SQUARES] > 0.0 else 1.0
+    return float(prior.ridge / (d * norm))
+
+
+@piece
 def center_(
-    point: Point, row: int, ridge: float, filters: Floats, f: int, ticks: float, center: Floats, at: int
+    point: Point, row: int, guess: float, filters: Floats, f: int, ticks: float, center: Floats, at: int
 ) -> Level:
     """center[at] = x̄, and the level, `ticks` from now: the value that the weighted line or constant has there."""
     d, stiff = center.shape[1], point.table[row, LEVEL_STIFFNESS]
     passed = passing(point, row, filters, f, ticks)
-    fade, guess = level_decay(point, row, passed), ridge / d
+    fade = level_decay(point, row, passed)
     mass = guess * filters[f, GUESS] + filters[f, MASS]
     if stiff == 0.0:
         for i in range(d):
@@ -301,7 +309,7 @@ def level_scores_(
     prior = prior_of(point, row, gauge, board.z.size)
     center, first = board.other, lane - lane
     f = lane % FOUR
-    level = center_(point, row, prior.ridge, levels.filters, f, 0.0, center, first)
+    level = center_(point, row, guess_of(prior, gauge, board.z.size), levels.filters, f, 0.0, center, first)
     low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
     believe_preferences_(lane, prior.ridge, levels.sums, low, pivot, z)
     shift = level.reward

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
+    LEVEL_SHARE,
     acting_lane,
     acting_row,
     awake,
@@ -48,6 +49,7 @@ from driftwise.kernels.level import (
     center_,
     filter_,
     foretell_four_,
+    guess_of,
     learn_preferences_,
     level_scores_,
     levels_of,
@@ -215,9 +217,9 @@ def level_lesson_(
 ) -> None:
     """All lanes with a level are paid and learn; the family is held against the plain one, whose density is e^plain."""
     lanes, filters, surprise = levels.sums.G.shape[0], levels.filters, apart.surprise
-    rows = point.table.shape[0] - lanes
+    rows, guess = point.table.shape[0] - lanes, guess_of(prior, gauge, apart.center.shape[1])
     for f in range(FOUR):
-        level = center_(point, rows + f, prior.ridge, filters, f, lesson.ticks, apart.center, f)
+        level = center_(point, rows + f, guess, filters, f, lesson.ticks, apart.center, f)
         apart.reward[f], apart.spread[f] = level.reward, level.spread
     if lesson.arm >= 0 and not prior.blind:
         for first in range(0, lanes, FOUR):
@@ -225,7 +227,7 @@ def level_lesson_(
         for k in range(lanes):
             value, square = apart.value[k], apart.square[k]
             surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
-        weigh_family_(levels.evidence, bank_pay_(levels.weights, surprise, point.table[0, SHARE]) - plain)
+        weigh_family_(levels.evidence, bank_pay_(levels.weights, surprise, LEVEL_SHARE) - plain)
     for k in range(lanes):
         learn_preferences_(point, rows + k, k, lesson, apart, levels.sums)
     for f in range(FOUR):

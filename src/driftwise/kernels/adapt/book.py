@@ -61,7 +61,8 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 # of which adds at most a nat (or a level would swallow jumps of preferences), and more than a nat of it is believed.
 EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
 # Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
-LEVEL_MARGIN = 3.0
+LEVEL_MARGIN = 1.0
+LEVEL_SHARE = 1e-5
 # The least part of its best memory's density that a bank can have given.
 LEAST_DENSITY = 1e-300
 
