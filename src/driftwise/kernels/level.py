@@ -302,16 +302,14 @@ def learn_preferences_(point: Point, row: int, lane: int, lesson: Lesson, apart:
 
 
 @piece
-def level_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, board: Board
+def center_arms_(
+    point: Point, row: int, lane: int, ridge: float, guess: float, X: Floats, at: int, levels: Levels, board: Board
 ) -> None:
-    """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level."""
-    prior = prior_of(point, row, gauge, board.z.size)
+    """mean = r̄ + (x - x̄)'θ̂ and bonus = ‖x - x̄‖² of every arm, by one lane."""
     center, first = board.other, lane - lane
-    f = lane % FOUR
-    level = center_(point, row, guess_of(prior, gauge, board.z.size), levels.filters, f, 0.0, center, first)
+    level = center_(point, row, guess, levels.filters, lane % FOUR, 0.0, center, first)
     low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
-    believe_preferences_(lane, prior.ridge, levels.sums, low, pivot, z)
+    believe_preferences_(lane, ridge, levels.sums, low, pivot, z)
     shift = level.reward
     for i in range(z.size):  # x̄ as whiten_ has the arms
         v = center[first, i]
@@ -328,5 +326,30 @@ def level_scores_(
         for a in range(square.size):
             y = Y[i, a] - u
             square[a] += y * y
-    quantile = quantile_of(point, row, levels.sums.counters[lane, WEIGHT])
-    roots_(quantile * point.table[row, EXPLORE] * prior.noise, square)
+
+
+@piece
+def level_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, board: Board
+) -> None:
+    """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level.
+
+    While one arm is played nothing tells how long preferences last: what is unknown of them is that of all memories of
+    preferences together, as they are weighed, and so arms that only the longest is sure of are looked at again.
+    """
+    d, f, sums = board.z.size, lane % FOUR, levels.sums
+    prior, square, total = prior_of(point, row, gauge, d), board.proposed, 0.0
+    guess = guess_of(prior, gauge, d)
+    for a in range(square.size):
+        square[a] = 0.0
+    for k in range(f, levels.weights.size, FOUR):
+        if k != lane:
+            center_arms_(point, row, k, prior.ridge, guess, X, at, levels, board)
+            for a in range(square.size):
+                square[a] += levels.weights[k] * board.bonus[a]
+        total += levels.weights[k]
+    center_arms_(point, row, lane, prior.ridge, guess, X, at, levels, board)
+    for a in range(square.size):
+        board.bonus[a] = (square[a] + levels.weights[lane] * board.bonus[a]) / total
+    quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
+    roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
