@@ -265,22 +265,36 @@ class Apart:
 class Levels:
     """The family of lanes with a level: paid as a bank is, nothing taken over, and the evidence for it."""
 
-    def __init__(self, dim, share):
+    def __init__(self, dim):
         self.filters = [Filter(dim, 4, False), Filter(dim, 16, False), Filter(dim, 64, False), Filter(dim, 64, True)]
         self.lanes = [Apart(dim, level, rounds) for rounds in (64, 512, math.inf) for level in self.filters]
-        self.weights, self.share, self.evidence = np.full(12, 1 / 12), share, 0.0
+        first = np.repeat([math.exp(-2), math.exp(-1), 1.0], 4)
+        self.weights, self.share, self.evidence = first / first.sum(), 1e-5, 0.0
 
     def played(self):
-        """The longest memory of preferences within 3 nats of the best, all levels summed; then its likeliest level."""
+        """The longest memory of preferences within a nat of the best, all levels summed; then its likeliest level."""
         totals = self.weights.reshape(3, 4).sum(axis=1)
-        row = max(np.flatnonzero(totals >= math.exp(-3) * totals.max()))
+        row = max(np.flatnonzero(totals >= math.exp(-1) * totals.max()))
         return 4 * row + int(np.argmax(self.weights[4 * row : 4 * row + 4]))
 
-    def forecasts(self, x, ridge, ticks):
+    def scores(self, arms, ridge, guess):
+        """Mean of every arm by the lane played, and its variance over R^2 by all lanes with its level, as weighed."""
+        played = self.played()
+        center, level, _ = self.lanes[played].level.fit(guess, 0.0)
+        offsets, variance, total = arms - center, 0.0, 0.0
+        for k in range(played % 4, 12, 4):
+            theta, C = self.lanes[k].lane.posterior(ridge)
+            variance = variance + self.weights[k] * np.einsum("ni,ij,nj->n", offsets, C, offsets)
+            total += self.weights[k]
+            if k == played:
+                mean = level + offsets @ theta
+        return mean, variance / total
+
+    def forecasts(self, x, ridge, guess, ticks):
         """(value, variance over R^2) of the reward of x by every lane."""
         found = []
         for one in self.lanes:
-            center, reward, v = one.level.fit(ridge / len(x), ticks)
+            center, reward, v = one.level.fit(guess, ticks)
             theta, C = one.lane.posterior(ridge)
             found.append((reward + (x - center) @ theta, v + (x - center) @ C @ (x - center)))
         return found
@@ -299,9 +313,9 @@ class Levels:
         for one in self.lanes:
             one.lane.advance(ticks)
 
-    def learn(self, x, r, ticks, age, ridge):
+    def learn(self, x, r, ticks, age, guess):
         """Time and a reward to every filter and lane."""
-        told = {one: one.fit(ridge / len(x), ticks) for one in self.filters}
+        told = {one: one.fit(guess, ticks) for one in self.filters}
         self.advance(ticks)
         for one in self.lanes:
             one.learn(x, r, age, told[one.level])
@@ -316,7 +330,7 @@ class NaiveTrendBank(Bank):
         self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, levels=False, **bank
     ):
         self.dim, self.exploration = dim, exploration
-        self.levels = Levels(dim, bank.get("share", 1e-3)) if levels else None
+        self.levels = Levels(dim) if levels else None
         self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
         self.widens = memories is None
         if memories is None:
@@ -342,16 +356,21 @@ class NaiveTrendBank(Bank):
     def scores(self, arms):
         """Mean and bonus by the lane played."""
         R, ridge = self.gauge.prior()
-        lane, level = self.lanes[self.played()], 0.0
-        if self.apart is not None:
-            center, level, _ = self.apart.level.fit(ridge / self.dim, 0.0)
-            lane, arms = self.apart.lane, arms - center
-        theta, C = lane.posterior(ridge)
+        lane = self.lanes[self.played()] if self.apart is None else self.apart.lane
+        if self.apart is None:
+            theta, C = lane.posterior(ridge)
+            mean, variance = arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms)
+        else:
+            mean, variance = self.levels.scores(arms, ridge, self.guess(ridge))
         quantile = QUANTILE
         if self.widens:
             quantile = math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
-        widths = np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
-        return level + arms @ theta, quantile * self.exploration * R * widths
+        return mean, quantile * self.exploration * R * np.sqrt(variance)
+
+    def guess(self, ridge):
+        """The weight of a level's first guess: R^2/S^2 for arms of the length seen, or of length 1 where all is told."""
+        told = not self.gauge.learned and self.gauge.S is not None
+        return ridge / (self.dim * (1.0 if told else self.gauge.mean_square()))
 
     def surprise(self, residual, v, R):
         """-log of the density of a reward, up to what all lanes share."""
@@ -370,12 +389,12 @@ class NaiveTrendBank(Bank):
         shown = forecasts[self.played()]
         surprises = np.array([self.surprise(e, v, R) for e, v in forecasts])
         if self.levels is not None:
-            apart = [(r - value, v) for value, v in self.levels.forecasts(x, ridge, ticks)]
+            apart = [(r - value, v) for value, v in self.levels.forecasts(x, ridge, self.guess(ridge), ticks)]
             shown = apart[self.levels.played()] if self.apart is not None else shown
             if not self.gauge.blind:
                 plain = math.log((self.weights * np.exp(-surprises)).sum() / self.weights.sum())
                 self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain)
-            self.levels.learn(x, r, ticks, age, ridge)
+            self.levels.learn(x, r, ticks, age, self.guess(ridge))
         if not self.gauge.blind:
             self.pay(surprises)
         self.clock += ticks

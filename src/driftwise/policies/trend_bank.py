@@ -33,6 +33,8 @@ SHORTEST, SHORTEST_TREND, STEP, AWAKE = 8, 32, 2, 4096
 WIDENS = 0.45
 # Rounds that a level is remembered for, the last of them with a slope, and rounds of preferences beside it.
 LEVEL_ROUNDS, LEVEL_SLOPED, PREFERENCES = (4.0, 16.0, 64.0, 64.0), (False, False, False, True), (64.0, 512.0, math.inf)
+# Nats by which the first weights of a memory of preferences lie below those of the next longer one.
+LEVEL_TILT = 1.0
 # The longest memory whose arms audits look at.
 AUDITED = 64.0
 _BELIEVERS = (LinearUCB, PosteriorUCB)
@@ -168,7 +170,8 @@ class TrendBank(Bank):
         state.scores[:] = weights / weights.sum()
         if self.levels:
             state.filters[:, point.GUESS] = 1.0
-            state.level_scores[:] = 1.0 / len(self.apart)
+            first = np.exp(-LEVEL_TILT * np.arange(len(PREFERENCES))[::-1]).repeat(len(LEVEL_ROUNDS))
+            state.level_scores[:] = first / first.sum()
 
     @property
     def deterministic(self) -> bool:  # type: ignore[override]

@@ -62,6 +62,8 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
 # Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
 LEVEL_MARGIN = 1.0
+# What is shared there a reward: while one arm is played nothing tells these memories apart, and what was known of them
+# must not be shared away.
 LEVEL_SHARE = 1e-5
 # The least part of its best memory's density that a bank can have given.
 LEAST_DENSITY = 1e-300
