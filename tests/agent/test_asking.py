@@ -101,6 +101,14 @@ def test_figures_are_drawn(tmp_path):
             told.draw(tmp_path / "why.txt")
 
 
+def test_the_meter_serves_clicks_whose_scale_nobody_told():
+    for untold in ({"S": None}, {"L": None}):
+        agent = dw.Agent(dw.PosteriorUCB(dim=2, memory=dw.Fade(0.1), **untold), rewards=(0, 1))
+        for click in (1.0, 0.0, 1.0):
+            agent.reward(agent.decide(np.eye(2)).id, click)
+        assert np.isfinite(agent.drift().weights).all()
+
+
 def test_the_meter_tells_drift_from_rest():
     for world, shorter in ((dw.worlds.Still(dim=2, horizon=800, noise=0.3), False),
                            (dw.worlds.Turn(dim=2, horizon=800, turns=4, noise=0.3), True)):

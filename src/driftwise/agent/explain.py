@@ -142,8 +142,8 @@ def explain(
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
     with agent._choosing:
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
-        scores = policy.scores(state, prepared)
-        chosen = policy.choose(state, prepared, None if policy.deterministic else agent._seq + 1).arm
+        draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
+        scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
         theta, lane = estimate(policy, state)
         memory, effective = remembered(policy, state), _effective(state, lane)
     if place is not None:

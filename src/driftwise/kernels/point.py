@@ -34,7 +34,9 @@ AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 23
 AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 31, 32, 33, 34, 35, 36, 37
 AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 38, 39, 40, 41
 AT_KEY, AT_CURSOR, AT_MARKS = 42, 43, 44
-FLAGS = 45
+# What a rule that samples draws.
+DRAWN = 45
+FLAGS = 46
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
@@ -48,6 +50,8 @@ EXACT, ONE_PASS = 0, 1
 INSIDE, OUTSIDE = 0, 1
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
+# What is drawn: θ itself, one multiplier of all bonuses, or its absolute value.
+THETA, MULTIPLIER, UPWARD = 0, 1, 2
 # Adaptations.
 ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
 

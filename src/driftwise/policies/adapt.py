@@ -66,6 +66,9 @@ class Adaptive(Compiled):
     def __post_init__(self) -> None:
         if getattr(self.base, "adaptive", None) is None:
             raise BadInput("base", self.base, "a LinearUCB, GLMUCB or SelfConcordantUCB", "pass one of these")
+        if not self.base.deterministic:
+            wanted = "a base that does not sample: what is paid and tested is its index, and a draw is none"
+            raise BadInput("base", self.base, wanted, "pass a LinearUCB or a PosteriorUCB, say")
         if self.base.stepped:
             raise BadInput("base", self.base, "a base with a built-in link", "adaptation runs compiled only")
 
