@@ -221,11 +221,102 @@ def growing(dim, longest, trends, shortest=8, shortest_trend=32, step=2):
     return [*rows, (math.inf, False)]
 
 
+class Filter:
+    """A level's memory: a constant or a line through fading arms and rewards in the order they came, and through a
+    first guess of 0. Its clock stands still when all but a millionth of it has faded."""
+
+    def __init__(self, dim, rounds, slope):
+        self.dim, self.rounds, self.slope, self.g = dim, rounds, slope, 1.0 - 1.0 / rounds
+        self.clock, self.seen = 0.0, []  # (x, r), when it came
+
+    def later(self, ticks):
+        """The clock so many ticks from now."""
+        mass = self.g**self.clock + sum(self.g ** (self.clock - at) for _, at in self.seen)
+        return self.clock + min(ticks, max(0.0, math.log(1e-6 / mass) / math.log(self.g)))
+
+    def learn(self, x, r):
+        """An arm and its reward come."""
+        self.seen.append((np.append(x, r), self.clock))
+
+    def fit(self, guess, ticks):
+        """xbar, rbar and v so many ticks from now, the first guess weighing so much at the start."""
+        now = self.later(ticks)
+        times = np.array([0.0, *(at for _, at in self.seen)]) - now
+        w = self.g**-times * np.array([guess, *np.ones(len(self.seen))])
+        values = np.array([np.zeros(self.dim + 1), *(both for both, _ in self.seen)])
+        design = np.vander(times, 2 if self.slope else 1, increasing=True)
+        A = (design.T * w) @ design + np.diag([0.0, self.rounds**2][: design.shape[1]])
+        level = np.linalg.solve(A, (design.T * w) @ values)[0]
+        return level[:-1], level[-1], np.linalg.inv(A)[0, 0]
+
+
+class Apart:
+    """A lane with a level: what its filter missed, (x, r, weight, born), is regressed with a memory of its own."""
+
+    def __init__(self, dim, level, rounds):
+        self.level, self.lane = level, Lane(dim, rounds)
+
+    def learn(self, x, r, age, told):
+        """A reward, by what the filter had told before time passed."""
+        center, reward, v = told
+        self.lane.observations.append((x - center, r - reward, 1.0 / (1.0 + v), 0.0, self.lane.clock - age))
+
+
+class Levels:
+    """The family of lanes with a level: paid as a bank is, nothing taken over, and the evidence for it."""
+
+    def __init__(self, dim, share):
+        self.filters = [Filter(dim, 4, False), Filter(dim, 16, False), Filter(dim, 64, False), Filter(dim, 64, True)]
+        self.lanes = [Apart(dim, level, rounds) for rounds in (64, 512, math.inf) for level in self.filters]
+        self.weights, self.share, self.evidence = np.full(12, 1 / 12), share, 0.0
+
+    def played(self):
+        """The longest memory of preferences within 3 nats of the best, all levels summed; then its likeliest level."""
+        totals = self.weights.reshape(3, 4).sum(axis=1)
+        row = max(np.flatnonzero(totals >= math.exp(-3) * totals.max()))
+        return 4 * row + int(np.argmax(self.weights[4 * row : 4 * row + 4]))
+
+    def forecasts(self, x, ridge, ticks):
+        """(value, variance over R^2) of the reward of x by every lane."""
+        found = []
+        for one in self.lanes:
+            center, reward, v = one.level.fit(ridge / len(x), ticks)
+            theta, C = one.lane.posterior(ridge)
+            found.append((reward + (x - center) @ theta, v + (x - center) @ C @ (x - center)))
+        return found
+
+    def pay(self, surprises, plain):
+        """Evidence against the log density of the plain family, then weights."""
+        w = self.weights * np.exp(-surprises)
+        nats = math.log(w.sum() / self.weights.sum()) - plain
+        self.evidence = (1 - 1 / 4000) * self.evidence + min(1.0, max(-1.0, nats))
+        self.weights = (1 - self.share) * w / w.sum() + self.share / 12
+
+    def advance(self, ticks):
+        """Time passes."""
+        for one in self.filters:
+            one.clock = one.later(ticks)
+        for one in self.lanes:
+            one.lane.advance(ticks)
+
+    def learn(self, x, r, ticks, age, ridge):
+        """Time and a reward to every filter and lane."""
+        told = {one: one.fit(ridge / len(x), ticks) for one in self.filters}
+        self.advance(ticks)
+        for one in self.lanes:
+            one.learn(x, r, age, told[one.level])
+        for one in self.filters:
+            one.learn(x, r)
+
+
 class NaiveTrendBank(Bank):
     """TrendBank over values; with `memories` FadeBank over a posterior base, whose longer lanes begin ahead."""
 
-    def __init__(self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, **bank):
+    def __init__(
+        self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, levels=False, **bank
+    ):
         self.dim, self.exploration = dim, exploration
+        self.levels = Levels(dim, bank.get("share", 1e-3)) if levels else None
         self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
         self.widens = memories is None
         if memories is None:
@@ -242,15 +333,25 @@ class NaiveTrendBank(Bank):
             weights = [math.exp(-0.5 * (K - 1 - k)) for k in range(K)]
             super().__init__([Lane(dim, rounds) for rounds in memories], weights=weights, awake=math.inf, **bank)
 
+    @property
+    def apart(self):
+        """The lane with a level that is played, if one is."""
+        believed = self.levels is not None and self.levels.evidence > 1.0
+        return self.levels.lanes[self.levels.played()] if believed else None
+
     def scores(self, arms):
         """Mean and bonus by the lane played."""
         R, ridge = self.gauge.prior()
-        lane = self.lanes[self.played()]
+        lane, level = self.lanes[self.played()], 0.0
+        if self.apart is not None:
+            center, level, _ = self.apart.level.fit(ridge / self.dim, 0.0)
+            lane, arms = self.apart.lane, arms - center
         theta, C = lane.posterior(ridge)
         quantile = QUANTILE
         if self.widens:
             quantile = math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
-        return arms @ theta, quantile * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+        widths = np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+        return level + arms @ theta, quantile * self.exploration * R * widths
 
     def surprise(self, residual, v, R):
         """-log of the density of a reward, up to what all lanes share."""
@@ -266,20 +367,38 @@ class NaiveTrendBank(Bank):
         R, ridge = self.gauge.prior()
         beliefs = [lane.posterior(ridge) for lane in self.lanes]
         forecasts = [(r - x @ theta, x @ C @ x) for theta, C in beliefs]
-        played = self.played()
+        shown = forecasts[self.played()]
+        surprises = np.array([self.surprise(e, v, R) for e, v in forecasts])
+        if self.levels is not None:
+            apart = [(r - value, v) for value, v in self.levels.forecasts(x, ridge, ticks)]
+            shown = apart[self.levels.played()] if self.apart is not None else shown
+            if not self.gauge.blind:
+                plain = math.log((self.weights * np.exp(-surprises)).sum() / self.weights.sum())
+                self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain)
+            self.levels.learn(x, r, ticks, age, ridge)
         if not self.gauge.blind:
-            self.pay(np.array([self.surprise(e, v, R) for e, v in forecasts]))
+            self.pay(surprises)
         self.clock += ticks
         for lane in self.lanes:
             lane.advance(ticks)
             lane.learn(x, r, age)
-        self.gauge.learn(x, r, *forecasts[played])
+        self.gauge.learn(x, r, *shown)
         self.shift()
 
+    def advance(self, ticks=1.0):
+        """Time passes without a reward."""
+        if self.levels is not None:
+            self.levels.advance(ticks)
+        super().advance(ticks)
+
     def report(self):
-        """The memory played, whether it follows a trend, R and S."""
-        lane = self.lanes[self.played()]
-        return {"memory": lane.rounds, "trend": float(lane.trend), **self.gauge.report()}
+        """The memory played, whether it follows a trend, R and S; evidence for a level, and its likeliest memory."""
+        lane = self.lanes[self.played()] if self.apart is None else self.apart.lane
+        told = {"memory": lane.rounds, "trend": float(lane.trend), **self.gauge.report()}
+        if self.levels is not None:
+            likeliest = self.levels.lanes[self.levels.played()].level.rounds
+            told |= {"evidence": self.levels.evidence, "level": likeliest}
+        return told
 
 
 # ------------------------------------------------------------------------------------------------------- clicks

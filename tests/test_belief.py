@@ -33,8 +33,9 @@ TOLD = {
 }
 
 
-def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=False, speed=0.04, noise=0.3, jump=None):
-    """(arms, reward of an arm, ticks, age, ticks to advance by or None): θ turns, or stands and jumps.
+def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=False, speed=0.04, noise=0.3, jump=None,
+            level=0.0):
+    """(arms, reward of an arm, ticks, age, ticks to advance by or None): θ turns, or stands and jumps; a level swings.
 
     Live ones have rewards that come late, several at a time or after a while, and time that passes without any. Sums of
     their ticks are exact, so that what is as old as a window is as old for both.
@@ -47,6 +48,7 @@ def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=Fal
         theta = np.zeros(dim)
         theta[:2] = (math.cos(angle), math.sin(angle))[:dim]
         values = 2.0 * arms @ theta if clicks else 1.1 * arms @ theta + noise * rng.standard_normal()
+        values = values + level * math.sin(t / 4.0)
         rewards = (rng.random() < special.expit(values)).astype(float) if clicks else values * (t >= zeros)
         ticks, age, pause = 1.0, 0.0, None
         if live:
@@ -84,6 +86,8 @@ def replay(fast, slow, steps, every=1):
         if isinstance(slow, Bank):
             assert state.scores / state.scores.sum() == pytest.approx(slow.weights / slow.weights.sum(), rel=CLOSE)
             assert state.marks[book.TAKEN_OVER] == len(slow.taken_over)
+        if getattr(slow, "levels", None) is not None:
+            assert state.level_scores == pytest.approx(slow.levels.weights, rel=CLOSE, abs=1e-12)
     agree(fast, slow, state, arms)
     return state
 
@@ -145,6 +149,32 @@ def test_the_trend_bank_is_its_slow_twin(told):
         replay(fast, slow, lessons(2, 110, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=60), every=4)
         taken_over += slow.taken_over
     assert taken_over
+
+
+@pytest.mark.parametrize("told", BANKED)
+def test_lanes_with_a_level_are_their_slow_twins(told):
+    # No level is believed in at first; in most streams one is later.
+    believed = []
+    for dim, fresh, live, zeros, level in (
+        (1, True, True, 0, 2.0), (2, True, True, 5, 3.0), (2, False, False, 0, 0.0), (3, False, True, 3, 2.0),
+    ):  # fmt: skip
+        fast = dw.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8), levels=True)
+        slow = NaiveTrendBank(dim=dim, exploration=0.8, levels=True, **TOLD[told])
+        stream = lessons(2, 90, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=60, level=level)
+        replay(fast, slow, stream, every=4)
+        believed.append(slow.apart is not None)
+    assert sum(believed) > 1
+
+
+def test_a_level_outlives_silences_of_any_length():
+    def steps():
+        for t, (arms, rewards, ticks, age, pause) in enumerate(lessons(4, 90, live=True, level=3.0)):
+            yield arms, rewards, 900.0 if t == 50 else ticks, age, {30: 5e3, 40: 5e8, 41: 1e12}.get(t, pause)
+
+    fast = dw.TrendBank(base=linear(TOLD["nothing"], dim=2), levels=True, longest=64)
+    slow = NaiveTrendBank(dim=2, levels=True, longest=64, **TOLD["nothing"])
+    replay(fast, slow, steps(), every=3)
+    assert slow.apart is not None
 
 
 @pytest.fixture
@@ -261,7 +291,9 @@ def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(
 
 
 def test_the_default_is_the_bank_that_is_told_nothing():
-    replay(dw.make("Auto", dim=2), NaiveTrendBank(dim=2, R="learn", S=None), lessons(8, 80, jump=40), every=5)
+    for level in (0.0, 3.0):
+        slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=True)
+        replay(dw.make("Auto", dim=2), slow, lessons(8, 80, jump=40, level=level), every=5)
     slow = NaiveClickBank(dim=2)
     replay(dw.make("Auto", dim=2, link="logistic"), slow, lessons(9, 80, clicks=True, jump=40), every=5)
 

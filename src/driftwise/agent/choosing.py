@@ -55,6 +55,8 @@ class Chooser:
         if isinstance(policy, Sampling):
             shares, tries = policy.propensities(state, arms, draw)
             return float(shares[arm]), tries
+        if hasattr(policy, "share_of"):  # it knows: nothing need be counted
+            return policy.share_of(state, arms, arm), 0
         if not getattr(policy, "draws", True):
             return math.nan, 0
         others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(1, DRAWS))

@@ -131,7 +131,7 @@ def ranks_by_score(policy: Compiled | Own) -> bool:
     if isinstance(policy, Own):
         return policy.ranks and policy.deterministic
     if isinstance(policy, Adaptive):
-        return isinstance(policy, Bank) and not policy.judged
+        return isinstance(policy, Bank) and policy.deterministic and not policy.judged
     return policy.deterministic
 
 

@@ -18,8 +18,11 @@ import numpy as np
 
 from driftwise.agent.explain import remembered
 from driftwise.agent.replay import Lesson, replayed
+from driftwise.kernels.adapt.book import BELIEVED
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
+from driftwise.policies.state import State
+from driftwise.policies.trend_bank import AWAKE, TrendBank
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -53,13 +56,37 @@ class Meter:
 
 
 @dataclass(frozen=True)
+class LevelDrift:
+    """What is seen of a level that all arms share, apart from preferences among them.
+
+    `evidence` is by how many nats, those of long ago faded, lanes with a level apart foretold rewards better; where it
+    is `believed` they are played. `level` is how long the likeliest of them remembers the level, in ticks, and
+    `preferences` how long it remembers preferences.
+    """
+
+    evidence: float
+    believed: bool
+    level: float
+    preferences: float
+
+    def __str__(self) -> str:
+        if not self.believed:
+            return f"no level moves apart from preferences (evidence {self.evidence:+.1f} nats)"
+        return (
+            f"a level that all arms share moves: remembered for {self.level:g} ticks, preferences for "
+            f"{self.preferences:g} (evidence {self.evidence:+.1f} nats)"
+        )
+
+
+@dataclass(frozen=True)
 class Drift:
     """What there is to see of drift.
 
     `memories` are in ticks. `at` are ticks, and `weights` (len(at), len(memories)) what share of belief each memory
     had then. `advantage` is how many nats a reward each memory predicted better than the one played now, or than one
     that forgets nothing where nobody knows that (None for a bank, whose weights say it). `remembers` is the memory
-    played, in ticks, NaN where nobody knows; `days` the same where the clock knows.
+    played, in ticks, NaN where nobody knows; `days` the same where the clock knows. `level` tells the drift of a level
+    that all arms share from that of preferences, where the policy does; then `memories` are those without a level.
     """
 
     memories: tuple[float, ...]
@@ -68,6 +95,7 @@ class Drift:
     advantage: Floats | None
     remembers: float
     days: float | None
+    level: LevelDrift | None = None
 
     @property
     def best(self) -> float:
@@ -85,6 +113,8 @@ class Drift:
         for place, memory in enumerate(self.memories):
             more = "" if self.advantage is None else f"{self.advantage[place]:>+14.4f}"
             lines.append(f"{memory:>12g}{last[place]:>10.3f}{more}")
+        if self.level is not None:
+            lines.append(str(self.level))
         return "\n".join(lines)
 
     def draw(self, path: str | Path) -> None:
@@ -114,11 +144,11 @@ def drift(agent: Agent) -> Drift:
     days = agent._clock.days(now)
     if isinstance(policy, Bank):
         at = np.array([tick for tick, _ in history], dtype=np.int64)
-        lanes = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
-        # Memories of one length count as one, with a trend or without; those that still sleep have no weight.
-        lengths, which = np.unique(policy.effective(), return_inverse=True)
-        weights = lanes @ (which[:, None] == np.arange(len(lengths)))
-        return Drift(tuple(lengths.tolist()), at, weights, None, now, days)
+        weights = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
+        if not isinstance(policy, TrendBank):
+            return Drift(tuple(policy.effective().tolist()), at, weights, None, now, days)
+        rounds, weights = _one_of_a_length(policy, weights)
+        return Drift(rounds, at, weights, None, now, days, _level(policy, front))
     memories = _memories(now)
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
@@ -128,6 +158,25 @@ def drift(agent: Agent) -> Drift:
     base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)
     return Drift(memories, at, shares / shares.sum(axis=1, keepdims=True), advantage, now, days)
+
+
+def _one_of_a_length(policy: TrendBank, weights: Floats) -> tuple[tuple[float, ...], Floats]:
+    """Rounds and weights of memories, one with a trend and one without counting as one, those that never woke left
+    out."""
+    each = np.array([memory.rounds for memory in policy.memories])
+    rounds = np.unique(each)
+    shares = weights @ (each[:, None] == rounds)
+    awake = (rounds <= AWAKE) | np.isinf(rounds) | (shares > 0.0).any(axis=0)
+    return tuple(rounds[awake].tolist()), shares[:, awake]
+
+
+def _level(policy: TrendBank, state: State) -> LevelDrift | None:
+    """The drift of a level, where the policy tells it apart."""
+    if not policy.levels:
+        return None
+    evidence = float(state.evidence[0])
+    memory, level, _ = policy.apart[policy.likeliest(state)]
+    return LevelDrift(evidence, evidence > BELIEVED, level, float(memory.rounds))
 
 
 def _memories(now: float) -> tuple[float, ...]:

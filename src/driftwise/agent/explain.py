@@ -22,6 +22,7 @@ from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.state import State
+from driftwise.policies.trend_bank import TrendBank
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -184,7 +185,10 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
 def _effective(state: Any, lane: int) -> float:
     if isinstance(state, OwnState):
         return math.nan
-    weight, squares = (float(state.counters[lane, column]) for column in (WEIGHT, SQUARES))
+    counters, lanes = state.counters, len(state.counters)
+    if lane >= lanes:  # one with a level apart
+        counters, lane = state.level_counters, lane - lanes
+    weight, squares = (float(counters[lane, column]) for column in (WEIGHT, SQUARES))
     return weight**2 / squares if squares > 0.0 else 0.0
 
 
@@ -205,6 +209,8 @@ def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
     if isinstance(policy, Own):
         return np.zeros(0), 0
     lane, row = played(policy, state)
+    if isinstance(policy, TrendBank):
+        return policy.estimate(state), lane
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
         return state.shown[lane].copy(), lane

@@ -23,6 +23,7 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
     AT_GAUGE,
+    COUNT,
     EXPLORE,
     GAUGES,
     LAM,
@@ -232,6 +233,13 @@ def lean_(
 
 
 @piece
+def quantile_of(point: Point, row: int, weight: float) -> float:
+    """Standard deviations in the bonus of a lane that has seen so much."""
+    widens = point.table[row, WIDENS]
+    return math.sqrt(1.0 + widens * math.log1p(weight)) if widens > 0.0 else QUANTILE
+
+
+@piece
 def belief_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board
 ) -> None:
@@ -239,10 +247,24 @@ def belief_scores_(
     prior = prior_of(point, row, gauge, sums.b.shape[1])
     believe_(point, row, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
     whiten_(board, X, at)
-    quantile, widens = QUANTILE, point.table[row, WIDENS]
-    if widens > 0.0:
-        quantile = math.sqrt(1.0 + widens * math.log1p(sums.counters[lane, WEIGHT]))
+    quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
     if point.flags[LINK] != IDENTITY:
         lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], board.mean, board.bonus)
     else:
         roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
+
+
+@piece
+def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board) -> None:
+    """Mean and bonus of every arm by the radius of the theorem, δ = 1/t, at the ridge of the belief (MATH.md 1 and 8):
+    R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
+    d = board.z.size
+    prior = prior_of(point, lane, gauge, d)
+    believe_(point, lane, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
+    whiten_(board, X, at)
+    grown = d * math.log1p(trace_of(sums.G, lane) / (prior.ridge * d))
+    radius = math.sqrt(d) + math.sqrt(2.0 * math.log(max(2.0, sums.counters[lane, COUNT])) + grown)
+    if point.flags[LINK] != IDENTITY:
+        lift_(point.flags[LINK], radius, board.mean, board.bonus)
+    else:
+        roots_(radius * prior.noise, board.bonus)

@@ -96,6 +96,19 @@ def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) 
 
 
 @piece
+def blend_offset_(
+    lane: int, factor: float, weight: float, lesson: Lesson, center: Floats, row: int, level: float, sums: Sums
+) -> None:
+    """The same for what the observation is besides center[row] and a level."""
+    X, at, arm, reward = lesson.X, lesson.at, lesson.arm, lesson.reward - level
+    for i in range(sums.b.shape[1]):
+        xi = weight * (X[at, i, arm] - center[row, i])
+        sums.b[lane, i] = factor * sums.b[lane, i] + reward * xi
+        for j in range(i + 1):
+            sums.G[lane, i, j] = factor * sums.G[lane, i, j] + xi * (X[at, j, arm] - center[row, j])
+
+
+@piece
 def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
     """Every lag grows by `ticks` while weights fade by factor; G and b stand where they stood, and fade after this."""
     square = ticks * ticks

@@ -26,17 +26,18 @@ Ints = npt.NDArray[np.int64]
 MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 7
 # How large its state is: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all
 # estimates (a bank also has those that score), the lengths of scores, before and limits, whether there is a cursor,
-# the length of marks, lanes with lagged sums, and the length of the gauge.
+# the length of marks, lanes with lagged sums, the length of the gauge, lanes with a level apart, and levels.
 DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
-NOTES, CURSORS, MARKS, LAGS, GAUGES = 18, 19, 20, 21, 22
+NOTES, CURSORS, MARKS, LAGS, GAUGES, LEVELS, FILTERS = 18, 19, 20, 21, 22, 23, 24
 # Where each group begins, in the order of FLOAT_GROUPS and INT_GROUPS.
-AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 23, 24, 25, 26, 27, 28, 29, 30
-AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 31, 32, 33, 34, 35, 36, 37
-AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 38, 39, 40, 41
-AT_KEY, AT_CURSOR, AT_MARKS = 42, 43, 44
+AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 25, 26, 27, 28, 29, 30, 31, 32
+AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 33, 34, 35, 36, 37, 38, 39
+AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 40, 41, 42, 43
+AT_LEVEL_G, AT_LEVEL_B, AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDENCE = 44, 45, 46, 47, 48, 49
+AT_KEY, AT_CURSOR, AT_MARKS = 50, 51, 52
 # What a rule that samples draws.
-DRAWN = 45
-FLAGS = 46
+DRAWN = 53
+FLAGS = 54
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
@@ -69,7 +70,11 @@ SCORE_RIDGE, SCORE_NOISE, SHARE, MARGIN, GAP, BACK, KAPPA = 24, 25, 26, 27, 28, 
 # A lane again: the ridge of its slope in ridges of θ (0: it has no slope), the clock it wakes at, how fast the noise is
 # learned (0: it is told), and how the posterior quantile widens with what the lane has seen (0: it does not).
 STIFFNESS, WAKES, LEARNS, WIDENS = 31, 32, 33, 34
-COLUMNS = 35
+# A lane with a level apart: how the level fades, and the ridge of its slope in those of the level (0: it has none).
+LEVEL_GAMMA, LEVEL_LOG_GAMMA, LEVEL_STIFFNESS = 35, 36, 37
+# Audits, the same in every row: their probability times √t, and the lane whose arms are looked at.
+AUDIT, AUDIT_LANE = 38, 39
+COLUMNS = 40
 
 # ------------------------------------------------------------------------------------------ groups of a state
 
@@ -77,6 +82,11 @@ COLUMNS = 35
 # dropped, weight lost with atoms that found no place, solver's failures.
 CLOCK, COUNT, WEIGHT, SQUARES, SINCE, DROPPED, LOST, FAILED = 0, 1, 2, 3, 4, 5, 6, 7
 COUNTERS = 8
+
+# A level's filter: what is left of the first guess, with its lags and their squares; the same of what was seen; and
+# behind these moments the sums of (x, r), without and with lags. A lag is counted as a time, below 0.
+GUESS, GUESS_TIME, GUESS_SQUARE, MASS, TIME, TIME_SQUARE = 0, 1, 2, 3, 4, 5
+MOMENTS = 6
 
 # Places in the cursor: of the ring, oldest, how many, removals since the sums were rebuilt; atoms in use.
 HEAD, SIZE, REMOVED, USED = 0, 1, 2, 3
@@ -88,21 +98,25 @@ KEY = 2
 
 FLOAT_GROUPS = (
     "G", "twin", "b", "counters", "ring", "atoms", "weights", "targets", "theta", "shown", "H", "notes", "scores",
-    "before", "limits", "lag", "lag_square", "lag_reward", "gauge",
+    "before", "limits", "lag", "lag_square", "lag_reward", "gauge", "level_G", "level_b", "level_counters", "filters",
+    "level_scores", "evidence",
 )  # fmt: skip
 INT_GROUPS = ("key", "cursor", "marks")
 
 
 def group_shapes(size: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """The shape of every group, those that a family does without being empty, from sizes at the flags' places."""
-    d, K, atoms, lags = size[DIM], size[LANES], size[ATOMS], size[LAGS]
+    d, K, atoms, lags, levels = size[DIM], size[LANES], size[ATOMS], size[LAGS], size[LEVELS]
     return {
         "G": (K, d, d), "twin": (size[TWINS], d, d), "b": (K, d), "counters": (K, COUNTERS),
         "ring": (size[ROOM], d + 2), "atoms": (d, atoms), "weights": (size[PLAYED], atoms),
         "targets": (size[PLAYED], atoms), "theta": (size[ESTIMATES], d), "shown": (size[PLAYED], d),
         "H": (size[ESTIMATES], d, d), "notes": (size[NOTES],), "scores": (size[SCORES],), "before": (size[BEFORE],),
         "limits": (size[LIMITS],), "lag": (lags, d, d), "lag_square": (lags, d, d), "lag_reward": (lags, d),
-        "gauge": (size[GAUGES],), "key": (KEY,), "cursor": (size[CURSORS],), "marks": (size[MARKS],),
+        "gauge": (size[GAUGES],), "level_G": (levels, d, d), "level_b": (levels, d),
+        "level_counters": (levels, COUNTERS), "filters": (size[FILTERS], MOMENTS + 2 * (d + 1)),
+        "level_scores": (levels,), "evidence": (min(levels, 1),), "key": (KEY,), "cursor": (size[CURSORS],),
+        "marks": (size[MARKS],),
     }  # fmt: skip
 
 

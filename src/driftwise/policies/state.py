@@ -108,7 +108,8 @@ class State:
     (K, 8) clock, observations, weights, squared weights, last restart, and what was dropped, lost or failed; the key
     is there to draw with. A window adds ring and cursor. Generalized linear policies add the history as atoms
     (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball shown to the rule,
-    and its Hessian H; those that adapt add marks, notes and scores of their own.
+    and its Hessian H; those that adapt add marks, notes and scores of their own. Lanes with a level apart have groups
+    of their own for all of it: level_G, level_b, level_counters, level_scores, filters of the level, and evidence.
 
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """

@@ -9,13 +9,18 @@ from functools import cached_property
 
 import numpy as np
 
-from driftwise.border import real, whole
+from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.kernels import point
-from driftwise.kernels.adapt.belief import forecast_size
+from driftwise.kernels import belief, point
+from driftwise.kernels.adapt import book
+from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
-from driftwise.policies.adapt import Bank, Base
+from driftwise.kernels.index import board_size, line
+from driftwise.kernels.level import apart_size
+from driftwise.kernels.point import Floats
+from driftwise.policies.adapt import Bank, Base, fades
+from driftwise.policies.arms import Arms, Choice
 from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
@@ -26,6 +31,10 @@ from driftwise.policies.state import State
 SHORTEST, SHORTEST_TREND, STEP, AWAKE = 8, 32, 2, 4096
 # A lane's bonus is √(1 + 0.45 log(1 + Σw)) standard deviations: it grows, so that no arm is left for ever.
 WIDENS = 0.45
+# Rounds that a level is remembered for, the last of them with a slope, and rounds of preferences beside it.
+LEVEL_ROUNDS, LEVEL_SLOPED, PREFERENCES = (4.0, 16.0, 64.0, 64.0), (False, False, False, True), (64.0, 512.0, math.inf)
+# The longest memory whose arms audits look at.
+AUDITED = 64.0
 _BELIEVERS = (LinearUCB, PosteriorUCB)
 
 
@@ -39,15 +48,26 @@ class TrendBank(Bank):
     Memories of more than 4096 rounds sleep until the clock shows half of them, and then begin as the next shorter one
     of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
     a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
+
+    levels=True adds twelve lanes for values that tell a level which all arms share, and which may move fast, from
+    preferences, which may stay: rankings are not forgotten because a season changes. They are played while rewards
+    speak for them.
+
+    audit=a plays min(1, a/√t) of the time, t counting rewards, the best arm by a theorem's radius and a memory of 64
+    rounds: what an arm that nobody plays does, nothing else can find out. Draws are those of the state's key.
     """
 
     base: LinearUCB | PosteriorUCB
     longest: int = 2**24
     tilt: float | None = None
     share: float = 1e-3
+    levels: bool = False
+    audit: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        one_of("levels", self.levels, [True, False])
+        real("audit", self.audit, 0.0, way_out="pass 0, or about 1 where unplayed arms may change")
         if getattr(self.base, "radius", "posterior") != "posterior" or not isinstance(self.base, _BELIEVERS):
             wanted = 'a LinearUCB with radius="posterior", or a PosteriorUCB'
             raise BadInput("base", self.base, wanted, "FadeBank takes the others")
@@ -55,6 +75,8 @@ class TrendBank(Bank):
             raise BadInput("base", self.base, "a logistic or probit PosteriorUCB", "the bank scores no other rewards")
         if not isinstance(self.base.memory, Keep):
             raise BadInput("base", self.base.memory, "a base that keeps everything", "pass memory=Keep()")
+        if self.levels and not self.linear:
+            raise BadInput("levels", self.levels, "levels=False for clicks", "leave it out")
         whole("longest", self.longest, SHORTEST, "pass a power of 2, or leave it out")
         if self.tilt is not None:
             real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
@@ -69,14 +91,15 @@ class TrendBank(Bank):
         return BELIEF
 
     def _scratch(self, used: int) -> int:
-        return forecast_size(self.dim, self.lanes)
+        return forecast_size(self.dim, self.lanes) + apart_size(self.dim, len(self.apart))
 
     @property
     def can_fail(self) -> bool:
         return False
 
     @cached_property
-    def rows(self) -> tuple[Base, ...]:
+    def memories(self) -> tuple[Memory, ...]:
+        """Of the lanes without a level apart, the shortest first."""
         memories: list[Memory] = []
         rounds = SHORTEST
         while rounds <= self.longest:
@@ -84,7 +107,24 @@ class TrendBank(Bank):
             if rounds >= SHORTEST_TREND:
                 memories.append(Trend(float(rounds)))
             rounds *= STEP
-        return tuple(dataclasses.replace(self.believer, memory=memory) for memory in (*memories, Keep()))
+        return (*memories, Keep())
+
+    @cached_property
+    def apart(self) -> tuple[tuple[Memory, float, bool], ...]:
+        """Of the lanes with a level apart: the memory of preferences, rounds of the level, and whether it slopes."""
+        if not self.levels:
+            return ()
+        levels = tuple(zip(LEVEL_ROUNDS, LEVEL_SLOPED, strict=True))
+        return tuple((memory, *level) for memory in fades(PREFERENCES) for level in levels)
+
+    @cached_property
+    def rows(self) -> tuple[Base, ...]:
+        memories = (*self.memories, *(memory for memory, *_ in self.apart))
+        return tuple(dataclasses.replace(self.believer, memory=memory) for memory in memories)
+
+    @property
+    def lanes(self) -> int:
+        return len(self.memories)
 
     @property
     def believer(self) -> LinearUCB:
@@ -98,7 +138,8 @@ class TrendBank(Bank):
         )  # fmt: skip
 
     def _groups(self) -> dict[str, int]:
-        return {**super()._groups(), **({} if self.linear else {"gauges": GAUGE})}
+        levels = {"levels": len(self.apart), "filters": len(LEVEL_ROUNDS) if self.levels else 0}
+        return {**super()._groups(), **({} if self.linear else {"gauges": GAUGE}), **levels}
 
     @cached_property
     def point(self) -> point.Point:
@@ -111,10 +152,94 @@ class TrendBank(Bank):
         for row, one in enumerate(self.rows):
             rounds = one.memory.rounds
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
+        for row, (_, rounds, slopes) in enumerate(self.apart, self.lanes):
+            made.table[row, point.LEVEL_GAMMA] = 1.0 - 1.0 / rounds
+            made.table[row, point.LEVEL_LOG_GAMMA] = math.log1p(-1.0 / rounds)
+            made.table[row, point.LEVEL_STIFFNESS] = rounds * rounds if slopes else 0.0
+        made.table[:, point.AUDIT] = self.audit
+        still = [row for row, memory in enumerate(self.memories) if memory.still and memory.rounds <= AUDITED]
+        made.table[:, point.AUDIT_LANE] = still[-1]
         return made
 
     def _begin(self, state: State) -> None:
         tilt = self.tilt if self.tilt is not None else 0.5 if self.linear else 0.0
-        doublings = np.log2(np.minimum(self.effective(), 2.0 * AWAKE))
-        weights = np.exp(tilt * (doublings - doublings.max())) * (self.point.table[:, point.WAKES] == 0.0)
+        doublings = np.log2(np.minimum([memory.rounds for memory in self.memories], 2.0 * AWAKE))
+        weights = np.exp(tilt * (doublings - doublings.max())) * (self.point.table[: self.lanes, point.WAKES] == 0.0)
         state.scores[:] = weights / weights.sum()
+        if self.levels:
+            state.filters[:, point.GUESS] = 1.0
+            state.level_scores[:] = 1.0 / len(self.apart)
+
+    @property
+    def deterministic(self) -> bool:  # type: ignore[override]
+        """Whether equal states and arms give equal choices: audits are drawn."""
+        return self.audit == 0.0
+
+    def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
+        """The arm of largest score, or of an audit; `draw` is the number of the decision, by which audits are drawn.
+        Without one it is that of the rewards so far. Changes nothing."""
+        if self.audit == 0.0 or not self.audited(state, draw):
+            return super().choose(state, arms)
+        X = self._columns(arms)
+        self._enter(state)
+        try:
+            return self._audit(state, X)
+        finally:
+            state.in_use.release()
+
+    def _audit(self, state: State, X: Floats) -> Choice:
+        n = X.shape[2]
+        scratch, second = np.zeros(board_size(self.dim, n)), line(n)
+        arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X))
+        mean, bonus = scratch.item(arm), scratch.item(second + arm)
+        return Choice(arm, mean + bonus, mean, bonus)
+
+    def audited(self, state: State, draw: int | None = None) -> bool:
+        """Whether a decision is an audit."""
+        count = float(self._read(state).counters[0, point.COUNT])
+        return bool(audit_due(self.point, self._notes(state), int(count) if draw is None else draw, count))
+
+    def share_of(self, state: State, arms: Arms, arm: int) -> float:
+        """The probability that an arm is played: audits are drawn, the rest is not."""
+        chance = float(audit_chance(self.point, float(self._read(state).counters[0, point.COUNT])))
+        X = self._columns(arms)
+        return chance * (self._audit(state, X).arm == arm) + (1.0 - chance) * (super().choose(state, arms).arm == arm)
+
+    def played(self, state: State) -> int:
+        """The row now played: a lane's, or that of a lane with a level behind all others."""
+        if self.levels:
+            self._read(state)
+            seat = book.level_seat(state.level_scores, state.evidence)
+            if seat >= 0:
+                return self.lanes + int(seat)
+        return super().played(state)
+
+    def likeliest(self, state: State) -> int:
+        """Which of `apart` is played, or would be if a level were believed in."""
+        return int(book.level_pick(self._read(state).level_scores))
+
+    def estimate(self, state: State) -> Floats:
+        """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""
+        lane, known = self.played(state), belief.Gauge(state.gauge if self.layout.flags[point.GAUGES] else np.zeros(0))
+        ridge = float(belief.prior_of(self.point, lane, known, self.dim).ridge)
+        if lane >= self.lanes:
+            return np.linalg.solve(_whole(state.level_G, lane - self.lanes, ridge), state.level_b[lane - self.lanes])
+        G, b, stiffness = _whole(state.G, lane, ridge), state.b[lane], float(self.point.table[lane, point.STIFFNESS])
+        if stiffness == 0.0:
+            return np.linalg.solve(G, b)
+        lag = _whole(state.lag, lane)
+        slope = np.linalg.solve(_whole(state.lag_square, lane, ridge * stiffness), lag).T  # eliminates the slope
+        return np.linalg.solve(G - slope @ lag, b - slope @ state.lag_reward[lane])
+
+    def report(self, state: State) -> dict[str, float]:
+        """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the
+        evidence in nats that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
+        seen = super().report(state)
+        if self.levels:
+            seen |= {"evidence": float(state.evidence[0]), "level": self.apart[self.likeliest(state)][1]}
+        return seen
+
+
+def _whole(lower: Floats, lane: int, ridge: float = 0.0) -> Floats:
+    """A lane's symmetric matrix from its lower triangle, and a ridge."""
+    return np.asarray(np.tril(lower[lane]) + np.tril(lower[lane], -1).T + ridge * np.eye(lower.shape[1]))

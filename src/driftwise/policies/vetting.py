@@ -59,6 +59,8 @@ def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
             weighs and not ((groups["scores"] >= 0.0).all() and groups["scores"].max() > 0.0)
         ):
             raise _no("scores", "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300")
+    if "filters" in groups:
+        _check_levels(groups)
     _check_observations(groups, L, rewards)
     if not (groups["key"] >= 0).all() or not (groups["key"] <= 0xFFFFFFFF).all():
         raise _no("key", "a half of a key out of range", "two whole numbers of 32 bits")
@@ -78,6 +80,16 @@ def _check_finite(name: str, values: Floats) -> None:
         raise _no(name, f"{values[tuple(place)]} at {place}", "finite numbers")
     if name == "notes" and not (0.0 <= values[TICK] <= LATEST and abs(values[EXCESS]) < 1e300):
         raise _no(name, f"a clock of {values[TICK]}", "a clock from 0 to 2^53")
+
+
+def _check_levels(groups: dict[str, Floats]) -> None:
+    """Lanes with a level apart: counters, weights, and filters that something is left of."""
+    _check_counters(groups["level_counters"])
+    if not ((groups["level_scores"] >= 0.0).all() and 0.0 < groups["level_scores"].sum() <= 2.0):
+        raise _no("level_scores", "numbers out of range", "weights from 0 on that add up to 1")
+    mass = groups["filters"][:, [point.GUESS, point.MASS]]
+    if not ((mass >= 0.0).all() and (mass.sum(axis=1) > 0.0).all() and (mass <= LATEST).all()):
+        raise _no("filters", "a weight out of range", "weights from 0 on, not all 0")
 
 
 def _check_observations(groups: dict[str, Floats], L: float, rewards: tuple[float, float]) -> None:
@@ -105,7 +117,7 @@ def _check_observations(groups: dict[str, Floats], L: float, rewards: tuple[floa
                                  ("lag_square", squares, squares)):  # fmt: skip
             if name in groups and not _bounded(groups[name], one, other):
                 raise _no(name, "an entry larger than its diagonal allows", "sums of products")
-    for name in ("G", "twin", "lag", "lag_square"):
+    for name in ("G", "twin", "lag", "lag_square", "level_G"):
         if name in groups and not (np.diagonal(groups[name], axis1=1, axis2=2) >= -1e-6).all():
             raise _no(name, "a diagonal below 0", "sums of squares")
 

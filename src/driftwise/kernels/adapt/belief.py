@@ -19,14 +19,17 @@ from driftwise.kernels.adapt.book import (
     bank_pay_,
     bank_return_,
     bank_wake_,
+    level_seat,
     longest_awake,
     may_follow,
     pass_time_,
     sound_marks,
+    weigh_family_,
 )
 from driftwise.kernels.belief import (
     Gauge,
     Prior,
+    audit_scores_,
     belief_scores_,
     believe_,
     gauge_,
@@ -34,19 +37,36 @@ from driftwise.kernels.belief import (
     prior_of,
     surprise_of,
 )
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels.chance import Record, Rounds, reward_, set_of, uniform
 from driftwise.kernels.cut import cut
-from driftwise.kernels.index import board_of, board_size, first_best
+from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.level import (
+    FOUR,
+    Apart,
+    Levels,
+    apart_of,
+    center_,
+    filter_,
+    foretell_four_,
+    learn_preferences_,
+    level_scores_,
+    levels_of,
+)
 from driftwise.kernels.links import IDENTITY, slope
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import blend_, blend_lags_, follow_, learn_, run_, scale_, sloped, weight_of
 from driftwise.kernels.point import (
     ADAPT,
+    AUDIT,
+    AUDIT_LANE,
     BANK,
     CLOCK,
     COUNT,
     DAMAGED,
     FINE,
+    KEY_HIGH,
+    KEY_LOW,
+    LEVELS,
     LINK,
     SHARE,
     SQUARES,
@@ -67,6 +87,8 @@ from driftwise.kernels.point import (
 from driftwise.kernels.solvers.one_pass import root
 
 LEAST_SLOPE = 1e-300
+# What tells the draws of audits from others by the same key.
+AUDITS = 1
 
 
 class Foretold(NamedTuple):
@@ -172,10 +194,10 @@ def clicks_learn_(
 
 
 @part
-def bank_weigh_(
-    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, own: Adapting, told: Forecast
+def bank_foretell_(
+    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, told: Forecast
 ) -> Foretold:
-    """Every memory that is awake is paid for the density it gave the reward; what the acting one had foretold."""
+    """The surprise of every memory that is awake, and what the acting one had foretold."""
     shown = Foretold(0.0, 0.0)
     for k in range(sums.G.shape[0]):
         told.surprise[k] = math.inf
@@ -184,8 +206,30 @@ def bank_weigh_(
             told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
             if k == acting:
                 shown = seen
-    bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
     return shown
+
+
+@part
+def level_lesson_(
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+) -> None:
+    """All lanes with a level are paid and learn; the family is held against the plain one, whose density is e^plain."""
+    lanes, filters, surprise = levels.sums.G.shape[0], levels.filters, apart.surprise
+    rows = point.table.shape[0] - lanes
+    for f in range(FOUR):
+        level = center_(point, rows + f, prior.ridge, filters, f, lesson.ticks, apart.center, f)
+        apart.reward[f], apart.spread[f] = level.reward, level.spread
+    if lesson.arm >= 0 and not prior.blind:
+        for first in range(0, lanes, FOUR):
+            foretell_four_(first, prior.ridge, lesson, levels.sums, apart)
+        for k in range(lanes):
+            value, square = apart.value[k], apart.square[k]
+            surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
+        weigh_family_(levels.evidence, bank_pay_(levels.weights, surprise, point.table[0, SHARE]) - plain)
+    for k in range(lanes):
+        learn_preferences_(point, rows + k, k, lesson, apart, levels.sums)
+    for f in range(FOUR):
+        filter_(point, rows + f, filters, f, lesson)
 
 
 @part
@@ -201,16 +245,22 @@ def bank_follow_(point: Point, sums: Sums, own: Adapting) -> None:
 
 @part
 def bank_lesson_(
-    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
-    own: Adapting, told: Forecast,
+    point: Point, lesson: Lesson, acting: int, seat: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
+    own: Adapting, levels: Levels, told: Forecast, apart: Apart,
 ) -> Foretold:
     """All memories awake are paid and learn; those far behind follow the best; those whose time has come wake."""
     shown = Foretold(0.0, 0.0)
     if point.flags[LINK] != IDENTITY:
         shown = clicks_learn_(point, lesson, acting, prior, gauge, sums, history, own, told)
     else:
+        plain = 0.0
         if lesson.arm >= 0 and not prior.blind:
-            shown = bank_weigh_(point, lesson, acting, prior, gauge, sums, own, told)
+            shown = bank_foretell_(point, lesson, acting, prior, gauge, sums, told)
+            plain = bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
+        if levels.weights.size > 0:
+            level_lesson_(point, lesson, prior, gauge, levels, plain, apart)
+            if seat >= 0 and lesson.arm >= 0 and not prior.blind:
+                shown = Foretold(apart.value[seat], apart.square[seat])
         for k in range(sums.G.shape[0]):
             if awake(point, k, sums):
                 learn_(point, k, k, lesson, sums, history)
@@ -227,7 +277,8 @@ def bank_lesson_(
 
 @piece
 def believer_learns_(
-    point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, gauge: Gauge, told: Forecast
+    point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, levels: Levels, gauge: Gauge,
+    told: Forecast, apart: Apart,
 ) -> None:
     """A lesson for all lanes, then for the gauge."""
     acting = acting_lane(point, own)
@@ -236,13 +287,43 @@ def believer_learns_(
     shown = Foretold(0.0, 0.0)
     if point.flags[ADAPT] == BANK:
         pass_time_(own, lesson.ticks)
-        shown = bank_lesson_(point, lesson, acting, prior, gauge, sums, history, own, told)
+        seat = level_seat(levels.weights, levels.evidence)
+        shown = bank_lesson_(point, lesson, acting, seat, prior, gauge, sums, history, own, levels, told, apart)
     else:
         if lesson.arm >= 0 and gauge.known.size > 0:
             shown = foretell_(point, row, acting, prior.ridge, lesson, sums, told)
         learn_(point, row, acting, lesson, sums, history)
     if lesson.arm >= 0:
         gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
+
+
+@piece
+def bank_scores_(
+    point: Point, X: Floats, at: int, sums: Sums, own: Adapting, levels: Levels, gauge: Gauge, seen: Board
+) -> int:
+    """Mean and bonus of every arm by the lane that acts; the row of the table it acts by."""
+    seat = level_seat(levels.weights, levels.evidence)
+    if seat >= 0:
+        row = int(point.table.shape[0] - levels.weights.size + seat)
+        level_scores_(point, row, seat, X, at, levels, gauge, seen)
+        return row
+    lane = acting_lane(point, own)
+    row = acting_row(point, own, lane)
+    belief_scores_(point, row, lane, X, at, sums, gauge, seen)
+    return row
+
+
+@piece
+def audit_due(point: Point, own: Adapting, number: int, count: float) -> bool:
+    """Whether decision `number` is an audit, after so many rewards: the draw is the key's and the number's."""
+    chance = audit_chance(point, count)
+    return bool(chance > 0.0 and uniform(own.key[KEY_LOW], own.key[KEY_HIGH], number, AUDITS, 0) < chance)
+
+
+@piece
+def audit_chance(point: Point, count: float) -> float:
+    """min(1, a/√t) for the t-th reward to come."""
+    return min(1.0, float(point.table[0, AUDIT]) / math.sqrt(count + 1.0))
 
 
 # ------------------------------------------------------------------------------------------ entries
@@ -255,10 +336,17 @@ def score_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratc
     if not sound_marks(point, own):
         return DAMAGED
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    lane = acting_lane(point, own)
-    seen = board_of(scratch, X.shape[1], X.shape[2])
-    row = acting_row(point, own, lane)
-    belief_scores_(point, row, lane, X, first, sums_of(flags, floats), gauge_of(flags, floats), seen)
+    seen, sums, levels = board_of(scratch, X.shape[1], X.shape[2]), sums_of(flags, floats), levels_of(flags, floats)
+    bank_scores_(point, X, first, sums, own, levels, gauge_of(flags, floats), seen)
+    return first_best(seen.mean, seen.bonus)
+
+
+@routine
+def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+    """The same for an audit: by a theorem's radius and a short memory."""
+    point, first = Point(flags, table), X.size - X.size
+    seen, lane = board_of(scratch, X.shape[1], X.shape[2]), int(table[0, AUDIT_LANE])
+    audit_scores_(point, lane, X, first, sums_of(flags, floats), gauge_of(flags, floats), seen)
     return first_best(seen.mean, seen.bonus)
 
 
@@ -272,8 +360,11 @@ def learn_belief_(
     history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
-    lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, X.shape[1], sums.G.shape[0])
-    believer_learns_(point, lesson, sums, history, own, gauge_of(flags, floats), told)
+    d, lanes = X.shape[1], sums.G.shape[0]
+    lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, d, lanes)
+    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS])
+    levels, gauge = levels_of(flags, floats), gauge_of(flags, floats)
+    believer_learns_(point, lesson, sums, history, own, levels, gauge, told, apart)
     return FINE
 
 
@@ -286,19 +377,23 @@ def play_belief_(
     """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
     rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
     point, own, gauge = Point(flags, table), adapting_of(flags, floats, ints), gauge_of(flags, floats)
-    sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
+    sums, history, levels = sums_of(flags, floats), history_of(flags, floats, ints), levels_of(flags, floats)
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
-    d, n = arms.shape[1], arms.shape[2]
-    seen, told = board_of(scratch, d, n), forecast_of(scratch[board_size(d, n) :], d, sums.G.shape[0])
+    d, n, lanes = arms.shape[1], arms.shape[2], sums.G.shape[0]
+    board = board_size(d, n)
+    seen, told = board_of(scratch, d, n), forecast_of(scratch[board:], d, lanes)
+    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS])
     for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        lane = acting_lane(point, own)
-        row = acting_row(point, own, lane)
-        belief_scores_(point, row, lane, arms, at, sums, gauge, seen)
+        at, count = set_of(rounds, t), sums.counters[0, COUNT]
+        if audit_due(point, own, int(count), count):
+            row = int(table[0, AUDIT_LANE])
+            audit_scores_(point, row, arms, at, sums, gauge, seen)
+        else:
+            row = bank_scores_(point, arms, at, sums, own, levels, gauge, seen)
         arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = row
-        believer_learns_(point, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history, own, gauge, told)
+        believer_learns_(point, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history, own, levels, gauge, told, apart)
     return FINE

@@ -11,6 +11,7 @@ import math
 
 from driftwise.kernels import piece
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.level import FOUR
 from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
     ADAPT,
@@ -55,6 +56,14 @@ TICK, LEAST, EXCESS, REWARDS, PAYOFF = 0, 1, 2, 3, 4
 NOTE_PLACES = 5
 
 LATEST = 1 << 53  # rounds: clocks count in doubles
+
+# Two families of lanes, with a level apart and without: evidence for the first is remembered for so many rewards, each
+# of which adds at most a nat (or a level would swallow jumps of preferences), and more than a nat of it is believed.
+EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
+# Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
+LEVEL_MARGIN = 3.0
+# The least part of its best memory's density that a bank can have given.
+LEAST_DENSITY = 1e-300
 
 
 @piece
@@ -252,23 +261,57 @@ def bank_pick(weights: Floats, margin: float) -> int:
 
 
 @piece
-def bank_pay_(weights: Floats, surprise: Floats, share: float) -> None:
+def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
     """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back.
 
-    A memory that still sleeps is infinitely surprised and has no weight.
+    A memory that still sleeps is infinitely surprised and has no weight. Returns the log of the density that all of
+    them together, as they were weighed, had given.
     """
     lanes, awake = weights.size, 0
     least = math.inf
     for k in range(lanes):
         least = min(least, surprise[k])
         awake += 1 if surprise[k] < math.inf else 0
-    total = 0.0
+    before, total = 0.0, 0.0
     for k in range(lanes):
+        before += weights[k]
         weights[k] *= math.exp(least - surprise[k])
         total += weights[k]
     keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
         weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
+    return math.log(max(total / before, LEAST_DENSITY)) - least
+
+
+@piece
+def weigh_family_(evidence: Floats, nats: float) -> None:
+    """A reward that the lanes with a level foretold by so many nats better."""
+    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
+
+
+@piece
+def level_pick(weights: Floats) -> int:
+    """The longest memory of preferences whose weight, summed over levels, is near the best; its likeliest level."""
+    top = 0.0
+    for first in range(0, weights.size, FOUR):
+        top = max(top, weights[first] + weights[first + 1] + weights[first + 2] + weights[first + 3])
+    for first in range(weights.size - FOUR, -1, -FOUR):
+        total, likeliest = 0.0, first
+        for k in range(first, first + FOUR):
+            total += weights[k]
+            if weights[k] > weights[likeliest]:
+                likeliest = k
+        if total >= top * math.exp(-LEVEL_MARGIN):
+            return likeliest
+    return 0
+
+
+@piece
+def level_seat(weights: Floats, evidence: Floats) -> int:
+    """The lane with a level that acts; -1 where no level is believed in."""
+    if weights.size == 0 or evidence[0] <= BELIEVED:
+        return -1
+    return level_pick(weights)
 
 
 @piece

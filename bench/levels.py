@@ -1,0 +1,228 @@
+"""A level that all arms share, told from preferences; and audits of arms that nobody plays.
+
+    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|audits]
+
+Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed. A trial of the level worlds has its own
+arms, preferences, level and noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import driftwise as dw
+from drifts import linear_worlds
+from driftwise.worlds import Given, Jumps, World
+from unknown_drift import told
+
+T = 6000
+MEMORIES = (32.0, 128.0, 512.0, 2048.0, math.inf)
+Levels = Callable[[np.random.Generator], np.ndarray]
+LEVELS: dict[str, Levels] = {
+    "still": lambda rng: np.zeros(T),
+    "seasons": lambda rng: 0.5 * np.sin(20.0 * np.pi * np.arange(T) / T),
+    "blocks": lambda rng: np.repeat(0.3 * rng.standard_normal(T // 50), 50),
+    "walk": lambda rng: np.clip(0.02 * np.cumsum(rng.standard_normal(T)), -0.7, 0.7),
+}
+
+
+def sphere(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Unit vectors."""
+    z = rng.standard_normal(shape)
+    return np.asarray(z / np.linalg.norm(z, axis=-1, keepdims=True))
+
+
+def level_world(
+    level: str, seed: int, trial: int, noise: float, arms: int = 20, turns: float = 0.0, basis: bool = False,
+    fresh: bool = False,
+) -> Given:
+    """Arms (1, z)/√2 with a level for the first feature and preferences of norm .5 for z, which may turn; or the basis,
+    an arm each, whose values all move with the level."""
+    rng = np.random.default_rng([seed, trial])
+    z, v, a = sphere(rng, *((T, arms) if fresh else (arms,)), 2), 0.5 * sphere(rng, 2), LEVELS[level](rng)
+    angle = 2.0 * np.pi * turns * np.arange(T) / T
+    v = np.stack([v[0] * np.cos(angle) - v[1] * np.sin(angle), v[0] * np.sin(angle) + v[1] * np.cos(angle)], axis=1)
+    tape = rng.standard_normal(T)
+    if basis:
+        return Given(arms=np.eye(arms), theta=a[:, None] + v @ z.T, tape=tape, noise=noise)
+    features = np.concatenate([np.ones((*z.shape[:-1], 1)), z], axis=-1) / math.sqrt(2.0)
+    return Given(arms=features, theta=math.sqrt(2.0) * np.column_stack([a, v]), tape=tape, noise=noise)
+
+
+def auto(world: World, **fields: object) -> dw.TrendBank:
+    """The default, with levels and without."""
+    policy = dw.make("Auto", dim=world.dim, **fields)
+    assert isinstance(policy, dw.TrendBank)
+    return policy
+
+
+def fixed(world: World) -> dict[str, object]:
+    """Static policies and fixed memories, by posterior and theorem, told noise and scale."""
+    facts = {"dim": world.dim, "S": world.radius, "R": world.noise, "L": world.L}
+    found: dict[str, object] = {}
+    for rounds in MEMORIES:
+        memory = dw.Fade(0.0 if math.isinf(rounds) else 1.0 / rounds)
+        found[f"posterior {rounds:g}"] = dw.LinearUCB(memory=memory, radius="posterior", **facts)
+        found[f"theorem {rounds:g}"] = dw.LinearUCB(memory=memory, lam=float(world.dim), **facts)
+    return found
+
+
+def banks(world: World) -> dict[str, object]:
+    """The default with levels, without, and the bank of discounts that is told R."""
+    return {
+        "levels": auto(world, levels=True), "no levels": auto(world, levels=False),
+        "bank": dw.make("Bank+LB-WeightUCB", **told(world)),
+    }  # fmt: skip
+
+
+def losses(worlds: list[World], policies: Callable[[World], dict[str, object]], seed: int) -> dict[str, np.ndarray]:
+    """Final regret of each policy, a trial a world."""
+    rows: dict[str, list[float]] = {}
+    for number, world in enumerate(worlds):
+        made = policies(world)
+        run = dw.simulate(made, world, trials=1, seed=seed + number, record="last", progress=False, jobs=1)
+        for name in made:
+            rows.setdefault(name, []).append(float(run.final(name)[0]))
+    return {name: np.array(row) for name, row in rows.items()}
+
+
+def head(*columns: str) -> None:
+    print("| " + " | ".join(columns) + " |")
+    print("|---" * len(columns) + "|", flush=True)
+
+
+def against(title: str, worlds: list[World], seed: int) -> None:
+    """A row: best fixed one in hindsight, the banks, and the ratios that are asked for."""
+    seen = losses(worlds, lambda world: {**banks(world), **fixed(world)}, seed)
+    mean = {name: float(row.mean()) for name, row in seen.items()}
+    best = min((name for name in mean if name.startswith(("posterior", "theorem"))), key=lambda name: mean[name])
+    spread = float(seen["levels"].std(ddof=1) / math.sqrt(len(worlds))) if len(worlds) > 1 else math.nan
+    cells = [
+        f"{mean[best]:.0f} ({best})", f"{mean['bank']:.0f}", f"{mean['no levels']:.0f}",
+        f"{mean['levels']:.0f} ± {spread:.0f}", f"{mean['levels'] / mean[best]:.2f}",
+        f"{mean['levels'] / mean['bank']:.2f}", f"{mean['levels'] / mean['no levels']:.2f}",
+    ]  # fmt: skip
+    print(f"| {title} | " + " | ".join(cells) + " |", flush=True)
+
+
+AGAINST = ("best fixed", "bank", "Auto, no levels", "Auto, levels", "/best fixed", "/bank", "/no levels")
+
+
+def levels(trials: int, seed: int) -> None:
+    """A level that moves, preferences that stay."""
+    head("level", *AGAINST)
+    for basis in (False, True):
+        for name in LEVELS:
+            for noise in (1.0, 0.3):
+                title = f"{name}, noise {noise:g}{', basis of 20' if basis else ''}"
+                worlds: list[World] = [level_world(name, seed, k, noise, basis=basis) for k in range(trials)]
+                against(title, worlds, seed)
+    print()
+
+
+def turning(trials: int, seed: int) -> None:
+    """A level that moves, and preferences that turn slowly."""
+    head("level, turning", *AGAINST)
+    for name in LEVELS:
+        for turns in (0.25, 1.0):
+            for noise in (1.0, 0.3):
+                worlds: list[World] = [level_world(name, seed, k, noise, turns=turns) for k in range(trials)]
+                against(f"{name}, {turns:g} turns, noise {noise:g}", worlds, seed)
+    print()
+
+
+def jumps(trials: int, seed: int) -> None:
+    """Jumps of preferences that a level must not swallow."""
+    head("jumps", "Auto, no levels", "Auto, levels", "worst trial")
+    for noise in (0.1, 0.3, 1.0):
+        world = Jumps(horizon=T, jumps=3, noise=noise)
+        run = dw.simulate(
+            {name: auto(world, levels=on) for name, on in (("off", False), ("on", True))}, world, trials=trials,
+            seed=seed, record="last", progress=False,
+        )  # fmt: skip
+        off, on = run.final("off"), run.final("on")
+        print(f"| 3, noise {noise:g} | {off.mean():.0f} | {on.mean():.0f} | {on.max():.0f} |", flush=True)
+    print()
+
+
+def weak(trials: int, seed: int) -> None:
+    """Where a level and preferences are hard to tell apart: two arms, fresh arms."""
+    head("weak spot", *AGAINST)
+    for name in ("still", "seasons", "blocks", "walk"):
+        for noise in (1.0, 0.3):
+            two: list[World] = [level_world(name, seed, k, noise, arms=2) for k in range(trials)]
+            against(f"{name}, two arms, noise {noise:g}", two, seed)
+            basis: list[World] = [level_world(name, seed, k, noise, arms=2, basis=True) for k in range(trials)]
+            against(f"{name}, basis of 2, noise {noise:g}", basis, seed)
+            fresh: list[World] = [level_world(name, seed, k, noise, fresh=True) for k in range(trials)]
+            against(f"{name}, fresh arms, noise {noise:g}", fresh, seed)
+    print()
+
+
+def ordinary(trials: int, seed: int) -> None:
+    """The worlds of bench/drifts.py, none of which has a level."""
+    head("world", "no levels", "levels", "ratio")
+    ratios = []
+    for title, world in linear_worlds().items():
+        pair = {"off": auto(world, levels=False), "on": auto(world, levels=True)}
+        run = dw.simulate(pair, world, trials=trials, seed=seed, record="last", progress=False)
+        off, on = float(run.final("off").mean()), float(run.final("on").mean())
+        ratios.append(on / off)
+        print(f"| {title} | {off:.0f} | {on:.0f} | {on / off:.2f} |", flush=True)
+    print(f"| **mean** | | | {np.mean(ratios):.3f} |\n| **max** | | | {max(ratios):.2f} |\n")
+
+
+def hidden_rise(rng: np.random.Generator, noise: float, rises: bool) -> Given:
+    """Basis arms; one that is far from the best rises above all at half time."""
+    values = np.tile(rng.uniform(0.0, 0.5, 10), (T, 1))
+    values[:, 0] = 0.7
+    if rises:
+        values[T // 2 :, 1] = 1.0
+    return Given(arms=np.eye(10), theta=values, tape=rng.standard_normal(T), noise=noise)
+
+
+def audits(trials: int, seed: int) -> None:
+    """An arm that nobody plays rises at half time; and the price where none does."""
+    sizes = (0.0, 0.5, 1.0, 2.0, 4.0)
+    head("world", *(f"audit={a:g}" for a in sizes))
+    for noise in (1.0, 0.3):
+        for rises in (True, False):
+            made = [hidden_rise(np.random.default_rng([seed, k]), noise, rises) for k in range(trials)]
+            seen = losses(list(made), lambda world: {f"{a:g}": auto(world, audit=a) for a in sizes}, seed)
+            cells = " | ".join(f"{row.mean():.0f}" for row in seen.values())
+            print(f"| {'hidden rise' if rises else 'still'}, noise {noise:g} | {cells} |", flush=True)
+    for title in ("still", "one turn", "3 jumps", "still, d=5"):
+        world = linear_worlds()[title]
+        run = dw.simulate(
+            {f"{a:g}": auto(world, audit=a) for a in sizes}, world, trials=trials, seed=seed, record="last",
+            progress=False,
+        )  # fmt: skip
+        print(f"| {title} | " + " | ".join(f"{run.final(f'{a:g}').mean():.0f}" for a in sizes) + " |", flush=True)
+    print()
+
+
+TABLES = {
+    "levels": levels, "turning": turning, "jumps": jumps, "weak": weak, "ordinary": ordinary, "audits": audits,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=tuple(TABLES))
+    options = parser.parse_args()
+    begun = time.time()
+    for name, table in TABLES.items():
+        if options.only in (None, name):
+            table(options.trials, options.seed)
+    print(f"{options.trials} trials, seed {options.seed}, {time.time() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""A lane that tells a level from preferences: r = a_t + x'θ, the level a_t forgotten at one pace, θ at another.
+
+A filter of the level takes the same fading mean of arms and of rewards, x̄ and r̄; what they miss, x - x̄ and r - r̄, has
+no level in it, and θ is regressed on that (MATH.md 8: least squares for a level that walks at random). Lanes that share
+a memory of the level share its filter: lane j has filter j % 4, and lanes are sorted by the memory of θ.
+
+The first guess of a level, 0 with the weight R²/S², stays apart from what was seen, for R and S may change at any time.
+A filter's time stands still once all but a millionth has faded: no level gets so unknown that numbers give out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from driftwise.kernels import piece
+from driftwise.kernels.belief import NEGLIGIBLE, Gauge, prior_of, quantile_of, trace_of
+from driftwise.kernels.cut import cut
+from driftwise.kernels.index import Board, roots_, whiten_
+from driftwise.kernels.memory import blend_offset_, decay, scale_, weight_of
+from driftwise.kernels.point import (
+    AT_EVIDENCE,
+    AT_FILTERS,
+    AT_LEVEL_B,
+    AT_LEVEL_COUNTERS,
+    AT_LEVEL_G,
+    AT_LEVEL_SCORES,
+    CLOCK,
+    COUNT,
+    COUNTERS,
+    DIM,
+    EXPLORE,
+    FILTERS,
+    GUESS,
+    GUESS_SQUARE,
+    GUESS_TIME,
+    LEVEL_GAMMA,
+    LEVEL_LOG_GAMMA,
+    LEVEL_STIFFNESS,
+    LEVELS,
+    MASS,
+    MOMENTS,
+    SQUARES,
+    TIME,
+    TIME_SQUARE,
+    WEIGHT,
+    Floats,
+    Ints,
+    Lesson,
+    Point,
+    Sums,
+)
+from driftwise.kernels.solvers.cholesky import factor_, forward_
+
+# Filters: lanes come in fours, one with each.
+FOUR = 4
+# What is left of a filter when its time stands still.
+FAINTEST = 1e-6
+
+
+class Levels(NamedTuple):
+    """Lanes with a level apart: their sums, filters of the level, weights within the family, the evidence for it."""
+
+    sums: Sums
+    filters: Floats
+    weights: Floats
+    evidence: Floats
+
+
+class Apart(NamedTuple):
+    """Scratch of the lanes with a level.
+
+    Every filter's x̄ (4, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes (d, d, 4),
+    their pivots, z and y (d, 4), and the ridges below which no pivot lies.
+    """
+
+    center: Floats
+    reward: Floats
+    spread: Floats
+    value: Floats
+    square: Floats
+    surprise: Floats
+    low: Floats
+    pivot: Floats
+    z: Floats
+    y: Floats
+    floor: Floats
+
+
+class Level(NamedTuple):
+    """The level is believed to be r̄ - x̄'θ, with variance R²·spread; x̄ is in a row of some scratch."""
+
+    reward: float
+    spread: float
+
+
+@piece
+def levels_of(flags: Ints, floats: Floats) -> Levels:
+    """The lanes with a level of a packed state; they have no lags and no twins."""
+    d, K, none = flags[DIM], flags[LEVELS], flags[DIM] - flags[DIM]
+    sums = Sums(
+        cut(floats, flags[AT_LEVEL_G], (K, d, d)),
+        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
+        cut(floats, flags[AT_LEVEL_B], (K, d)),
+        cut(floats, flags[AT_LEVEL_COUNTERS], (K, COUNTERS)),
+        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
+        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
+        cut(floats, flags[AT_LEVEL_G], (none, d)),
+    )
+    return Levels(
+        sums,
+        cut(floats, flags[AT_FILTERS], (flags[FILTERS], MOMENTS + 2 * (d + 1))),
+        cut(floats, flags[AT_LEVEL_SCORES], (K,)),
+        cut(floats, flags[AT_EVIDENCE], (min(K, 1),)),
+    )
+
+
+@piece
+def apart_size(d: int, levels: int) -> int:
+    """The numbers that so many lanes with a level scribble on."""
+    return FOUR * (d + 2) + 3 * levels + FOUR * (d * d + 3 * d + 1) if levels > 0 else 0
+
+
+@piece
+def apart_of(scratch: Floats, start: int, d: int, levels: int) -> Apart:
+    """The same, cut from a place on; nothing where there are none."""
+    four = min(levels, FOUR)
+    lanes = start + four * (d + 2)
+    low = lanes + 3 * levels
+    pivot = low + four * d * d
+    return Apart(
+        cut(scratch, start, (four, d)),
+        cut(scratch, start + four * d, (four,)),
+        cut(scratch, start + four * (d + 1), (four,)),
+        cut(scratch, lanes, (levels,)),
+        cut(scratch, lanes + levels, (levels,)),
+        cut(scratch, lanes + 2 * levels, (levels,)),
+        cut(scratch, low, (d, d, four)),
+        cut(scratch, pivot, (d, four)),
+        cut(scratch, pivot + four * d, (d, four)),
+        cut(scratch, pivot + 2 * four * d, (d, four)),
+        cut(scratch, pivot + 3 * four * d, (four,)),
+    )
+
+
+@piece
+def passing(point: Point, row: int, filters: Floats, f: int, ticks: float) -> float:
+    """How much time passes for a filter."""
+    mass = filters[f, GUESS] + filters[f, MASS]
+    if mass * level_decay(point, row, ticks) >= FAINTEST:
+        return ticks
+    most = math.log(FAINTEST / mass) / point.table[row, LEVEL_LOG_GAMMA]
+    return min(ticks, max(float(most), 0.0))
+
+
+@piece
+def level_decay(point: Point, row: int, ticks: float) -> float:
+    """g^ticks, and g itself at one tick."""
+    if ticks == 1.0:
+        return float(point.table[row, LEVEL_GAMMA])
+    return math.exp(ticks * point.table[row, LEVEL_LOG_GAMMA])
+
+
+@piece
+def center_(
+    point: Point, row: int, ridge: float, filters: Floats, f: int, ticks: float, center: Floats, at: int
+) -> Level:
+    """center[at] = x̄, and the level, `ticks` from now: the value that the weighted line or constant has there."""
+    d, stiff = center.shape[1], point.table[row, LEVEL_STIFFNESS]
+    passed = passing(point, row, filters, f, ticks)
+    fade, guess = level_decay(point, row, passed), ridge / d
+    mass = guess * filters[f, GUESS] + filters[f, MASS]
+    if stiff == 0.0:
+        for i in range(d):
+            center[at, i] = filters[f, MOMENTS + i] / mass
+        return Level(filters[f, MOMENTS + d] / mass, 1.0 / (fade * mass))
+    time = guess * filters[f, GUESS_TIME] + filters[f, TIME]
+    square = guess * filters[f, GUESS_SQUARE] + filters[f, TIME_SQUARE]
+    square = fade * (square - 2.0 * passed * time + passed * passed * mass) + stiff
+    time = fade * (time - passed * mass)
+    mass *= fade
+    det = mass * square - time * time
+    sums, lagged = MOMENTS, MOMENTS + d + 1
+    for i in range(d):
+        u = filters[f, sums + i]
+        center[at, i] = fade * (square * u - time * (filters[f, lagged + i] - passed * u)) / det
+    u = filters[f, sums + d]
+    return Level(fade * (square * u - time * (filters[f, lagged + d] - passed * u)) / det, square / det)
+
+
+@piece
+def filter_(point: Point, row: int, filters: Floats, f: int, lesson: Lesson) -> None:
+    """Time passes for a filter; then it takes an arm and its reward for those of now, however late they are."""
+    d = (filters.shape[1] - MOMENTS) // 2 - 1
+    sums, lagged = MOMENTS, MOMENTS + d + 1
+    passed = passing(point, row, filters, f, lesson.ticks)
+    fade = level_decay(point, row, passed)
+    if point.table[row, LEVEL_STIFFNESS] > 0.0:
+        for k in range(GUESS, MOMENTS, 3):
+            mass, time = filters[f, k], filters[f, k + 1]
+            filters[f, k + 2] = fade * (filters[f, k + 2] - 2.0 * passed * time + passed * passed * mass)
+            filters[f, k + 1] = fade * (time - passed * mass)
+        for i in range(d + 1):
+            filters[f, lagged + i] = fade * (filters[f, lagged + i] - passed * filters[f, sums + i])
+    filters[f, GUESS] *= fade
+    filters[f, MASS] *= fade
+    for i in range(d + 1):
+        filters[f, sums + i] *= fade
+    if lesson.arm >= 0:
+        filters[f, MASS] += 1.0
+        filters[f, sums + d] += lesson.reward
+        for i in range(d):
+            filters[f, sums + i] += lesson.X[lesson.at, i, lesson.arm]
+
+
+@piece
+def believe_preferences_(lane: int, ridge: float, sums: Sums, low: Floats, pivot: Floats, z: Floats) -> None:
+    """low low' is the precision of θ over 1/R², z = low⁻¹b."""
+    factor_(sums.G, lane, max(ridge, NEGLIGIBLE * trace_of(sums.G, lane)), low, pivot)
+    forward_(low, pivot, sums.b, lane, z)
+
+
+@piece
+def solve_four_(i: int, low: Floats, pivot: Floats, z: Floats) -> None:
+    """Row i of z <- low⁻¹z, those above it done."""
+    a0, a1, a2, a3 = z[i, 0], z[i, 1], z[i, 2], z[i, 3]
+    for k in range(i):
+        a0 -= low[i, k, 0] * z[k, 0]
+        a1 -= low[i, k, 1] * z[k, 1]
+        a2 -= low[i, k, 2] * z[k, 2]
+        a3 -= low[i, k, 3] * z[k, 3]
+    z[i, 0], z[i, 1], z[i, 2], z[i, 3] = a0 * pivot[i, 0], a1 * pivot[i, 1], a2 * pivot[i, 2], a3 * pivot[i, 3]
+
+
+@piece
+def factor_four_(first: int, ridge: float, sums: Sums, apart: Apart) -> None:
+    """What believe_preferences_ has, of four lanes at once: four side by side take little longer than one."""
+    low, pivot, z, floor = apart.low, apart.pivot, apart.z, apart.floor
+    for f in range(FOUR):
+        floor[f] = max(ridge, NEGLIGIBLE * trace_of(sums.G, first + f))
+    for i in range(low.shape[0]):
+        for j in range(i + 1):
+            for f in range(FOUR):
+                low[i, j, f] = sums.G[first + f, i, j]
+            a0, a1, a2, a3 = low[i, j, 0], low[i, j, 1], low[i, j, 2], low[i, j, 3]
+            for k in range(j):
+                a0 -= low[i, k, 0] * low[j, k, 0]
+                a1 -= low[i, k, 1] * low[j, k, 1]
+                a2 -= low[i, k, 2] * low[j, k, 2]
+                a3 -= low[i, k, 3] * low[j, k, 3]
+            low[i, j, 0], low[i, j, 1], low[i, j, 2], low[i, j, 3] = a0, a1, a2, a3
+            if j < i:
+                for f in range(FOUR):
+                    low[i, j, f] *= pivot[j, f]
+            else:
+                for f in range(FOUR):
+                    pivot[i, f] = 1.0 / math.sqrt(max(low[i, i, f] + floor[f], floor[f]))
+        for f in range(FOUR):
+            z[i, f] = sums.b[first + f, i]
+        solve_four_(i, low, pivot, z)
+
+
+@piece
+def foretell_four_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
+    """What four lanes believe of a lesson's reward, R²·square its variance: that of the level is in it."""
+    low, pivot, z, y, value, square = apart.low, apart.pivot, apart.z, apart.y, apart.value, apart.square
+    factor_four_(first, ridge, sums, apart)
+    for f in range(FOUR):
+        value[first + f], square[first + f] = apart.reward[f], apart.spread[f]
+    for i in range(low.shape[0]):
+        for f in range(FOUR):
+            y[i, f] = lesson.X[lesson.at, i, lesson.arm] - apart.center[f, i]
+        solve_four_(i, low, pivot, y)
+        for f in range(FOUR):
+            value[first + f] += y[i, f] * z[i, f]
+            square[first + f] += y[i, f] * y[i, f]
+
+
+@piece
+def learn_preferences_(point: Point, row: int, lane: int, lesson: Lesson, apart: Apart, sums: Sums) -> None:
+    """Time passes for θ; then what x̄ and r̄ missed enters, the less the less they were known."""
+    factor, counters, f = decay(point.table, row, lesson.ticks), sums.counters, lane % FOUR
+    counters[lane, CLOCK] += lesson.ticks
+    counters[lane, WEIGHT] *= factor
+    counters[lane, SQUARES] *= factor * factor
+    if lesson.arm < 0:
+        scale_(lane, factor, sums)
+        return
+    weight = weight_of(point, row, lesson.age) / (1.0 + apart.spread[f])
+    blend_offset_(lane, factor, weight, lesson, apart.center, f, apart.reward[f], sums)
+    counters[lane, COUNT] += 1.0
+    counters[lane, WEIGHT] += weight
+    counters[lane, SQUARES] += weight * weight
+
+
+@piece
+def level_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, board: Board
+) -> None:
+    """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level."""
+    prior = prior_of(point, row, gauge, board.z.size)
+    center, first = board.other, lane - lane
+    f = lane % FOUR
+    level = center_(point, row, prior.ridge, levels.filters, f, 0.0, center, first)
+    low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
+    believe_preferences_(lane, prior.ridge, levels.sums, low, pivot, z)
+    shift = level.reward
+    for i in range(z.size):  # x̄ as whiten_ has the arms
+        v = center[first, i]
+        for k in range(i):
+            v -= low[i, k] * center[first, k]
+        center[first, i] = v * pivot[i]
+        shift -= center[first, i] * z[i]
+    whiten_(board, X, at)
+    for a in range(square.size):
+        square[a] = 0.0
+        board.mean[a] += shift
+    for i in range(z.size):
+        u = center[first, i]
+        for a in range(square.size):
+            y = Y[i, a] - u
+            square[a] += y * y
+    quantile = quantile_of(point, row, levels.sums.counters[lane, WEIGHT])
+    roots_(quantile * point.table[row, EXPLORE] * prior.noise, square)

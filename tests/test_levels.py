@@ -1,0 +1,219 @@
+"""A level apart from preferences, audits, and what the drift meter says of both: laws, by their own power."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise.worlds import Given
+from refusing import refused
+
+
+def bank(dim=3, **fields):
+    """A TrendBank that is told nothing."""
+    base = dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R="learn", S=None, L=None)
+    return dw.TrendBank(base=base, **{"levels": True, **fields})
+
+
+def seasons(rounds, *, seed=1, swing=0.5, noise=0.3, arms=20):
+    """Arms with a constant feature, whose weight swings ten times; preferences stay."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((arms, 2))
+    X = np.column_stack([np.ones(arms), z / np.linalg.norm(z, axis=1, keepdims=True)])
+    level = swing * np.sin(20.0 * np.pi * np.arange(rounds) / rounds)
+    theta = np.column_stack([level, np.full(rounds, 0.4), np.full(rounds, 0.3)])
+    return Given(arms=X, theta=theta, tape=rng.standard_normal(rounds), noise=noise)
+
+
+def played(policy, world, seed=0):
+    """Final regret."""
+    run = dw.simulate({"it": policy}, world, trials=1, seed=seed, record="last", progress=False)
+    return float(run.final("it")[0])
+
+
+def lived(policy, rounds, *, noise=0.2, swing=2.0, seed=3):
+    """A state after so many rounds of a swinging level; the arms too."""
+    rng = np.random.default_rng(seed)
+    arms, state = rng.standard_normal((8, policy.dim)), policy.start(5)
+    for t in range(rounds):
+        arm = policy.choose(state, arms).arm
+        reward = arms[arm, 0] + swing * math.sin(t / 6.0) + noise * rng.standard_normal()
+        policy.learn(state, arms, arm, float(reward))
+    return state, arms
+
+
+# --------------------------------------------------------------------------------------------------------- levels
+
+
+def test_a_season_does_not_cost_the_ranking():
+    world = seasons(3000)
+    with_levels, without = played(bank(), world), played(bank(levels=False), world)
+    assert with_levels < 0.4 * without
+
+
+def test_no_level_is_believed_in_where_none_moves():
+    policy = bank(dim=2)
+    state, _ = lived(policy, 400, swing=0.0)
+    assert policy.report(state)["evidence"] < 1.0
+    moving = policy.report(lived(policy, 400)[0])
+    assert moving["evidence"] > 20.0 and moving["level"] <= 16.0 and moving["memory"] >= 512.0
+
+
+def test_a_bank_without_levels_is_what_it_was():
+    policy = bank(levels=False)
+    state = policy.start()
+    assert "level_G" not in state.groups() and "evidence" not in policy.report(state)
+    assert len(policy.rows) == policy.lanes == len(state.scores)
+    assert len(bank().rows) == policy.lanes + 12
+
+
+def test_the_means_of_two_arms_differ_by_the_estimate():
+    # Whoever is played: every lane with a trend, without one, or with a level.
+    policy = bank(dim=2)
+    state, arms = lived(policy, 120)
+    for row in range(len(policy.rows)):
+        apart = row >= policy.lanes
+        weights, lane = (state.level_scores, row - policy.lanes) if apart else (state.scores, row)
+        weights[:], state.evidence[:] = 0.0, 2.0 if apart else -2.0
+        weights[lane] = 1.0
+        assert policy.played(state) == row
+        mean = policy.scores(state, arms).mean
+        assert mean - mean[0] == pytest.approx((arms - arms[0]) @ policy.estimate(state), rel=1e-6, abs=1e-9)
+
+
+def test_a_saved_level_goes_on_as_it_was():
+    policy = bank(dim=2)
+    state, arms = lived(policy, 90)
+    again = dw.State.from_bytes(state.to_bytes())
+    for one in (state, again):
+        policy.learn(one, arms, 2, 0.7, ticks=3.0, age=2.0)
+        policy.advance(one, 11.0)
+    assert again.to_bytes() == state.to_bytes()
+
+
+@pytest.mark.parametrize(("group", "value"), [
+    ("level_scores", -1.0), ("level_scores", 0.0), ("filters", 0.0), ("filters", -3.0), ("filters", math.nan),
+    ("level_counters", -1.0), ("level_G", -1.0), ("evidence", math.inf),
+])  # fmt: skip
+def test_a_damaged_level_is_refused(group, value):
+    policy = bank(dim=2)
+    state = lived(policy, 20)[0]
+    getattr(state, group)[:] = value
+    with refused(f"state.{group}".replace("level_counters", "counters")):
+        policy.report(dw.State.from_bytes(state.to_bytes()))
+
+
+def test_levels_are_for_values_and_audits_are_shares():
+    with refused("levels"):
+        bank(levels="yes")
+    with refused("levels"):
+        dw.make("Auto", dim=2, link="logistic", levels=True)
+    for wrong in (-1.0, math.nan, math.inf, "1"):
+        with refused("audit"):
+            bank(audit=wrong)
+
+
+# --------------------------------------------------------------------------------------------------------- audits
+
+
+def test_audits_are_as_many_as_promised_and_repeat():
+    policy = bank(dim=2, audit=2.0)
+    state = lived(policy, 99)[0]
+    draws = [policy.audited(state, draw) for draw in range(4000)]
+    assert draws == [policy.audited(state, draw) for draw in range(4000)]
+    assert np.mean(draws) == pytest.approx(0.2, abs=5 * math.sqrt(0.16 / 4000))  # one false alarm in 10^6
+    other = policy.start(6)
+    assert all(policy.audited(other, draw) for draw in range(50))  # a/√1 is more than 1
+    assert not any(bank(dim=2).audited(lived(bank(dim=2), 5)[0], draw) for draw in range(50))
+
+
+def test_an_audit_looks_at_what_was_least_played():
+    policy = bank(dim=3, audit=1e-9)
+    state, arms = policy.start(), np.eye(3)
+    for _ in range(200):
+        policy.learn(state, arms, 0, 1.0)
+        policy.learn(state, arms, 1, 0.9)
+    wide = policy._audit(state, policy._columns(arms))
+    assert wide.arm == 2 and wide.bonus > policy.scores(state, arms).bonus[2]
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic"])
+def test_stepped_audits_are_those_of_compiled_runs(link):
+    policy = dw.make("Auto", dim=2, audit=3.0, **({} if link == "identity" else {"link": link}))
+    rng = np.random.default_rng(4)
+    arms, T = rng.standard_normal((6, 2)), 300
+    tape = rng.random(T) if link == "logistic" else rng.standard_normal(T)
+    reward = "bernoulli" if link == "logistic" else "gaussian"
+    world = Given(arms=arms, theta=np.tile([0.6, 0.3], (T, 1)), tape=tape, reward=reward)
+    fast = dw.simulate({"it": policy}, world, trials=1, seed=2, progress=False)
+
+    class Stepped:
+        """The same policy, a call at a time."""
+
+        start, learn = staticmethod(policy.start), staticmethod(policy.learn)
+        choose = staticmethod(policy.choose)
+
+    slow = dw.simulate({"it": Stepped()}, world, trials=1, seed=2, progress=False)
+    assert np.array_equal(fast.regret["it"], slow.regret["it"])
+
+
+def test_the_propensity_of_an_audit_is_exact():
+    policy = bank(dim=2, audit=5.0)
+    state, arms = lived(policy, 60)
+    shares = np.array([policy.share_of(state, arms, arm) for arm in range(len(arms))])
+    assert shares.sum() == pytest.approx(1.0)
+    counted = np.bincount([policy.choose(state, arms, draw).arm for draw in range(2000)], minlength=len(arms)) / 2000
+    assert np.abs(counted - shares).max() < 5 * math.sqrt(0.25 / 2000)
+    agent = dw.Agent(policy, rewards=(-9.0, 9.0))
+    for _ in range(30):
+        decision = agent.decide(arms)
+        assert decision.propensity == pytest.approx(policy.share_of(agent.state, arms, decision.arm))
+        agent.reward(decision.id, float(arms[decision.arm, 0]))
+    with refused("cost"):
+        agent.decide(arms, cost=np.zeros(len(arms)))
+
+
+def test_audits_find_the_arm_that_nobody_plays():
+    T, regret = 4000, {0.0: 0.0, 2.0: 0.0}
+    values = np.tile(np.linspace(0.0, 0.5, 6), (T, 1))
+    values[T // 2 :, 0] = 1.0
+    for seed in range(6):
+        tape = np.random.default_rng(seed).standard_normal(T)
+        world = Given(arms=np.eye(6), theta=values, tape=tape, noise=0.2)
+        for audit in regret:
+            regret[audit] += played(bank(dim=6, audit=audit), world, seed)
+    assert regret[2.0] < 0.8 * regret[0.0]
+
+
+# ------------------------------------------------------------------------------------------------------ the meter
+
+
+def told(swing, rounds=300):
+    """The drift that an agent saw where a level swings, and the agent."""
+    agent, rng = dw.Agent(dw.make("Auto", dim=3), rewards=(-9.0, 9.0)), np.random.default_rng(0)
+    arms = np.column_stack([np.ones(10), rng.standard_normal((10, 2))])
+    for t in range(rounds):
+        decision = agent.decide(arms)
+        value = 0.5 * arms[decision.arm, 1] + swing * math.sin(t / 10.0) + 0.1 * rng.standard_normal()
+        agent.reward(decision.id, float(value))
+    return agent.drift(), agent
+
+
+def test_the_meter_tells_a_level_from_preferences():
+    drift, agent = told(2.0)
+    assert drift.level.believed and drift.level.level <= 16.0 and drift.level.preferences >= 512.0
+    assert drift.remembers == drift.level.preferences and drift.best < 128.0
+    assert "a level that all arms share moves" in str(drift)
+    assert dw.Agent.from_bytes(agent.to_bytes()).drift().level == drift.level
+    assert agent.explain(np.eye(3)).memory == drift.remembers
+    still, _ = told(0.0)
+    assert not still.level.believed and "no level moves" in str(still)
+    assert still.weights.shape == (len(still.at), len(still.memories)) and still.memories[-1] == math.inf
+
+
+def test_the_meter_of_a_bank_without_levels_says_nothing_of_them():
+    agent = dw.Agent(dw.make("Auto", dim=2, levels=False), rewards=(-9.0, 9.0))
+    for _ in range(20):
+        agent.reward(agent.decide(np.eye(2)).id, 1.0)
+    assert agent.drift().level is None and len(agent.drift().at) == 20
