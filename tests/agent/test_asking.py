@@ -210,7 +210,7 @@ def test_what_does_not_add_up_is_not_merged():
 
 
 def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
-    agent = dw.Agent.for_clicks(3, epsilon=1.0)
+    agent = dw.Agent(dw.make("Bank+SCB-WeightUCB", dim=3, S=3.0), rewards=(0.0, 1.0), epsilon=1.0)
     for turn in range(80):
         one = agent.decide(ARMS)
         assert one.explored and one.bonus >= 0.0 and one.score == pytest.approx(one.mean + one.bonus)
@@ -222,7 +222,7 @@ def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
 
 def test_ready_made_agents():
     clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
-    assert isinstance(clicks.policy, dw.FadeBank) and isinstance(values.policy, dw.FadeBank)
+    assert isinstance(clicks.policy, dw.TrendBank) and isinstance(values.policy, dw.TrendBank)
     assert clicks.policy.base.S == pytest.approx(dw.advise(click_rate=0.03)["S"])
     for agent, value in ((clicks, True), (values, 4.5)):
         assert agent.reward(agent.decide(ARMS).id, value) == "learned"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from driftwise.agent.own import Own
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import Adaptive, FadeBank
+from driftwise.policies.adapt import Adaptive, Bank
 from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
@@ -131,7 +131,7 @@ def ranks_by_score(policy: Compiled | Own) -> bool:
     if isinstance(policy, Own):
         return policy.ranks and policy.deterministic
     if isinstance(policy, Adaptive):
-        return isinstance(policy, FadeBank) and not isinstance(policy.base, GeneralizedUCB)
+        return isinstance(policy, Bank) and not policy.judged
     return policy.deterministic
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from driftwise.agent.explain import remembered
 from driftwise.agent.replay import Lesson, replayed
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import FadeBank
+from driftwise.policies.adapt import Bank
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -112,10 +112,13 @@ def drift(agent: Agent) -> Drift:
         history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent._states.front.copy()
     now = remembered(policy, front)
     days = agent._clock.days(now)
-    if isinstance(policy, FadeBank):
+    if isinstance(policy, Bank):
         at = np.array([tick for tick, _ in history], dtype=np.int64)
-        weights = np.array([row for _, row in history]).reshape(len(at), len(policy.memories))
-        return Drift(policy.memories, at, weights, None, now, days)
+        lanes = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
+        # Memories of one length count as one, with a trend or without; those that still sleep have no weight.
+        lengths, which = np.unique(policy.effective(), return_inverse=True)
+        weights = lanes @ (which[:, None] == np.arange(len(lengths)))
+        return Drift(tuple(lengths.tolist()), at, weights, None, now, days)
     memories = _memories(now)
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
+from driftwise.kernels import belief
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
-from driftwise.policies.adapt import Adaptive, BanditOverBandit, FadeBank, Master
+from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, Master
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
@@ -155,7 +156,7 @@ def explain(
     if rival is not None and theta.size:
         pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
         pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
-    judged = isinstance(policy, FadeBank) and not isinstance(policy.base, LinearUCB)
+    judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
@@ -189,8 +190,8 @@ def _effective(state: Any, lane: int) -> float:
 
 def played(policy: Compiled, state: State) -> tuple[int, int]:
     """The lane whose sums are played, and the row of the policy's table it is played by."""
-    if isinstance(policy, FadeBank):
-        lane = policy.memories.index(policy.memory(state))
+    if isinstance(policy, Bank):
+        lane = policy.played(state)
         return lane, lane
     if isinstance(policy, Master):
         return int(state.marks[book.ACTIVE]), 0
@@ -207,8 +208,19 @@ def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
         return state.shown[lane].copy(), lane
-    G = np.tril(state.G[lane]) + np.tril(state.G[lane], -1).T
-    return np.asarray(np.linalg.solve(G + base.ridge * np.eye(base.dim), state.b[lane])), lane
+    known = belief.Gauge(state.gauge if "gauge" in state.groups() else np.zeros(0))
+    ridge = belief.prior_of(policy.point, row, known, base.dim).ridge
+    V, b, eye = _whole(state.G[lane]) + ridge * np.eye(base.dim), state.b[lane], np.eye(base.dim)
+    if not base.memory.still:  # the slope is eliminated, as kernels/belief.py does
+        lag = _whole(state.lag[lane])
+        slope = np.linalg.solve(_whole(state.lag_square[lane]) + ridge * base.memory.stiffness * eye, lag).T
+        V, b = V - slope @ lag, b - slope @ state.lag_reward[lane]
+    return np.asarray(np.linalg.solve(V, b)), lane
+
+
+def _whole(lower: Floats) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def remembered(policy: Compiled | Own, state: Any) -> float:

@@ -54,7 +54,7 @@ class Own:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.dim: int | None = getattr(policy, "dim", None)
-        self.L = float(getattr(policy, "L", math.inf))
+        self.L = self.reach = float(getattr(policy, "L", math.inf))
         self.deterministic = bool(getattr(policy, "deterministic", True))
         self.draws = _takes(policy.choose, "draw")
         self.knows_time = hasattr(policy, "advance") and _takes(policy.learn, "ticks", "age")

@@ -18,7 +18,7 @@ from driftwise import container
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import FadeBank
+from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
@@ -290,7 +290,7 @@ def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
         last = tick
         agent._meter.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
     history = arrays["history"]
-    banked = isinstance(agent._policy, FadeBank)
+    banked = isinstance(agent._policy, Bank)
     lanes = len(agent._states.front.scores) if history.shape[0] and banked else 0
     weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
     if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):

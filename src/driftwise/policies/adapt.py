@@ -385,6 +385,11 @@ class Bank(Adaptive):
         """Effective rounds of the memory now played: the drift the bank believes in."""
         return float(self.rows[self.played(state)].memory.rounds)
 
+    @property
+    def reports(self) -> bool:
+        """Whether `report` says something that was not told."""
+        return bool(getattr(self.base, "reports", False))
+
     def report(self, state: State) -> dict[str, float]:
         """The memory now played, whether it follows a trend, and noise and scale where a belief has them."""
         memory = self.rows[self.played(state)].memory

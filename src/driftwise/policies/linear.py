@@ -100,6 +100,11 @@ class LinearUCB(Compiled):
         return not isinstance(self.R, (int, float)) or self.S is None
 
     @property
+    def reports(self) -> bool:
+        """Whether `report` says something that was not told."""
+        return self.learns
+
+    @property
     def believes(self) -> bool:
         """Whether it needs the entries of kernels/adapt/belief.py: those of kernels/linear.py know neither what is
         learned about noise and scale nor trends."""

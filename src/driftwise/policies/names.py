@@ -244,7 +244,7 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default: told nothing but dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, what is shared a round.
+# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, and the share.
 CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
 
 
