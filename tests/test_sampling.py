@@ -80,7 +80,7 @@ def click_twins(dim, kind="fade", **fields):
 def same_draw(fast, slow, state, arms, draw, tolerance):
     """The arm played is naive's best by the same normals, or ties with it; mean and bonus of every arm agree."""
     choice, scores = fast.choose(state, arms, draw), fast.scores(state, arms, draw)
-    number = int(state.clock) if draw is None else draw
+    number = 1 + int(state.clock) if draw is None else draw
     mean, bonus = slow.drawn(arms, normals(SEED, number, arms.shape[1]))
     close = tolerance * np.maximum(1.0, np.abs(mean + bonus))
     assert (np.abs(scores.mean - mean) <= close).all() and (np.abs(scores.bonus - bonus) <= close).all()
@@ -234,7 +234,7 @@ def test_a_draw_is_a_function_of_key_and_number_alone(name):
     first = [policy.choose(one, arms, draw) for draw in range(50)]
     assert first[::-1] == [policy.choose(other, arms, draw) for draw in range(49, -1, -1)]
     assert len({choice.arm for choice in first}) > 1
-    assert policy.choose(one, arms) == policy.choose(one, arms, 1)  # by the clock
+    assert policy.choose(one, arms) == policy.choose(one, arms, 2)  # it is the second round
     assert first != [policy.choose(policy.start(2), arms, draw) for draw in range(50)]
     for bad in (-1, 2**63, 1.5, "1", True):
         with refused("draw"):

@@ -37,7 +37,7 @@ def variants(dim):
     sided = {"optimistic": dim > 1, "two_matrix": None}  # on a line |Z| hardly ever changes what is best
     policies["D-RandLinUCB, optimistic"] = made("D-RandLinUCB", dim, **sided)
     policies["D-RandLinUCB with restarts"] = made("D-RandLinUCB", dim, memory=dw.Restart(30))
-    policies["D-GLM-TSL in one pass"] = made("D-GLM-TSL", dim, estimate="one-pass", link="probit")
+    policies["D-GLM-TSL in one pass"] = made("D-GLM-TSL", dim, estimate="one-pass")
     for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(20), dw.Restart(30), dw.Trend(25)):
         kind = type(memory).__name__
         policies[f"posterior, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior")

@@ -43,14 +43,15 @@ from driftwise.kernels.point import (
     sums_of,
 )
 
-# The draw of whoever names none: the ticks that have passed, so that simulated and stepped rounds draw alike.
-BY_CLOCK = -1
+# The draw of whoever names none: the number of the round, so that simulated rounds, rounds a call at a time and the
+# decisions of an agent draw alike.
+BY_ROUND = -1
 
 
 @piece
-def clock_of(sums: Sums) -> int:
-    """Whole ticks that have passed."""
-    return int(sums.counters[0, CLOCK])
+def round_of(sums: Sums) -> int:
+    """The round that is chosen for: the first behind the whole ticks that have passed."""
+    return int(sums.counters[0, CLOCK]) + 1
 
 
 @piece
@@ -191,7 +192,7 @@ def sample_linear_(
     arm is played: counted in so many tries where θ is drawn, exact for a multiplier."""
     first = X.size - X.size
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    seen, number = board_of(scratch, X.shape[1], X.shape[2]), clock_of(sums) if draw == BY_CLOCK else draw
+    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
     if shares.size > 0:
         linear_scores_(point, first, first, X, first, sums, seen)
         if flags[DRAWN] == THETA:
@@ -218,7 +219,7 @@ def play_sampling_linear_(
     lane = chosen.size - chosen.size
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
-        linear_sample_(point, arms, at, sums, key, clock_of(sums), seen)
+        linear_sample_(point, arms, at, sums, key, round_of(sums), seen)
         arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
@@ -234,7 +235,7 @@ def sample_glm_(
 ) -> int:
     """As sample_linear_, by the Laplace posterior of a generalized linear estimate."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    seen, number = board_of(scratch, X.shape[1], X.shape[2]), clock_of(sums) if draw == BY_CLOCK else draw
+    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
     glm_sample_(point, X, X.size - X.size, floats, key, number, seen)
     if shares.size > 0:
         count_(flags[LINK], table[0, EXPLORE], key, number, tries, seen, shares)
@@ -257,7 +258,7 @@ def play_sampling_glm_(
         return DAMAGED
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
-        glm_sample_(point, arms, at, floats, key, clock_of(sums), seen)
+        glm_sample_(point, arms, at, floats, key, round_of(sums), seen)
         arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]

@@ -41,9 +41,9 @@ class Propensities(NamedTuple):
 class Sampling(Compiled):
     """What rules that sample share: choices by a draw, and how often each arm is played.
 
-    `draw` numbers draws from 0 on. None is as many as ticks have passed, so that a choice changes with time and not
-    with asking twice; whoever chooses more than once a tick numbers the choices, as an agent does. A bonus is what the
-    draw puts on an arm's mean, and may be negative.
+    `draw` numbers draws from 0 on. None is the number of the round, 1 more than the whole ticks that have passed, so
+    that a choice changes with time and not with asking twice; whoever chooses more than once a tick numbers the
+    choices, as an agent does. A bonus is what the draw puts on an arm's mean, and may be negative.
     """
 
     deterministic: ClassVar[bool] = False
@@ -72,7 +72,7 @@ class Sampling(Compiled):
         self, state: State, arms: Arms, draw: int | None, shares: Floats | None
     ) -> tuple[int, Floats, Floats, Floats]:
         """The best arm, mean and bonus of all by a draw; or, where there are to be any, their shares."""
-        number = sampling.BY_CLOCK if draw is None else _number(draw)
+        number = sampling.BY_ROUND if draw is None else _number(draw)
         X = self._columns(arms)
         n = X.shape[2]
         filled = np.empty(n) if shares is None else shares
