@@ -24,6 +24,7 @@ from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
@@ -47,6 +48,7 @@ __all__ = [
     "Fade",
     "FadeBank",
     "Keep",
+    "LinearSampling",
     "LinearUCB",
     "Link",
     "LogisticUCB2",
@@ -54,6 +56,7 @@ __all__ = [
     "NumericalError",
     "OFULog",
     "PiecewiseUCB",
+    "PosteriorSampling",
     "PosteriorUCB",
     "Restart",
     "Result",

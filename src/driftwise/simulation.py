@@ -32,8 +32,8 @@ class Result:
     """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
 
     `seconds` is the processor's time for the rounds alone, without what a thread waits for others. `memory` says, for
-    policies that choose among memories as they go, with how many effective rounds they played; `report` what MASTER did
-    in each trial: blocks, restarts, firings of its tests.
+    policies that choose among memories as they go, with how many effective rounds they played; `report` what a policy
+    has to say at the end of each trial: MASTER its blocks, restarts and tests, those that learn it noise and scale.
     """
 
     regret: dict[str, Floats]
@@ -42,7 +42,7 @@ class Result:
     rounds: Ints
     seed: int
     memory: dict[str, Floats]
-    report: dict[str, list[dict[str, int]]]
+    report: dict[str, list[dict[str, Any]]]
 
     def final(self, name: str) -> Floats:
         """Regret at the horizon, a number per trial."""
@@ -91,7 +91,7 @@ def simulate(
         rounds=rounds,
         seed=seed,
         memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
-        report={name: [{}] * count for name, policy in named.items() if hasattr(policy, "report")},
+        report={name: [{}] * count for name, policy in named.items() if _reports(policy)},
     )
     for policy in named.values():
         if _compiled(policy, stepped):
@@ -162,6 +162,11 @@ def _check_rewards(name: str, policy: Compiled, world: World) -> None:
 
 def _compiled(policy: Policy, stepped: bool) -> bool:
     return isinstance(policy, Compiled) and not stepped and not policy.stepped
+
+
+def _reports(policy: Policy) -> bool:
+    """Whether a policy has something to say at the end."""
+    return bool(getattr(policy, "reports", hasattr(policy, "report")))
 
 
 def _effective(policy: Policy, stepped: bool) -> bool:

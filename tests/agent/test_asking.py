@@ -101,6 +101,14 @@ def test_figures_are_drawn(tmp_path):
             told.draw(tmp_path / "why.txt")
 
 
+def test_the_meter_serves_clicks_whose_scale_nobody_told():
+    for untold in ({"S": None}, {"L": None}):
+        agent = dw.Agent(dw.PosteriorUCB(dim=2, memory=dw.Fade(0.1), **untold), rewards=(0, 1))
+        for click in (1.0, 0.0, 1.0):
+            agent.reward(agent.decide(np.eye(2)).id, click)
+        assert np.isfinite(agent.drift().weights).all()
+
+
 def test_the_meter_tells_drift_from_rest():
     for world, shorter in ((dw.worlds.Still(dim=2, horizon=800, noise=0.3), False),
                            (dw.worlds.Turn(dim=2, horizon=800, turns=4, noise=0.3), True)):
@@ -202,7 +210,7 @@ def test_what_does_not_add_up_is_not_merged():
 
 
 def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
-    agent = dw.Agent.for_clicks(3, epsilon=1.0)
+    agent = dw.Agent(dw.make("Bank+SCB-WeightUCB", dim=3, S=3.0), rewards=(0.0, 1.0), epsilon=1.0)
     for turn in range(80):
         one = agent.decide(ARMS)
         assert one.explored and one.bonus >= 0.0 and one.score == pytest.approx(one.mean + one.bonus)
@@ -214,7 +222,7 @@ def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
 
 def test_ready_made_agents():
     clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
-    assert isinstance(clicks.policy, dw.FadeBank) and isinstance(values.policy, dw.FadeBank)
+    assert isinstance(clicks.policy, dw.TrendBank) and isinstance(values.policy, dw.TrendBank)
     assert clicks.policy.base.S == pytest.approx(dw.advise(click_rate=0.03)["S"])
     for agent, value in ((clicks, True), (values, 4.5)):
         assert agent.reward(agent.decide(ARMS).id, value) == "learned"

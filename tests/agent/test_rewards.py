@@ -158,7 +158,8 @@ def test_masks_and_costs():
     for items in (["a"], "abcde", [1.5] * 5, 5, iter("abcde"), set("abcde")):
         with refused("items"):
             agent.decide(ARMS, items=items)
-    bank = dw.Agent.for_clicks(2)
+    dw.Agent.for_clicks(2).decide(ARMS, cost=price)
+    bank = dw.Agent(dw.make("Bank+SCB-WeightUCB", dim=2), rewards=(0.0, 1.0))
     with refused("cost", "click banks"):
         bank.decide(ARMS, cost=price)
 

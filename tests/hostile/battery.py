@@ -24,11 +24,13 @@ def policies():
         "SW-UCB": {}, "GLB-SW": {}, "SCB-WeightUCB": {}, "SCB-WeightUCB in one pass": {"estimate": "one-pass"},
         "BVD-GLM-UCB": {}, "BOB+LB-WeightUCB": {"block": 20}, "MASTER+OFUL": {}, "MASTER+LogUCB1": {},
         "Bank+LB-WeightUCB": {}, "Bank+SCB-WeightUCB": {}, "Logistic-UCB-2": {"horizon": 12},
+        "Auto": {"longest": 64}, "Auto for clicks": {"longest": 64, "link": "logistic"},
     }  # fmt: skip
     found = {}
     for name, fields in names.items():
         known = dict(KNOWN) if "+" not in name else {"dim": DIM, "horizon": 300}
-        found[name] = dw.make(name.removesuffix(" in one pass"), **{**known, **fields})
+        row = name.removesuffix(" in one pass").removesuffix(" for clicks")
+        found[name] = dw.make(row, **{**known, **fields})
     return found
 
 

@@ -32,6 +32,12 @@ def variants(dim):
     policies["SCB in one pass"] = made("SCB-WeightUCB", dim, estimate="one-pass")
     policies["Auto for clicks"] = made("Auto", dim, link="logistic")
     policies["a short Auto"] = made("Auto", dim, longest=64, R=1.0, S=1.0)
+    policies["D-LinTS with one matrix"] = made("D-LinTS", dim, two_matrix=None)
+    policies["D-LinTS with a window"] = made("D-LinTS", dim, memory=dw.Window(20), radius="weighted")
+    sided = {"optimistic": dim > 1, "two_matrix": None}  # on a line |Z| hardly ever changes what is best
+    policies["D-RandLinUCB, optimistic"] = made("D-RandLinUCB", dim, **sided)
+    policies["D-RandLinUCB with restarts"] = made("D-RandLinUCB", dim, memory=dw.Restart(30))
+    policies["D-GLM-TSL in one pass"] = made("D-GLM-TSL", dim, estimate="one-pass")
     for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(20), dw.Restart(30), dw.Trend(25)):
         kind = type(memory).__name__
         policies[f"posterior, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior")

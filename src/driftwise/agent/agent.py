@@ -122,12 +122,12 @@ class Agent:
     @classmethod
     def for_clicks(
         cls, dim: int, half_life: float | str | None = None, click_rate: float | tuple[float, float] | None = None,
-        *, L: float = 1.0, **options: Any,
+        *, L: float | None = None, **options: Any,
     ) -> Agent:
-        """An agent for clicks: a bank of memories, or with a half-life the one memory it means.
+        """An agent for clicks: the default bank of memories, or with a half-life the one memory it means.
 
         A half-life that is a number counts decisions; "14d" is time. click_rate is what share is clicked, or the least
-        and the largest share; without it arms may have any from 5% to 95%. L is the largest norm of an arm.
+        and the largest share, if that is known. Arms longer than L are refused, where one is given.
         """
         from driftwise.agent.presets import clicks
 
@@ -136,9 +136,11 @@ class Agent:
 
     @classmethod
     def for_values(
-        cls, dim: int, low: float, high: float, half_life: float | str | None = None, *, L: float = 1.0, **options: Any,
+        cls, dim: int, low: float, high: float, half_life: float | str | None = None, *, L: float | None = None,
+        **options: Any,
     ) -> Agent:
-        """An agent for rewards from low to high: a bank of memories, or with a half-life the one memory it means."""
+        """An agent for rewards from low to high: the default bank of memories, or with a half-life the one memory it
+        means."""
         from driftwise.agent.presets import values
 
         policy, more = values(dim, low, high, half_life, L, options)

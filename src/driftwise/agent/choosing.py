@@ -8,11 +8,9 @@ from typing import Any, TypeAlias
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.sampling import TRIES as DRAWS
+from driftwise.policies.sampling import Sampling
 from driftwise.rng import key
-
-# Draws from which the propensity of a rule that samples is counted.
-DRAWS = 1000
-
 
 # A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
 Picked: TypeAlias = tuple[Choice, float, int, bool]
@@ -39,24 +37,27 @@ class Chooser:
             if not explored:
                 share, draws = (1.0, 0) if draw is None else self._share(state, arms, best.arm, draw)
                 return best, epsilon / count + (1.0 - epsilon) * share, draws, False
-        scores = policy.scores(state, arms)
+        scores = policy.scores(state, arms, draw)
         totals = scores.score if costs is None else scores.score - costs
         arm = top = best.arm if costs is None else int(totals.argmax())
         if explored:
             arm = min(int(uniform(*self.key, seq, 1, 0) * count), count - 1)
         share, draws = (float(arm == top), 0) if draw is None else self._share(state, arms, arm, draw)
         found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
-        if found.bonus < 0.0:  # a bank for clicks gives arms that no memory proposes no bonus
+        if found.bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
             found = Choice(arm, found.mean, found.mean, 0.0)
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
 
     def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
-        """How often a rule that samples plays an arm, by what it says itself or counted over draws of their own; NaN
-        where it takes no draw."""
+        """How often a rule that samples plays an arm: as it says itself, or counted over this draw and others of their
+        own (see `Sampling.propensities`); NaN where it takes no draw."""
         policy = self.policy
+        if isinstance(policy, Sampling):
+            shares, tries = policy.propensities(state, arms, draw)
+            return float(shares[arm]), tries
         if hasattr(policy, "share_of"):  # it knows: nothing need be counted
             return policy.share_of(state, arms, arm), 0
         if not getattr(policy, "draws", True):
             return math.nan, 0
-        others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(DRAWS))
-        return sum(policy.choose(state, arms, other).arm == arm for other in others) / DRAWS, DRAWS
+        others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(1, DRAWS))
+        return sum(policy.choose(state, arms, one).arm == arm for one in (draw, *others)) / DRAWS, DRAWS

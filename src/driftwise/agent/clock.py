@@ -9,7 +9,7 @@ from typing import Any, Literal
 from driftwise.agent.own import Own
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import Adaptive, Bank, FadeBank
+from driftwise.policies.adapt import Adaptive, Bank
 from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
@@ -131,8 +131,7 @@ def ranks_by_score(policy: Compiled | Own) -> bool:
     if isinstance(policy, Own):
         return policy.ranks and policy.deterministic
     if isinstance(policy, Adaptive):
-        judges = isinstance(policy, FadeBank) and isinstance(policy.base, GeneralizedUCB)
-        return isinstance(policy, Bank) and policy.deterministic and not judges
+        return isinstance(policy, Bank) and policy.deterministic and not policy.judged
     return policy.deterministic
 
 

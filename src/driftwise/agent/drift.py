@@ -20,7 +20,7 @@ from driftwise.agent.explain import remembered
 from driftwise.agent.replay import Lesson, replayed
 from driftwise.kernels.adapt.book import BELIEVED
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import FadeBank
+from driftwise.policies.adapt import Bank
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import AWAKE, TrendBank
 
@@ -142,11 +142,11 @@ def drift(agent: Agent) -> Drift:
         history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent._states.front.copy()
     now = remembered(policy, front)
     days = agent._clock.days(now)
-    if isinstance(policy, FadeBank | TrendBank):
+    if isinstance(policy, Bank):
         at = np.array([tick for tick, _ in history], dtype=np.int64)
         weights = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
-        if isinstance(policy, FadeBank):
-            return Drift(policy.memories, at, weights, None, now, days)
+        if not isinstance(policy, TrendBank):
+            return Drift(tuple(policy.effective().tolist()), at, weights, None, now, days)
         rounds, weights = _one_of_a_length(policy, weights)
         return Drift(rounds, at, weights, None, now, days, _level(policy, front))
     memories = _memories(now)

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
+from driftwise.kernels import belief
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
-from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, FadeBank, Master
+from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, Master
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
@@ -142,8 +143,8 @@ def explain(
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
     with agent._choosing:
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
-        scores = policy.scores(state, prepared)
-        chosen = policy.choose(state, prepared, None if policy.deterministic else agent._seq + 1).arm
+        draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
+        scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
         theta, lane = estimate(policy, state)
         memory, effective = remembered(policy, state), _effective(state, lane)
     if place is not None:
@@ -156,7 +157,7 @@ def explain(
     if rival is not None and theta.size:
         pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
         pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
-    judged = isinstance(policy, FadeBank) and not isinstance(policy.base, LinearUCB)
+    judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
@@ -213,8 +214,19 @@ def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
         return state.shown[lane].copy(), lane
-    G = np.tril(state.G[lane]) + np.tril(state.G[lane], -1).T
-    return np.asarray(np.linalg.solve(G + base.ridge * np.eye(base.dim), state.b[lane])), lane
+    known = belief.Gauge(state.gauge if "gauge" in state.groups() else np.zeros(0))
+    ridge = belief.prior_of(policy.point, row, known, base.dim).ridge
+    V, b, eye = _whole(state.G[lane]) + ridge * np.eye(base.dim), state.b[lane], np.eye(base.dim)
+    if not base.memory.still:  # the slope is eliminated, as kernels/belief.py does
+        lag = _whole(state.lag[lane])
+        slope = np.linalg.solve(_whole(state.lag_square[lane]) + ridge * base.memory.stiffness * eye, lag).T
+        V, b = V - slope @ lag, b - slope @ state.lag_reward[lane]
+    return np.asarray(np.linalg.solve(V, b)), lane
+
+
+def _whole(lower: Floats) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def remembered(policy: Compiled | Own, state: Any) -> float:

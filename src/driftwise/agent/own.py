@@ -54,11 +54,12 @@ class Own:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.dim: int | None = getattr(policy, "dim", None)
-        self.L = float(getattr(policy, "L", math.inf))
+        self.L = self.reach = float(getattr(policy, "L", math.inf))
         self.deterministic = bool(getattr(policy, "deterministic", True))
         self.draws = _takes(policy.choose, "draw")
         self.knows_time = hasattr(policy, "advance") and _takes(policy.learn, "ticks", "age")
         self.ranks = hasattr(policy, "scores")
+        self.scores_draws = self.ranks and _takes(policy.scores, "draw")  # type: ignore[attr-defined]
 
     @property
     def digest(self) -> str:
@@ -98,11 +99,12 @@ class Own:
         score, mean, bonus = (float(getattr(found, name, math.nan)) for name in ("score", "mean", "bonus"))
         return Choice(int(arm), score, mean, bonus)
 
-    def scores(self, state: OwnState, arms: ArmSet) -> Scores:
+    def scores(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Scores:
         """Its scores, or numbers that say it has none."""
         if not self.ranks:
             return Scores(np.full(arms.count, math.nan), np.full(arms.count, math.nan))
-        found: Any = self.policy.scores(state.inside, self.rows(arms))  # type: ignore[attr-defined]
+        more = {"draw": draw} if draw is not None and self.scores_draws else {}
+        found: Any = self.policy.scores(state.inside, self.rows(arms), **more)  # type: ignore[attr-defined]
         return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
 
     def take(self, state: OwnState, shown: Lent, reward: float, ticks: float, age: float) -> None:

@@ -81,8 +81,8 @@ class _Curved:
         self.chances = row.chance and base.m <= 1.0
         self.widening = widening(row.code) if self.chances else 0.0
         self.noise = max(float(base.R or row.noise or base.m / 2.0), 1e-6)  # m/2: Hoeffding, for a bounded link
-        self.reach = float(base.S) * float(base.L)
-        self.eye = dim / base.S**2 * np.eye(dim)
+        self.reach = math.inf if base.S is None or base.L is None else float(base.S) * float(base.L)
+        self.eye = base.scoring()[0] * np.eye(dim)
         self.H, self.theta = np.zeros((count, dim, dim)), np.zeros((count, dim))
 
     def fade(self, share: Floats) -> None:

@@ -56,6 +56,8 @@ REACH, LEAST_SIGNAL = 2.5, 0.3
 # A ridge that is a smaller part of the sums than this is lost in their rounding, and directions that were never played
 # would be anything; where rewards have no noise, a learned one gets there.
 NEGLIGIBLE = 1e-12
+# Of a state that says that rewards or arms are beyond all measure.
+LEAST_RIDGE = 1e-250
 # The bonus is this many standard deviations at exploration 1, or √(1 + widens·log(1 + Σw)) where that is to grow: by a
 # constant number one trial in a hundred sticks to a wrong arm for ever.
 QUANTILE = 2.0
@@ -115,7 +117,7 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
             noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
         signal = max(value - noise * noise, LEAST_SIGNAL * LEAST_SIGNAL * value)
         reach = max(reach, REACH * REACH * signal / norm)
-    return Prior(noise, d * noise * noise / reach, blind)
+    return Prior(noise, min(max(d * noise * noise / reach, LEAST_RIDGE), 1.0 / LEAST_RIDGE), blind)
 
 
 @piece

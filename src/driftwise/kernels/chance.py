@@ -109,3 +109,10 @@ def uniform(low: int, high: int, a: int, b: int, c: int) -> float:
     upper = word(0x243F6A88, low, high, a, b, c) >> 5
     lower = word(0x85A308D3, low, high, a, b, c) >> 6
     return (upper * 67108864.0 + lower) / 9007199254740992.0
+
+
+@piece
+def normal(low: int, high: int, a: int, b: int, c: int) -> float:
+    """A standard normal number, by Box and Muller from the uniforms of the counters c and c + 1."""
+    radius = math.sqrt(-2.0 * math.log1p(-uniform(low, high, a, b, c)))
+    return radius * math.cos(2.0 * math.pi * uniform(low, high, a, b, c + 1))

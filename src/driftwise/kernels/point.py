@@ -35,7 +35,9 @@ AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 33, 34, 35
 AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 40, 41, 42, 43
 AT_LEVEL_G, AT_LEVEL_B, AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDENCE = 44, 45, 46, 47, 48, 49
 AT_KEY, AT_CURSOR, AT_MARKS = 50, 51, 52
-FLAGS = 53
+# What a rule that samples draws.
+DRAWN = 53
+FLAGS = 54
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
@@ -49,6 +51,8 @@ EXACT, ONE_PASS = 0, 1
 INSIDE, OUTSIDE = 0, 1
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
+# What is drawn: θ itself, one multiplier of all bonuses, or its absolute value.
+THETA, MULTIPLIER, UPWARD = 0, 1, 2
 # Adaptations.
 ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
 

@@ -66,6 +66,9 @@ class Adaptive(Compiled):
     def __post_init__(self) -> None:
         if getattr(self.base, "adaptive", None) is None:
             raise BadInput("base", self.base, "a LinearUCB, GLMUCB or SelfConcordantUCB", "pass one of these")
+        if not self.base.deterministic:
+            wanted = "a base that does not sample: what is paid and tested is its index, and a draw is none"
+            raise BadInput("base", self.base, wanted, "pass a LinearUCB or a PosteriorUCB, say")
         if self.base.stepped:
             raise BadInput("base", self.base, "a base with a built-in link", "adaptation runs compiled only")
 
@@ -381,6 +384,11 @@ class Bank(Adaptive):
     def memory(self, state: State) -> float:
         """Effective rounds of the memory now played: the drift the bank believes in."""
         return float(self.rows[self.played(state)].memory.rounds)
+
+    @property
+    def reports(self) -> bool:
+        """Whether `report` says something that was not told."""
+        return bool(getattr(self.base, "reports", False))
 
     def report(self, state: State) -> dict[str, float]:
         """The memory now played, whether it follows a trend, and noise and scale where a belief has them."""

@@ -168,7 +168,7 @@ class Compiled:
     def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
         """The arm of largest score, the first of them in a tie. Changes nothing.
 
-        `draw` is the number that a rule which samples draws by; no built-in rule does yet, and it changes nothing.
+        `draw` is the number that a rule which samples draws by (policies/sampling.py); others do not look at it.
         """
         live = self._live
         if type(arms) is not ArmSet or arms.dim != live.dim or not arms.shortest_reach <= live.L:
@@ -183,8 +183,8 @@ class Compiled:
         finally:
             state.in_use.release()
 
-    def scores(self, state: State, arms: Arms) -> Scores:
-        """Mean and bonus of every arm. Changes nothing."""
+    def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
+        """Mean and bonus of every arm, those of a rule that samples by the draw of this number. Changes nothing."""
         X = self._columns(arms)
         self._enter(state)
         try:
@@ -206,12 +206,12 @@ class Compiled:
         """The best arm, and a board with means at its beginning and bonuses from a second place on."""
         n, (arms, scratch, second) = X.shape[2], state.board
         if arms != n:
-            scratch, second = _on_a_line(board_size(self.dim, n)), line(n)
+            scratch, second = on_a_line(board_size(self.dim, n)), line(n)
             state.board = n, scratch, second
         live = self._live
         arm = live.scores(*live.point, state.floats, state.ints, scratch, X)
         if arm < 0:
-            _report(arm)
+            report(arm)
         return arm, scratch, second
 
     def learn(
@@ -250,7 +250,7 @@ class Compiled:
             self._enter(state)
         try:
             if live.plain and ticks <= 1e6:
-                _report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
+                report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
             else:
                 self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
         finally:
@@ -304,16 +304,16 @@ class Compiled:
 
     def renew(self, copy: State, state: State) -> None:
         """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""
-        _report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
+        report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
 
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
         board = board_size(self.dim, rounds[0].shape[2])
-        scratch = _on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
+        scratch = on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
         self._enter(state)
         try:
-            _report(self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
+            report(self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
             self._settle(state)
         finally:
             state.in_use.release()
@@ -326,7 +326,7 @@ class Compiled:
         status = self.entries.learn(
             *self.point, state.floats, state.ints, scratch, x, 0, arm, reward, ticks, age, *beside
         )
-        _report(status)
+        report(status)
 
     def _atoms_used(self, state: State) -> int:
         """Atoms in use, for scratch to be sized by: asked only while the state is held, and never trusted."""
@@ -418,14 +418,14 @@ def _ticks(ticks: float) -> float:
     return real("ticks", ticks, 0.0, LATEST, way_out="time does not run backwards, nor past 2^53 ticks")
 
 
-def _report(status: int) -> None:
+def report(status: int) -> None:
     """What an entry reported by value."""
     if status == DAMAGED:
         wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
         raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")
 
 
-def _on_a_line(size: int) -> Floats:
+def on_a_line(size: int) -> Floats:
     """So many zeros that begin on a cache line."""
     raw = np.zeros(size + 8)
     start = -(raw.ctypes.data // 8) % 8

@@ -216,7 +216,7 @@ class GeneralizedUCB(Compiled):
         if state.counters[:, FAILED].any():
             seen = int(state.counters[0, COUNT])
             raise NumericalError(
-                f"the estimate from {seen} observations did not converge (lam = {self.lam:g}, reg = {self.reg:g}, "
+                f"the estimate from {seen} observations did not converge (lam = {self.ridge:g}, reg = {self.reg:g}, "
                 f"S = {self.S}); pass a larger lam, a smaller S, or rescale the rewards"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -58,8 +58,10 @@ class LinearUCB(Compiled):
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: Literal["weighted", "cheung", "posterior"] = "weighted"
 
+    radii: ClassVar[dict[str, int]] = _RADII
+
     def __post_init__(self) -> None:
-        one_of("radius", self.radius, list(_RADII))
+        one_of("radius", self.radius, list(self.radii))
         check_index(self, untold=("lam", "S", "L") if self.radius == "posterior" else ())
         self._check_noise()
         one_of("two_matrix", self.two_matrix, list(_RULES))
@@ -96,6 +98,11 @@ class LinearUCB(Compiled):
     def learns(self) -> bool:
         """Whether noise or scale are learned."""
         return not isinstance(self.R, (int, float)) or self.S is None
+
+    @property
+    def reports(self) -> bool:
+        """Whether `report` says something that was not told."""
+        return self.learns
 
     @property
     def believes(self) -> bool:
@@ -140,7 +147,7 @@ class LinearUCB(Compiled):
         flags = self.layout.flags.copy()
         flags[point.MEMORY] = self.memory.code
         flags[point.RULE] = _RULES[self.two_matrix]
-        flags[point.RADIUS] = _RADII[self.radius]
+        flags[point.RADIUS] = self.radii[self.radius]
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = -1.0 if self.delta is None else -math.log(self.delta)

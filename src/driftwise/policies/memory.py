@@ -218,7 +218,7 @@ class Trend(Memory):
     N(0, S²/(d·length²)), so that over a memory's length θ may well move by as much as it is large.
     """
 
-    length: float
+    length: float = field()
     code = point.TREND
     still = False
     if TYPE_CHECKING:

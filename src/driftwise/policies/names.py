@@ -28,6 +28,7 @@ from driftwise.policies.memory import Fade, Keep, Restart, Window
 from driftwise.policies.model import constants
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.trend_bank import TrendBank
 from driftwise.theory import tuning
@@ -56,7 +57,8 @@ class Problem:
     @property
     def slopes(self) -> tuple[float, float]:
         """k and c of the link on the ball."""
-        S, L = (real(name, self.fields.get(name, 1.0), 0.0, low_open=True) for name in ("S", "L"))
+        told = {name: self.fields.get(name) for name in ("S", "L")}
+        S, L = (1.0 if value is None else real(name, value, 0.0, low_open=True) for name, value in told.items())
         return constants(self.fields.get("link", "logistic"), S, L)
 
 
@@ -167,6 +169,10 @@ ROWS: tuple[Row, ...] = (
         _linear(_window), {"radius": "cheung"}),
     Row("RestartUCB", "linear", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020, Algorithm 1", _DRIFT, LinearUCB,
         _linear(_restart)),
+    Row("D-LinTS", "linear", "fade", "none", "Kim, Tewari 2020", _DRIFT, LinearSampling,
+        _linear(_lb_fade), {"drawn": "theta"}),
+    Row("D-RandLinUCB", "linear", "fade", "none", "Kim, Tewari 2020", _DRIFT, LinearSampling,
+        _linear(_lb_fade), {"drawn": "multiplier", "radius": "weighted"}),
     Row("GLM-UCB", "GLB", "keep", "none", "Filippi, Cappé, Garivier, Szepesvári 2010", _STATIC, GLMUCB,
         _glm(_keep, _lam_dim)),
     Row("GLB-WeightUCB", "GLB", "fade", "none", f"{_WANG}, Algorithm 2", _DRIFT, GLMUCB, _glm(_glb_fade, _lam_glb)),
@@ -182,6 +188,8 @@ ROWS: tuple[Row, ...] = (
         _glm(_window, _lam_scb)),
     Row("SCB-RestartUCB", "SCB", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020", _DRIFT, SelfConcordantUCB,
         _glm(_restart, _lam_scb)),
+    Row("D-GLM-TSL", "GLB", "fade", "none", "GLM-TSL of Kveton et al. 2020, discounted", _DRIFT, PosteriorSampling,
+        {"memory": _scb_fade, "horizon": lambda p: p.known.get("horizon")}),
     Row("SC-D-GLUCB", "SCB", "fade", "none", "Russac, Faury, Cappé, Garivier 2021", _JUMPS,
         DiscountedSelfConcordantUCB, _glm(_sc_d_fade, _lam_log)),
     Row("BVD-GLM-UCB", "GLB", "fade", "none", "Faury, Russac, Abeille, Calauzènes 2021", _DRIFT, BVDGLMUCB,
@@ -236,8 +244,7 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default: told nothing but dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, and what is shared a
-# round.
+# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, and the share.
 CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
 
 

@@ -37,6 +37,7 @@ class Layout:
     """The groups that a family's states hold. `flags` has their sizes and places, for the kernels to cut by."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
+        sizes = [*sizes, *[0] * (point.AT_G - point.DIM - len(sizes))]  # files leave out the last ones where they are 0
         shapes = point.group_shapes([0] * point.DIM + list(sizes))
         self.numbers = sum(math.prod(shape) for shape in shapes.values())
         if self.numbers > MOST_NUMBERS:
@@ -192,7 +193,7 @@ class State:
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
-        layout = Layout([*sizes, *[0] * (most - len(sizes))])
+        layout = Layout(sizes)
         for name, array, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
             if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
                 raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state", _ANEW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels import point
+from driftwise.kernels import belief, point
 from driftwise.kernels.adapt.book import EXCESS, LEAST, TICK
 from driftwise.kernels.point import (
     CLOCK,
@@ -27,6 +27,8 @@ from driftwise.policies.state import State
 
 # Clocks count in doubles: beyond this a tick is lost in rounding.
 LATEST = 2.0**53
+# Sums of what could have been seen are smaller.
+MOST_SUM = 1e250
 _AGAIN = "load the last state that was saved whole"
 
 
@@ -104,9 +106,39 @@ def _check_observations(groups: dict[str, Floats], L: float, rewards: tuple[floa
             raise _no("weights", "a weight out of range", "weights from 0 to 2^53")
     if "H" in groups and not (np.diagonal(groups["H"], axis1=1, axis2=2) > 0.0).all():
         raise _no("H", "a diagonal that is not above 0", "Hessians with a ridge")
-    for name in ("G", "twin", "level_G"):
+    if "gauge" in groups:
+        _check_gauge(groups["gauge"])
+    if "gauge" in groups or "lag" in groups:
+        for name in ("G", "b", "lag", "lag_square", "lag_reward"):
+            if name in groups and (np.abs(groups[name]) > MOST_SUM).any():
+                raise _no(name, f"a number beyond {MOST_SUM:g}", "sums of what could have been seen")
+        squares = groups.get("lag_square", groups["G"])
+        for name, one, other in (("G", groups["G"], groups["G"]), ("lag", groups["G"], squares),
+                                 ("lag_square", squares, squares)):  # fmt: skip
+            if name in groups and not _bounded(groups[name], one, other):
+                raise _no(name, "an entry larger than its diagonal allows", "sums of products")
+    for name in ("G", "twin", "lag", "lag_square", "level_G"):
         if name in groups and not (np.diagonal(groups[name], axis1=1, axis2=2) >= -1e-6).all():
             raise _no(name, "a diagonal below 0", "sums of squares")
+
+
+def _check_gauge(gauge: Floats) -> None:
+    """What is known of noise and scale: sums of squares of rewards, one of which was seen where one is above 0."""
+    squares = gauge[[belief.REWARD_SQUARES, belief.NORM_SQUARES]]
+    seen, weight = gauge[belief.SEEN], gauge[belief.GUESSED] + gauge[belief.ERROR_WEIGHT]
+    learns = gauge[belief.GUESSED] > 0.0 or gauge[belief.ERROR_WEIGHT] > 0.0 or gauge[belief.ERRORS] > 0.0
+    good = (gauge >= 0.0).all() and (gauge <= MOST_SUM).all() and seen <= LATEST
+    good = good and (seen >= 1.0 or not squares.any()) and (weight > 0.0 or not learns)
+    if not good or ((squares > 0.0) & (squares < 1.0 / MOST_SUM)).any():
+        raise _no("gauge", "a number out of range", "sums of squares of the rewards that were seen")
+
+
+def _bounded(products: Floats, one: Floats, other: Floats) -> bool:
+    """Whether products lie within the squares of their factors, as Cauchy and Schwarz have it, up to rounding."""
+    left, right = (np.sqrt(np.maximum(np.diagonal(squares, axis1=1, axis2=2), 0.0)) for squares in (one, other))
+    lower = np.tril(np.ones(products.shape[1:], dtype=bool))
+    most = np.maximum(left[:, :, None] * right[:, None, :], right[:, :, None] * left[:, None, :])
+    return bool((np.abs(products) <= 1.0001 * most + 1e-9)[:, lower].all())
 
 
 def _check_norms(name: str, columns: Floats, L: float) -> None:

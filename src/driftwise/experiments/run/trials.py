@@ -29,7 +29,7 @@ from driftwise.experiments.run.folder import sweep_out
 from driftwise.experiments.run.results import Outcome, figures, plain, versions
 from driftwise.experiments.run.spec import Spec
 from driftwise.files import keep
-from driftwise.policies.adapt import FadeBank
+from driftwise.policies.adapt import Bank
 from driftwise.policies.base import Compiled
 from driftwise.progress import bar
 from driftwise.simulation import Record, simulate
@@ -69,7 +69,7 @@ def _cost(policy: Compiled) -> float:
     """Of a round, in rounds of one linear lane."""
     base = getattr(policy, "base", policy)
     each = _STEPPED if policy.stepped else _GENERALIZED if hasattr(base, "link") else 1.0
-    return each * len(policy.memories) if isinstance(policy, FadeBank) else each
+    return each * policy.lanes if isinstance(policy, Bank) else each
 
 
 class Store:

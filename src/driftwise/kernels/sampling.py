@@ -1,0 +1,269 @@
+"""Rules that sample: θ, or one multiplier of all bonuses, drawn anew for every choice (MATH.md 8).
+
+A draw is a number, the state's key and a try: number b of the normals of try k is `normal(*key, draw, b, 2k)`. Choices
+are made by try 0; the others are there to count how often an arm is played. Lessons are those of the rules whose
+estimates these share, kernels/linear.py and kernels/adapt/glm.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import piece, routine
+from driftwise.kernels.adapt.glm import learn_glm_
+from driftwise.kernels.chance import Record, Rounds, normal, reward_, set_of
+from driftwise.kernels.glm import predict_
+from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.linear import linear_radius, linear_scores_
+from driftwise.kernels.links import IDENTITY
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.memory import learn_
+from driftwise.kernels.point import (
+    CLOCK,
+    DAMAGED,
+    DRAWN,
+    EXPLORE,
+    FAILED,
+    FINE,
+    KEY_HIGH,
+    KEY_LOW,
+    LINK,
+    SQUARES,
+    THETA,
+    UPWARD,
+    Floats,
+    Ints,
+    Lesson,
+    Point,
+    Sums,
+    adapting_of,
+    estimate_of,
+    history_of,
+    sound_cursor,
+    sums_of,
+)
+
+# The draw of whoever names none: the number of the round, so that simulated rounds, rounds a call at a time and the
+# decisions of an agent draw alike.
+BY_ROUND = -1
+
+
+@piece
+def round_of(sums: Sums) -> int:
+    """The round that is chosen for: the first behind the whole ticks that have passed."""
+    return int(sums.counters[0, CLOCK]) + 1
+
+
+@piece
+def sway_(scale: float, key: Ints, draw: int, attempt: int, board: Board) -> None:
+    """bonus = scale·Y'z, z normal: what x'θ̃ lies above x'θ̂, where Y'Y = X'ΣX and θ̃ ~ N(θ̂, scale²Σ)."""
+    Y, bonus = board.Y, board.bonus
+    for a in range(bonus.size):
+        bonus[a] = 0.0
+    for i in range(Y.shape[0]):
+        z = scale * normal(key[KEY_LOW], key[KEY_HIGH], draw, i, 2 * attempt)
+        for a in range(bonus.size):
+            bonus[a] += z * Y[i, a]
+
+
+@piece
+def multiply_(upward: bool, key: Ints, draw: int, first: int, board: Board) -> None:
+    """All bonuses times one normal number, or its absolute value."""
+    z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
+    if upward:
+        z = abs(z)
+    for a in range(board.bonus.size):
+        board.bonus[a] *= z
+
+
+@piece
+def through_(link: int, board: Board) -> None:
+    """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and what μ(x'θ̃) lies above it."""
+    mean, bonus, value = board.mean, board.bonus, board.proposed
+    for a in range(mean.size):
+        mean[a] = link_mean(link, value[a])
+        bonus[a] = link_mean(link, value[a] + bonus[a]) - mean[a]
+
+
+@piece
+def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, board: Board) -> None:
+    """Mean and bonus of every arm by θ̃."""
+    sway_(scale, key, draw, attempt, board)
+    if link != IDENTITY:
+        through_(link, board)
+
+
+@piece
+def count_(link: int, scale: float, key: Ints, draw: int, tries: int, board: Board, shares: Floats) -> None:
+    """How often each arm is played by θ̃, in so many tries, the one that chooses being the first of them."""
+    for a in range(shares.size):
+        shares[a] = 0.0
+    for attempt in range(tries):
+        sampled_(link, scale, key, draw, attempt, board)
+        shares[first_best(board.mean, board.bonus)] += 1.0
+    for a in range(shares.size):
+        shares[a] /= float(tries)
+
+
+@piece
+def between(low: float, high: float, upward: bool) -> float:
+    """The chance that the multiplier lies between two numbers, from the tail that both are nearer to."""
+    if upward:
+        low, high = max(low, 0.0), max(high, 0.0)
+    sides = 2.0 if upward else 1.0
+    if low > 0.0:
+        low, high = -high, -low
+    return max(0.0, sides * 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0))))
+
+
+@piece
+def envelope_(upward: bool, board: Board, shares: Floats) -> None:
+    """How often each arm is played where scores are mean + Z·bonus: the chance of the Z for which it is on top.
+
+    The lines' upper envelope, from left to right: an arm is on top until the first steeper line crosses it, and of
+    those that cross there the steepest follows. Of equal lines the first counts.
+    """
+    mean, width, n = board.mean, board.bonus, board.mean.size
+    for a in range(n):
+        shares[a] = 0.0
+    left = 0.0 if upward else -math.inf
+    arm = 0
+    for a in range(1, n):  # who is on top at the left end, and just right of it
+        if upward:
+            ahead = mean[a] > mean[arm] or (mean[a] == mean[arm] and width[a] > width[arm])
+        else:
+            ahead = width[a] < width[arm] or (width[a] == width[arm] and mean[a] > mean[arm])
+        if ahead:
+            arm = a
+    for _ in range(n):
+        right, following = math.inf, -1
+        for a in range(n):
+            if width[a] > width[arm]:
+                z = max(left, (mean[arm] - mean[a]) / (width[a] - width[arm]))
+                steeper = following >= 0 and z == right and (
+                    width[a] > width[following] or (width[a] == width[following] and mean[a] > mean[following])
+                )
+                if z < right or steeper:
+                    right, following = z, a
+        shares[arm] = between(left, right, upward)
+        if following < 0:
+            break
+        left, arm = right, following
+
+
+@piece
+def linear_scale(point: Point, lane: int, sums: Sums) -> float:
+    """What multiplies the normal numbers."""
+    count = sums.counters
+    return linear_radius(point, lane, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
+
+
+@piece
+def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, board: Board) -> None:
+    """Mean and bonus of every arm of a draw; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or X'V⁻¹X."""
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    linear_scores_(point, first, first, X, at, sums, board)
+    if point.flags[DRAWN] == THETA:
+        sampled_(point.flags[LINK], linear_scale(point, first, sums), key, draw, first, board)
+    else:
+        multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, board)
+
+
+@piece
+def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, draw: int, board: Board) -> None:
+    """Mean and bonus of every arm of a draw of θ̃ ~ N(θ̂, exploration²H⁻¹)."""
+    first = X.size - X.size
+    estimate = estimate_of(point.flags, floats)
+    predict_(estimate.H, first, 0.0, estimate.theta, X, at, board)
+    for a in range(board.mean.size):
+        board.proposed[a] = board.mean[a]
+    sampled_(point.flags[LINK], point.table[0, EXPLORE], key, draw, first, board)
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@routine
+def sample_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
+    shares: Floats,
+) -> int:
+    """Mean and bonus of every arm of X (1, d, n) by a draw; the best arm. shares, unless empty, becomes how often each
+    arm is played: counted in so many tries where θ is drawn, exact for a multiplier."""
+    first = X.size - X.size
+    point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
+    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
+    if shares.size > 0:
+        linear_scores_(point, first, first, X, first, sums, seen)
+        if flags[DRAWN] == THETA:
+            count_(flags[LINK], linear_scale(point, first, sums), key, number, tries, seen, shares)
+        else:
+            envelope_(flags[DRAWN] == UPWARD, seen, shares)
+        return FINE
+    linear_sample_(point, X, first, sums, key, number, seen)
+    return first_best(seen.mean, seen.bonus)
+
+
+@routine
+def play_sampling_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints,
+) -> int:
+    """Play len(path) rounds; regret is cumulative and starts from total. FINE, or why nothing was done."""
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    if not sound_cursor(history):
+        return DAMAGED
+    seen, key = board_of(scratch, arms.shape[1], arms.shape[2]), adapting_of(flags, floats, ints).key
+    lane = chosen.size - chosen.size
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        linear_sample_(point, arms, at, sums, key, round_of(sums), seen)
+        arm = first_best(seen.mean, seen.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        used[t] = lane
+        learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
+    return FINE
+
+
+@routine
+def sample_glm_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
+    shares: Floats,
+) -> int:
+    """As sample_linear_, by the Laplace posterior of a generalized linear estimate."""
+    point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
+    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
+    glm_sample_(point, X, X.size - X.size, floats, key, number, seen)
+    if shares.size > 0:
+        count_(flags[LINK], table[0, EXPLORE], key, number, tries, seen, shares)
+        return FINE
+    return first_best(seen.mean, seen.bonus)
+
+
+@routine
+def play_sampling_glm_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
+    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
+    used: Ints, rho: Floats,
+) -> int:
+    """Play len(path) rounds by the live lesson; stops where the solver fails."""
+    d, n = arms.shape[1], arms.shape[2]
+    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
+    point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
+    seen, rest = board_of(scratch, d, n), scratch[board_size(d, n) :]
+    if not sound_cursor(history_of(flags, floats, ints)):
+        return DAMAGED
+    for t in range(path.shape[0]):
+        at = set_of(rounds, t)
+        glm_sample_(point, arms, at, floats, key, round_of(sums), seen)
+        arm = first_best(seen.mean, seen.bonus)
+        reward = reward_(rounds, t, arm, total, record)
+        total = regret[t]
+        used[t] = 0
+        learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, 0.0)
+        if sums.counters[0, FAILED] > 0.0:
+            return FINE
+    return FINE

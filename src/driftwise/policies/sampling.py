@@ -1,0 +1,152 @@
+"""Rules that sample: θ drawn around the estimate, or one random multiplier of all bonuses (MATH.md 8).
+
+They keep the estimates, and so the states and lessons, of the rules of optimism they stand beside; only the choice is
+drawn. A draw is a pure function of the state's key and a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from driftwise.border import one_of, whole
+from driftwise.errors import BadInput
+from driftwise.kernels import point, sampling
+from driftwise.kernels.adapt.glm import learn_glm_
+from driftwise.kernels.index import board_size, line
+from driftwise.kernels.linear import learn_linear_
+from driftwise.kernels.point import Floats
+from driftwise.policies.arms import Arms, Choice, Scores
+from driftwise.policies.base import Compiled, Entries, on_a_line, report
+from driftwise.policies.linear import LinearUCB
+from driftwise.policies.memory import KINDS, offered
+from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.state import State
+
+# Tries from which the propensities of Thompson sampling are counted.
+TRIES = 1000
+_NO_SHARES = np.zeros(0)
+
+
+class Propensities(NamedTuple):
+    """How often each arm is played, and in how many tries that was counted; 0 where it is exact."""
+
+    shares: Floats
+    tries: int
+
+
+class Sampling(Compiled):
+    """What rules that sample share: choices by a draw, and how often each arm is played.
+
+    `draw` numbers draws from 0 on. None is the number of the round, 1 more than the whole ticks that have passed, so
+    that a choice changes with time and not with asking twice; whoever chooses more than once a tick numbers the
+    choices, as an agent does. A bonus is what the draw puts on an arm's mean, and may be negative.
+    """
+
+    deterministic: ClassVar[bool] = False
+    exact: bool = False  # whether propensities need no counting
+
+    def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
+        """The arm of largest score by a draw, the first of them in a tie. Changes nothing."""
+        arm, mean, bonus, _ = self._drawn(state, arms, draw, _NO_SHARES)
+        return Choice(arm, mean.item(arm) + bonus.item(arm), mean.item(arm), bonus.item(arm))
+
+    def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
+        """Mean and bonus of every arm by a draw. Changes nothing."""
+        _, mean, bonus, _ = self._drawn(state, arms, draw, _NO_SHARES)
+        return Scores(mean, bonus)
+
+    def propensities(self, state: State, arms: Arms, draw: int | None = None) -> Propensities:
+        """How often each arm is played whatever the draw: exact where one number is drawn, and counted where θ is.
+
+        Counted are the draw of this number and 999 more that belong to it. As the first is among them, the arm it plays
+        has at least 1/1000, and its 1/share is on average (1 - (1-p)^1000)/p at a true share of p: as good as unbiased.
+        """
+        *_, shares = self._drawn(state, arms, draw, None)
+        return Propensities(shares, 0 if self.exact else TRIES)
+
+    def _drawn(
+        self, state: State, arms: Arms, draw: int | None, shares: Floats | None
+    ) -> tuple[int, Floats, Floats, Floats]:
+        """The best arm, mean and bonus of all by a draw; or, where there are to be any, their shares."""
+        number = sampling.BY_ROUND if draw is None else _number(draw)
+        X = self._columns(arms)
+        n = X.shape[2]
+        filled = np.empty(n) if shares is None else shares
+        self._enter(state)
+        try:
+            if state.board[0] != n:
+                state.board = n, on_a_line(board_size(self.dim, n)), line(n)
+            _, scratch, second = state.board
+            arm = self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, filled)
+            report(arm)
+            return arm, scratch[:n].copy(), scratch[second : second + n].copy(), filled
+        finally:
+            state.in_use.release()
+
+
+def _number(draw: object) -> int:
+    number = whole("draw", draw, 0, "pass the number of the decision, or leave it out")
+    if number >= 2**63:
+        raise BadInput("draw", draw, "a number below 2^63", "count decisions")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSampling(Sampling, LinearUCB):
+    """Linear rules that sample (Kim, Tewari 2020; D-LinTS is drawn="theta", D-RandLinUCB drawn="multiplier").
+
+    drawn="theta" plays the largest x'θ̃, θ̃ ~ N(θ̂, a²Σ); "multiplier" the largest x'θ̂ + aZ‖x‖ in the norm of Σ with
+    one normal Z for all arms, or |Z| with optimistic=True. Σ is V⁻¹ṼV⁻¹ of D-LinUCB with two_matrix="correct", and V⁻¹
+    with None (LinTS, Agrawal, Goyal 2013, and RandLinUCB, Vaswani et al. 2020, where nothing is forgotten). a is
+    exploration·R with radius="noise", and exploration·β with "weighted"; S and delta are β's alone.
+    """
+
+    two_matrix: Literal["correct", "as-published"] | None = "correct"
+    radius: Literal["noise", "weighted"] = "noise"  # type: ignore[assignment]
+    drawn: Literal["theta", "multiplier"] = "theta"
+    optimistic: bool = False
+
+    radii: ClassVar[dict[str, int]] = {"noise": point.CONSTANT, "weighted": point.WEIGHTED}
+    entries: ClassVar[Entries] = Entries(sampling.sample_linear_, learn_linear_, sampling.play_sampling_linear_)
+
+    def __post_init__(self) -> None:
+        one_of("drawn", self.drawn, ["theta", "multiplier"])
+        one_of("optimistic", self.optimistic, [True, False])
+        if self.optimistic and self.drawn == "theta":
+            raise BadInput("optimistic", True, 'drawn="multiplier": a θ has no sign', "leave it out")
+        if not getattr(self.memory, "still", True):
+            wanted = offered(kind for kind in KINDS.values() if kind.still)
+            raise BadInput("memory", self.memory, wanted, 'a trend is for LinearUCB with radius="posterior"')
+        super().__post_init__()
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.drawn == "multiplier"
+
+    @cached_property
+    def point(self) -> point.Point:
+        made = super().point
+        upward = point.UPWARD if self.optimistic else point.MULTIPLIER
+        made.flags[point.DRAWN] = point.THETA if self.drawn == "theta" else upward
+        if self.radius == "noise":
+            made.table[0, point.BETA] = self.noise
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorSampling(Sampling, PosteriorUCB):
+    """Thompson sampling for clicks by the Laplace posterior (GLM-TSL, Kveton et al. 2020; Chapelle, Li 2011).
+
+    Plays the largest x'θ̃, θ̃ ~ N(θ̂, exploration²H⁻¹), on the estimate of PosteriorUCB, whose fields it has. The mean of
+    an arm is μ(x'θ̂), its bonus μ(x'θ̃) less that.
+    """
+
+    entries: ClassVar[Entries] = Entries(sampling.sample_glm_, learn_glm_, sampling.play_sampling_glm_)
+
+    def multiplier(self, n: float) -> float:
+        """Standard deviations of x'θ̃ in ‖x‖."""
+        return float(self.exploration)
