@@ -368,7 +368,7 @@ class NaiveTrendBank(Bank):
         return mean, quantile * self.exploration * R * np.sqrt(variance)
 
     def guess(self, ridge):
-        """The weight of a level's first guess: R^2/S^2 for arms of the length seen, or of length 1 where all is told."""
+        """The weight of a level's first guess: R^2/S^2 for arms of the length seen, or of 1 where all is told."""
         told = not self.gauge.learned and self.gauge.S is not None
         return ridge / (self.dim * (1.0 if told else self.gauge.mean_square()))
 
