@@ -112,7 +112,7 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
             noise = FAINT * math.sqrt(value)
         elif learns and value > 0.0 and not blind:  # a guess: no noise is larger than the rewards it is in
             noise = min(noise, math.sqrt(value))
-        if learns:
+        if learns and known[GUESSED] + known[ERROR_WEIGHT] > 0.0:
             squares = known[GUESSED] * noise * noise + known[ERRORS]
             noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
         signal = max(value - noise * noise, LEAST_SIGNAL * LEAST_SIGNAL * value)

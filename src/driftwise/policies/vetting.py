@@ -109,12 +109,12 @@ def _check_observations(groups: dict[str, Floats], L: float, rewards: tuple[floa
     if "gauge" in groups:
         _check_gauge(groups["gauge"])
     if "gauge" in groups or "lag" in groups:
-        for name in ("G", "b", "lag", "lag_square", "lag_reward"):
+        for name in ("G", "b", "lag", "lag_square", "lag_reward", "level_G", "level_b", "filters"):
             if name in groups and (np.abs(groups[name]) > MOST_SUM).any():
                 raise _no(name, f"a number beyond {MOST_SUM:g}", "sums of what could have been seen")
-        squares = groups.get("lag_square", groups["G"])
+        squares, apart = groups.get("lag_square", groups["G"]), groups.get("level_G", groups["G"])
         for name, one, other in (("G", groups["G"], groups["G"]), ("lag", groups["G"], squares),
-                                 ("lag_square", squares, squares)):  # fmt: skip
+                                 ("lag_square", squares, squares), ("level_G", apart, apart)):  # fmt: skip
             if name in groups and not _bounded(groups[name], one, other):
                 raise _no(name, "an entry larger than its diagonal allows", "sums of products")
     for name in ("G", "twin", "lag", "lag_square", "level_G"):
