@@ -292,8 +292,9 @@ def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(
 
 def test_the_default_is_the_bank_that_is_told_nothing():
     for level in (0.0, 3.0):
-        slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=True)
-        replay(dw.make("Auto", dim=2), slow, lessons(8, 80, jump=40, level=level), every=5)
+        for levels in (False, True):
+            slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=levels)
+            replay(dw.make("Auto", dim=2, levels=levels), slow, lessons(8, 80, jump=40, level=level), every=5)
     slow = NaiveClickBank(dim=2)
     replay(dw.make("Auto", dim=2, link="logistic"), slow, lessons(9, 80, clicks=True, jump=40), every=5)
 
@@ -304,7 +305,7 @@ def test_the_default_is_the_bank_that_is_told_nothing():
 @pytest.mark.parametrize(("length", "worth"), [(1.0, 4.0), (8.0, 1.0), (0.25, 2.0**-20)])
 def test_the_default_does_not_know_the_units_of_rewards_and_features(length, worth):
     # By powers of 2 nothing is rounded otherwise: the same arms and the same weights, bit for bit.
-    policy = dw.make("Auto", dim=3)
+    policy = dw.make("Auto", dim=3, levels=True)
     state, other = policy.start(), policy.start()
     for arms, rewards, ticks, age, pause in lessons(10, 300, dim=3, fresh=True, live=True, zeros=4, jump=150):
         arm = policy.choose(state, arms).arm

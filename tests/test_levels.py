@@ -191,7 +191,7 @@ def test_audits_find_the_arm_that_nobody_plays():
 
 def told(swing, rounds=300):
     """The drift that an agent saw where a level swings, and the agent."""
-    agent, rng = dw.Agent(dw.make("Auto", dim=3), rewards=(-9.0, 9.0)), np.random.default_rng(0)
+    agent, rng = dw.Agent(dw.make("Auto", dim=3, levels=True), rewards=(-9.0, 9.0)), np.random.default_rng(0)
     arms = np.column_stack([np.ones(10), rng.standard_normal((10, 2))])
     for t in range(rounds):
         decision = agent.decide(arms)
