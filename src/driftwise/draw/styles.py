@@ -29,8 +29,9 @@ _FAMILY = {
     "weighted": ("LB-WeightUCB", "GLB-WeightUCB", "SCB-WeightUCB"),
     "static": ("OFUL", "GLM-UCB", "LogUCB1"),
     "restart": ("RestartUCB", "GLB-RestartUCB", "SCB-RestartUCB"),
-    "discounted": ("D-LinUCB", "BVD-GLM-UCB", "SC-D-GLUCB"),
+    "discounted": ("D-LinUCB", "BVD-GLM-UCB", "SC-D-GLUCB", "D-LinTS", "D-RandLinUCB", "D-GLM-TSL"),
     "window": ("SW-UCB", "GLB-SW", "SCB-SW"),
+    "Bank": ("Bank", "Auto"),
     "piecewise": ("SCB-PW-WeightUCB",),
     "OFULog": ("OFULog", "OFULog-r"),
 }
