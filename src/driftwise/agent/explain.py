@@ -14,13 +14,12 @@ import numpy.typing as npt
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import Decision, Entry, Item
 from driftwise.errors import BadInput
-from driftwise.kernels import belief
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
 from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, Master
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
-from driftwise.policies.linear import LinearUCB
+from driftwise.policies.linear import LinearUCB, believed
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 
@@ -214,19 +213,7 @@ def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
     base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
     if not isinstance(base, LinearUCB):
         return state.shown[lane].copy(), lane
-    known = belief.Gauge(state.gauge if "gauge" in state.groups() else np.zeros(0))
-    ridge = belief.prior_of(policy.point, row, known, base.dim).ridge
-    V, b, eye = _whole(state.G[lane]) + ridge * np.eye(base.dim), state.b[lane], np.eye(base.dim)
-    if not base.memory.still:  # the slope is eliminated, as kernels/belief.py does
-        lag = _whole(state.lag[lane])
-        slope = np.linalg.solve(_whole(state.lag_square[lane]) + ridge * base.memory.stiffness * eye, lag).T
-        V, b = V - slope @ lag, b - slope @ state.lag_reward[lane]
-    return np.asarray(np.linalg.solve(V, b)), lane
-
-
-def _whole(lower: Floats) -> Floats:
-    """A symmetric matrix from its lower triangle."""
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    return believed(policy.point, row, state, lane), lane
 
 
 def remembered(policy: Compiled | Own, state: Any) -> float:

@@ -15,6 +15,7 @@ from driftwise.kernels import belief, linear, point
 from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
+from driftwise.kernels.point import Floats
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
@@ -209,8 +210,7 @@ class LinearUCB(Compiled):
 
     def report(self, state: State) -> dict[str, float]:
         """Noise R and scale S, told or learned so far; the state may be that of a bank over this policy."""
-        known = belief.Gauge(state.gauge if self.learns else np.zeros(0))
-        prior = belief.prior_of(self.point, 0, known, self.dim)
+        prior = belief.prior_of(self.point, 0, belief.Gauge(state.gauge if self.learns else np.zeros(0)), self.dim)
         scale = math.sqrt(self.dim / prior.ridge) * prior.noise if self.lam is None else float(self.S or 0.0)
         return {"R": float(prior.noise), "S": float(scale)}
 
@@ -220,3 +220,25 @@ _ADAPTIVE = Entries(
     adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
 )
 BELIEF = Entries(forecasts.score_belief_, forecasts.learn_belief_, forecasts.play_belief_)
+
+
+def ridge_of(at: point.Point, row: int, state: State) -> float:
+    """The ridge of a row as the state has it, told or learned."""
+    known = belief.Gauge(state.gauge if "gauge" in state.groups() else np.zeros(0))
+    return float(belief.prior_of(at, row, known, state.b.shape[1]).ridge)
+
+
+def whole_matrix(lower: Floats, ridge: float = 0.0) -> Floats:
+    """A symmetric matrix from its lower triangle, and a ridge."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T + ridge * np.eye(len(lower)))
+
+
+def believed(at: point.Point, row: int, state: State, lane: int) -> Floats:
+    """θ̂ of a lane by the sums as they stand: what kernels play by, for those who want to see it."""
+    ridge, stiffness = ridge_of(at, row, state), float(at.table[row, point.STIFFNESS])
+    V, b = whole_matrix(state.G[lane], ridge), state.b[lane]
+    if stiffness > 0.0:  # the slope is eliminated, as kernels/belief.py does
+        lag = whole_matrix(state.lag[lane])
+        slope = np.linalg.solve(whole_matrix(state.lag_square[lane], ridge * stiffness), lag).T
+        V, b = V - slope @ lag, b - slope @ state.lag_reward[lane]
+    return np.asarray(np.linalg.solve(V, b))

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, point
+from driftwise.kernels import point
 from driftwise.kernels.adapt import book
 from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
@@ -22,7 +22,7 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.arms import Arms, Choice
 from driftwise.policies.base import Entries
-from driftwise.policies.linear import BELIEF, LinearUCB
+from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.state import State
@@ -223,16 +223,11 @@ class TrendBank(Bank):
 
     def estimate(self, state: State) -> Floats:
         """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""
-        lane, known = self.played(state), belief.Gauge(state.gauge if self.layout.flags[point.GAUGES] else np.zeros(0))
-        ridge = float(belief.prior_of(self.point, lane, known, self.dim).ridge)
-        if lane >= self.lanes:
-            return np.linalg.solve(_whole(state.level_G, lane - self.lanes, ridge), state.level_b[lane - self.lanes])
-        G, b, stiffness = _whole(state.G, lane, ridge), state.b[lane], float(self.point.table[lane, point.STIFFNESS])
-        if stiffness == 0.0:
-            return np.linalg.solve(G, b)
-        lag = _whole(state.lag, lane)
-        slope = np.linalg.solve(_whole(state.lag_square, lane, ridge * stiffness), lag).T  # eliminates the slope
-        return np.linalg.solve(G - slope @ lag, b - slope @ state.lag_reward[lane])
+        row = self.played(state)
+        if row < self.lanes:
+            return believed(self.point, row, state, row)
+        lane, ridge = row - self.lanes, ridge_of(self.point, row, state)
+        return np.linalg.solve(whole_matrix(state.level_G[lane], ridge), state.level_b[lane])
 
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the
@@ -241,8 +236,3 @@ class TrendBank(Bank):
         if self.levels:
             seen |= {"evidence": float(state.evidence[0]), "level": self.apart[self.likeliest(state)][1]}
         return seen
-
-
-def _whole(lower: Floats, lane: int, ridge: float = 0.0) -> Floats:
-    """A lane's symmetric matrix from its lower triangle, and a ridge."""
-    return np.asarray(np.tril(lower[lane]) + np.tril(lower[lane], -1).T + ridge * np.eye(lower.shape[1]))
