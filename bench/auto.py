@@ -1,6 +1,6 @@
 """What a default that is told nothing costs and loses: Auto against all that are told, and against itself mis-told.
 
-    python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks|untold|horizons|cost] [--world NAME]
+    python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks|rates|tails|untold|horizons|cost] [--world NAME]
 
 Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed.
 """
@@ -112,20 +112,51 @@ def several(
 
 def clicks(worlds: dict[str, World], trials: int, seed: int) -> None:
     """Auto for clicks, told dim alone, against today's click bank, which is told S."""
-    T = 6000
-    for radius in (3.0,):
-        worlds = {**worlds, **{
-            f"still, S={radius:.0f}": Still(horizon=T, radius=radius, reward="bernoulli"),
-            f"one turn, S={radius:.0f}": Turn(horizon=T, radius=radius, reward="bernoulli"),
-            f"3 jumps, S={radius:.0f}": Jumps(horizon=T, jumps=3, radius=radius, reward="bernoulli"),
-            f"20 jumps, S={radius:.0f}": Jumps(horizon=T, jumps=20, radius=radius, reward="bernoulli"),
-            f"walk .005, S={radius:.0f}": Walk(horizon=T, step=0.005, radius=radius, reward="bernoulli"),
-        }}  # fmt: skip
     several(worlds, {
         "Auto": lambda world: dw.make("Auto", dim=world.dim, link="logistic"),
         "bank": lambda world: dw.make("Bank+SCB-WeightUCB", **told(world)),
         "tuned": lambda world: dw.make("SCB-WeightUCB", **world.facts),
     }, {"best pair": lambda world: best_pair(world, False, trials, seed)}, trials, seed)  # fmt: skip
+
+
+def rates(trials: int, seed: int) -> None:
+    """Clicks at a rate of about 3%: 20 arms (1, z), still, told nothing, S = ‖θ‖ right and 3 times wrong, and arms 8
+    times as long."""
+    names = ("Auto", "told S", "told S/3", "told 3S", "arms × 8", "bank, told S")
+    lost: dict[str, list[float]] = {name: [] for name in names}
+    for trial in range(trials):
+        rng = np.random.default_rng([seed, trial])
+        z, v = rng.standard_normal((20, 2)), rng.standard_normal(2)
+        arms = np.column_stack([np.ones(20), z / np.linalg.norm(z, axis=1, keepdims=True)])
+        theta = np.tile([-3.9, *(0.8 * v / np.linalg.norm(v))], (6000, 1))
+        S, tape = float(np.linalg.norm(theta[0])), rng.random(6000)
+        auto: Callable[..., object] = lambda **told: dw.make("Auto", dim=3, link="logistic", **told)  # noqa: E731
+        made = {"Auto": auto(), "told S": auto(S=S), "told S/3": auto(S=S / 3.0), "told 3S": auto(S=3.0 * S),
+                "bank, told S": dw.make("Bank+SCB-WeightUCB", dim=3, S=S, L=1.5)}  # fmt: skip
+        world = dw.worlds.Given(arms=arms, theta=theta, tape=tape, reward="bernoulli")
+        longer = dw.worlds.Given(arms=8.0 * arms, theta=theta / 8.0, tape=tape, reward="bernoulli")
+        for name, regret in {**mean_of(made, world, 1, 0), **mean_of({"arms × 8": auto()}, longer, 1, 0)}.items():
+            lost[name].append(regret)
+    print("| clicks at 3% | regret | over Auto |\n|---|---|---|")
+    for name in names:
+        mean, error = np.mean(lost[name]), np.std(lost[name], ddof=1) / math.sqrt(trials)
+        print(f"| {name} | {mean:.1f} ± {error:.1f} | {mean / np.mean(lost['Auto']):.2f} |", flush=True)
+    print()
+
+
+def tails(trials: int, seed: int) -> None:
+    """The worst trials in quiet worlds of five dimensions, with levels and without, beside the best pair's mean."""
+    worlds = {
+        "still": Still(horizon=6000, dim=5, noise=0.1), "one turn": Turn(horizon=6000, dim=5, noise=0.1),
+        "walk .005": Walk(horizon=6000, dim=5, step=0.005, noise=0.1),
+    }  # fmt: skip
+    print("| d=5, noise .1 | Auto, worst | with levels, worst | 3 × best pair |\n|---|---|---|---|")
+    for name, world in worlds.items():
+        made = {on: dw.make("Auto", dim=5, levels=on == "levels") for on in ("plain", "levels")}
+        result = dw.simulate(made, world, trials=2 * trials, seed=seed, record="last", progress=False)
+        worst = [f"{result.final(on).max():.0f}" for on in made]
+        print(f"| {name} | {' | '.join(worst)} | {3.0 * best_pair(world, True, trials, seed):.0f} |", flush=True)
+    print()
 
 
 def untold(worlds: dict[str, World], trials: int, seed: int) -> None:
@@ -180,7 +211,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("values", "clicks", "untold", "horizons", "cost"))
+    parser.add_argument("--only", choices=("values", "clicks", "rates", "tails", "untold", "horizons", "cost"))
     parser.add_argument("--world", help="one world of the lists alone, for a closer look with more trials")
     options = parser.parse_args()
     begun = time.time()
@@ -192,7 +223,11 @@ def main() -> None:
     if options.only in (None, "values"):
         values(chosen(linear_worlds()), trials, seed)
     if options.only in (None, "clicks"):
-        clicks(chosen(logistic_worlds()), trials, seed)
+        clicks(chosen(logistic_worlds(radii=(1.0, 3.0, 5.0))), trials, seed)
+    if options.only in (None, "rates"):
+        rates(trials, seed)
+    if options.only in (None, "tails"):
+        tails(trials, seed)
     if options.only in (None, "untold"):
         untold(chosen(linear_worlds()), trials, seed)
     if options.only in (None, "horizons"):

@@ -36,11 +36,11 @@ def linear_worlds(horizon: int = HORIZON) -> dict[str, World]:
     }
 
 
-def logistic_worlds(horizon: int = HORIZON) -> dict[str, World]:
-    """Worlds of clicks, with θ of norm 1 and of norm 5."""
+def logistic_worlds(horizon: int = HORIZON, radii: tuple[float, ...] = (1.0, 5.0)) -> dict[str, World]:
+    """Worlds of clicks, with θ of these norms."""
     T = horizon
     worlds: dict[str, World] = {}
-    for S in (1.0, 5.0):
+    for S in radii:
         worlds[f"still, S={S:.0f}"] = Still(horizon=T, radius=S, reward="bernoulli")
         worlds[f"one turn, S={S:.0f}"] = Turn(horizon=T, radius=S, reward="bernoulli")
         worlds[f"quarter turn, S={S:.0f}"] = Turn(horizon=T, turns=0.25, radius=S, reward="bernoulli")

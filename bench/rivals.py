@@ -27,20 +27,15 @@ def fade(rounds: float) -> dw.Fade:
     return dw.Fade(0.0 if math.isinf(rounds) else 1.0 / rounds)
 
 
-def known(world: World) -> dict[str, object]:
-    """All that a rival is told but how fast to forget; path_length and changes are overruled by the memory."""
-    return dict(world.facts)
-
-
 def row(name: str, **fields: object) -> Rival:
     """A row of the catalogue with another memory and exploration."""
-    return lambda world, rounds, e: dw.make(name, memory=fade(rounds), exploration=e, **fields, **known(world))
+    return lambda world, rounds, e: dw.make(name, memory=fade(rounds), exploration=e, **fields, **world.facts)
 
 
 def window(world: World, rounds: float, e: float) -> object:
     """SW-UCB with a window of so many rounds."""
     length = min(rounds, float(world.horizon))
-    return dw.make("SW-UCB", memory=dw.Window(length), exploration=e, **known(world))
+    return dw.make("SW-UCB", memory=dw.Window(length), exploration=e, **world.facts)
 
 
 def quantile(world: World, rounds: float, e: float) -> object:
