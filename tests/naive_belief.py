@@ -299,11 +299,16 @@ class Levels:
             found.append((reward + (x - center) @ theta, v + (x - center) @ C @ (x - center)))
         return found
 
-    def pay(self, surprises, plain):
-        """Evidence against the log density of the plain family, then weights."""
+    def contrast(self, x, guess, ticks):
+        """How unlike the last arms x is: 4‖x - x̄‖²/‖x‖², at most 1, x̄ by the filter of four rounds."""
+        center, _, _ = self.filters[0].fit(guess, ticks)
+        return min(1.0, 4.0 * ((x - center) @ (x - center)) / (x @ x)) if x.any() else 0.0
+
+    def pay(self, surprises, plain, contrast):
+        """Evidence against the log density of the plain family, as much as the arm can tell; then weights."""
         w = self.weights * np.exp(-surprises)
         nats = math.log(w.sum() / self.weights.sum()) - plain
-        self.evidence = (1 - 1 / 4000) * self.evidence + min(1.0, max(-1.0, nats))
+        self.evidence = (1 - 1 / 4000) * self.evidence + contrast * min(1.0, max(-1.0, nats))
         self.weights = (1 - self.share) * w / w.sum() + self.share / 12
 
     def advance(self, ticks):
@@ -393,7 +398,8 @@ class NaiveTrendBank(Bank):
             shown = apart[self.levels.played()] if self.apart is not None else shown
             if not self.gauge.blind:
                 plain = math.log((self.weights * np.exp(-surprises)).sum() / self.weights.sum())
-                self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain)
+                contrast = self.levels.contrast(x, self.guess(ridge), ticks)
+                self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain, contrast)
             self.levels.learn(x, r, ticks, age, self.guess(ridge))
         if not self.gauge.blind:
             self.pay(surprises)

@@ -54,6 +54,8 @@ from driftwise.kernels.solvers.cholesky import factor_, forward_
 
 # Filters: lanes come in fours, one with each.
 FOUR = 4
+# An arm tells in full from a distance of half its length on.
+CONTRAST = 4.0
 # What is left of a filter when its time stands still.
 FAINTEST = 1e-6
 
@@ -219,6 +221,21 @@ def filter_(point: Point, row: int, filters: Floats, f: int, lesson: Lesson) -> 
         filters[f, sums + d] += lesson.reward
         for i in range(d):
             filters[f, sums + i] += lesson.X[lesson.at, i, lesson.arm]
+
+
+@piece
+def contrast_of(lesson: Lesson, center: Floats) -> float:
+    """How much a reward can tell of a level and preferences apart, from 0 to 1: how far its arm is from the last few.
+
+    While one arm is played both explain all there is, and the level, which has fewer numbers, follows it better even
+    where preferences turn; to believe in it then is to stay with that arm.
+    """
+    far, square = 0.0, 0.0
+    for i in range(center.shape[1]):
+        x = lesson.X[lesson.at, i, lesson.arm]
+        far += (x - center[0, i]) * (x - center[0, i])
+        square += x * x
+    return min(1.0, CONTRAST * far / square) if square > 0.0 else 0.0
 
 
 @piece

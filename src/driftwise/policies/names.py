@@ -307,6 +307,7 @@ def _auto(problem: Problem) -> TrendBank:
         outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
         inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
     else:
+        outer = {"levels": True, **outer}
         inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
     return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 

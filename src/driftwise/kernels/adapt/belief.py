@@ -47,6 +47,7 @@ from driftwise.kernels.level import (
     Levels,
     apart_of,
     center_,
+    contrast_of,
     filter_,
     foretell_four_,
     guess_of,
@@ -227,7 +228,8 @@ def level_lesson_(
         for k in range(lanes):
             value, square = apart.value[k], apart.square[k]
             surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
-        weigh_family_(levels.evidence, bank_pay_(levels.weights, surprise, LEVEL_SHARE) - plain)
+        nats = bank_pay_(levels.weights, surprise, LEVEL_SHARE) - plain
+        weigh_family_(levels.evidence, nats, contrast_of(lesson, apart.center))
     for k in range(lanes):
         learn_preferences_(point, rows + k, k, lesson, apart, levels.sums)
     for f in range(FOUR):

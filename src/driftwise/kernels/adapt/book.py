@@ -287,9 +287,10 @@ def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
 
 
 @piece
-def weigh_family_(evidence: Floats, nats: float) -> None:
-    """A reward that the lanes with a level foretold by so many nats better."""
-    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
+def weigh_family_(evidence: Floats, nats: float, contrast: float) -> None:
+    """A reward that the lanes with a level foretold by so many nats better, of an arm so unlike those before it."""
+    told = contrast * min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
+    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + told
 
 
 @piece
