@@ -446,8 +446,8 @@ class NaiveClicks(NaiveGLM):
 
 
 class ClickLevels(Levels):
-    """The same family for log odds a_t + x'theta: a click is a value of the variance and at the place that Newton's step
-    gives it, which is another for every lane, and so each has a level of its own."""
+    """The same family for log odds a_t + x'theta: a click is a value of the variance and at the place that Newton's
+    step gives it, which is another for every lane, and so each has a level of its own."""
 
     def __init__(self, dim):
         super().__init__(dim)
@@ -509,16 +509,16 @@ class NaiveClickBank(Bank):
         return self.ridge() / (self.dim * (float(np.mean(self.squares)) if self.squares else 1.0))
 
     def scores(self, arms):
-        """mu(center) and mu(center + 1.5 widths) - mu(center) of every arm, by the lane played."""
+        """mu(center) and what lies above it 1.5 widths further on (2 beside a level), by the lane played."""
         if self.apart:
-            return self.lifted(*self.click_levels(arms))
+            return self.lifted(*self.click_levels(arms), QUANTILE)
         theta, C = self.lanes[self.played()].posterior(self.ridge())
-        return self.lifted(arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms))
+        return self.lifted(arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms), CLICK_QUANTILE)
 
-    def lifted(self, center, variance):
-        """What the link makes of log odds and their variance."""
+    def lifted(self, center, variance, quantile):
+        """What the link makes of log odds and so many of their standard deviations."""
         mean = self.link.mu(center)
-        return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * np.sqrt(variance)) - mean
+        return mean, self.link.mu(center + quantile * self.exploration * np.sqrt(variance)) - mean
 
     def click_levels(self, arms):
         """Log odds by the lane with a level that is played; variance of contrasts by all lanes with its memory of the

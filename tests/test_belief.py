@@ -282,9 +282,10 @@ def test_lanes_of_clicks_with_a_level_are_their_slow_twins(link):
         (1, True, True, {"S": 2.0}, 4.0), (2, True, False, {"S": None}, 6.0), (2, False, True, {"S": 2.0}, 0.0),
         (3, False, True, {"S": 2.0, "lam": 0.4}, 6.0),
     ):  # fmt: skip
-        base = dw.PosteriorUCB(dim=dim, memory=dw.Keep(), link=link, estimate="one-pass", L=None, **told)
+        told = {"dim": dim, "link": link, "exploration": 0.8, **told}
+        base = dw.PosteriorUCB(memory=dw.Keep(), estimate="one-pass", L=None, **told)
         fast = dw.TrendBank(base=base, levels=True, longest=64, margin=0.3)
-        slow = NaiveClickBank(dim=dim, link=link, levels=True, longest=64, margin=0.3, share=1e-3, **told)
+        slow = NaiveClickBank(levels=True, longest=64, share=1e-3, **told)
         replay(fast, slow, lessons(3, 110, dim=dim, fresh=fresh, live=live, clicks=True, level=level), every=5)
         believed.append(slow.apart)
     assert 1 < sum(believed) < 4

@@ -9,6 +9,7 @@ from scipy import special
 import driftwise as dw
 from driftwise.kernels import point
 from driftwise.worlds import Given
+from interpreting import both_ways
 from refusing import refused
 
 
@@ -155,7 +156,7 @@ def test_memories_of_clicks_shorten_without_a_level_and_not_with_one():
     for on, policy in remembered.items():
         said = policy.report(clicked(policy, 500)[0])
         assert (said["memory"] >= 512.0) == on
-        assert not on or said["evidence"] > 4.0 and said["level"] <= 64.0
+        assert not on or (said["evidence"] > 4.0 and said["level"] <= 64.0)
     still = remembered[True]
     assert still.report(clicked(still, 500, swing=0.0)[0])["evidence"] < 1.0
 
@@ -206,6 +207,28 @@ def test_a_saved_level_of_clicks_goes_on_as_it_was():
         policy.advance(one, 11.0)
     assert again.to_bytes() == state.to_bytes()
     assert "filters" not in clicks(dim=2, levels=False).start().groups()
+
+
+SCRIPT = """
+import math
+import numpy as np
+import driftwise as dw
+for link in ("logistic", "probit"):
+    policy = dw.make("Auto", dim=2, link=link, levels=True)
+    rng = np.random.default_rng(0)
+    arms, state = rng.standard_normal((5, 2)), policy.start(5)
+    for t in range(250):
+        arm = policy.choose(state, arms).arm
+        click = float(rng.random() < 1.0 / (1.0 + math.exp(-arms[arm, 0] - 4.0 * math.sin(t / 12.0))))
+        policy.learn(state, arms, arm, click, ticks=1.0 + 2.5 * (t % 9 == 0), age=0.5 * (t % 7 == 0))
+    policy.advance(state, 40.0)
+    print(policy.played(state) >= policy.lanes, state.to_bytes().hex())
+"""
+
+
+def test_compiled_levels_of_clicks_are_interpreted_ones_to_the_bit():
+    compiled, interpreted = both_ways(SCRIPT)
+    assert compiled == interpreted and "True" in compiled
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])

@@ -74,8 +74,8 @@ class Levels(NamedTuple):
 class Apart(NamedTuple):
     """Scratch of the lanes with a level.
 
-    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes (d, d, 4),
-    their pivots, z and y (d, 4), and the ridges below which no pivot lies.
+    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes
+    (d, d, 4), their pivots, z and y (d, 4), and the ridges below which no pivot lies.
     """
 
     center: Floats

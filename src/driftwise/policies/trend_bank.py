@@ -51,9 +51,9 @@ class TrendBank(Bank):
     of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
     a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
 
-    levels=True adds twelve lanes for values that tell a level which all arms share, and which may move fast, from
-    preferences, which may stay: rankings are not forgotten because a season changes. They are played while rewards
-    speak for them.
+    levels=True adds twelve lanes that tell a level which all arms share, and which may move fast, from preferences,
+    which may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
+    are played while rewards speak for them.
 
     audit=a plays min(1, a/√t) of the time, t counting rewards, the best arm by a theorem's radius and a memory of 64
     rounds: what an arm that nobody plays does, nothing else can find out. Draws are those of the state's key.
@@ -154,6 +154,9 @@ class TrendBank(Bank):
             made.table[:, point.WIDENS] = WIDENS
         else:
             made.table[:, point.LAM] = self.base.lam or 0.0  # otherwise it follows the log odds that are seen
+            # Two standard deviations and not 1.5 where a level is apart: a level that follows the arm played leaves
+            # nothing that would ever correct an arm thought too little of.
+            made.table[self.lanes :, point.EXPLORE] = self.base.exploration
         for row, one in enumerate(self.rows):
             rounds = one.memory.rounds
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
