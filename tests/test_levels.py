@@ -152,13 +152,14 @@ def test_a_season_in_the_click_rate_does_not_cost_the_ranking(link):
 
 
 def test_memories_of_clicks_shorten_without_a_level_and_not_with_one():
-    remembered = {on: clicks(dim=2, levels=on) for on in (True, False)}
-    for on, policy in remembered.items():
-        said = policy.report(clicked(policy, 500)[0])
-        assert (said["memory"] >= 512.0) == on
-        assert not on or (said["evidence"] > 4.0 and said["level"] <= 64.0)
-    still = remembered[True]
-    assert still.report(clicked(still, 500, swing=0.0)[0])["evidence"] < 1.0
+    policy, plain = clicks(dim=2), clicks(dim=2, levels=False)
+    moving, evidence = [], []
+    for seed in range(3, 9):
+        assert plain.report(clicked(plain, 500, seed=seed)[0])["memory"] < 64.0
+        moving.append(policy.report(clicked(policy, 500, seed=seed)[0]))
+        evidence.append(policy.report(clicked(policy, 500, swing=0.0, seed=seed)[0])["evidence"])
+    assert all(said["memory"] >= 512.0 and said["level"] <= 64.0 for said in moving)
+    assert np.median([said["evidence"] for said in moving]) > 10.0 and max(evidence) < 1.0
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])
