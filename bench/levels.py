@@ -1,6 +1,6 @@
 """A level that all arms share, told from preferences; and audits of arms that nobody plays.
 
-    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|audits]
+    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits]
 
 Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed. A trial of the level worlds has its own
 arms, preferences, level and noise.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 import driftwise as dw
-from drifts import linear_worlds
+from drifts import linear_worlds, logistic_worlds
 from driftwise.worlds import Given, Jumps, World
 from unknown_drift import told
 
@@ -91,14 +91,61 @@ def losses(worlds: list[World], policies: Callable[[World], dict[str, object]], 
     return {name: np.array(row) for name, row in rows.items()}
 
 
+# The level of log odds, about -1.5.
+CLICK_LEVELS: dict[str, Levels] = {
+    "still": lambda rng: np.zeros(T),
+    "seasons": lambda rng: 1.5 * np.sin(20.0 * np.pi * np.arange(T) / T),
+    "blocks": lambda rng: np.repeat(1.2 * rng.standard_normal(T // 50), 50),
+    "walk": lambda rng: np.clip(0.06 * np.cumsum(rng.standard_normal(T)), -2.5, 2.5),
+}
+
+
+def click_world(
+    level: str, seed: int, trial: int, arms: int = 20, turns: float = 0.0, basis: bool = False, fresh: bool = False,
+    rate: float = -1.5,
+) -> Given:
+    """level_world for clicks: log odds `rate` and a level, and preferences of norm 1.5."""
+    rng = np.random.default_rng([seed, trial])
+    z, v = sphere(rng, *((T, arms) if fresh else (arms,)), 2), 1.5 * sphere(rng, 2)
+    a = CLICK_LEVELS[level](rng) + rate
+    angle = 2.0 * np.pi * turns * np.arange(T) / T
+    v = np.stack([v[0] * np.cos(angle) - v[1] * np.sin(angle), v[0] * np.sin(angle) + v[1] * np.cos(angle)], axis=1)
+    tape = rng.random(T)
+    if basis:
+        return Given(arms=np.eye(arms), theta=a[:, None] + v @ z.T, tape=tape, reward="bernoulli")
+    features = np.concatenate([np.ones((*z.shape[:-1], 1)), z], axis=-1) / math.sqrt(2.0)
+    return Given(arms=features, theta=math.sqrt(2.0) * np.column_stack([a, v]), tape=tape, reward="bernoulli")
+
+
+def fixed_clicks(world: World) -> dict[str, object]:
+    """Static policies and fixed memories for clicks, by posterior and theorem, told the scale; all in one pass."""
+    found: dict[str, object] = {}
+    for rounds in MEMORIES:
+        memory = dw.Fade(0.0 if math.isinf(rounds) else 1.0 / rounds)
+        facts = {"dim": world.dim, "S": world.radius, "L": world.L, "estimate": "one-pass"}
+        found[f"posterior {rounds:g}"] = dw.PosteriorUCB(memory=memory, **facts)
+        known = {**world.facts, "memory": memory, "estimate": "one-pass", "exploration": 0.3}
+        found[f"theorem {rounds:g}"] = dw.make("SCB-WeightUCB", **known)
+    return found
+
+
+def click_banks(world: World) -> dict[str, object]:
+    """The default for clicks with levels, without, and the bank of discounts that is told S."""
+    return {
+        "levels": auto(world, levels=True, link="logistic"), "no levels": auto(world, levels=False, link="logistic"),
+        "bank": dw.make("Bank+SCB-WeightUCB", **told(world)),
+    }  # fmt: skip
+
+
 def head(*columns: str) -> None:
     print("| " + " | ".join(columns) + " |")
     print("|---" * len(columns) + "|", flush=True)
 
 
-def against(title: str, worlds: list[World], seed: int) -> None:
+def against(title: str, worlds: list[World], seed: int, clicks: bool = False) -> None:
     """A row: best fixed one in hindsight, the banks, and the ratios that are asked for."""
-    seen = losses(worlds, lambda world: {**banks(world), **fixed(world)}, seed)
+    made, told_all = (click_banks, fixed_clicks) if clicks else (banks, fixed)
+    seen = losses(worlds, lambda world: {**made(world), **told_all(world)}, seed)
     mean = {name: float(row.mean()) for name, row in seen.items()}
     best = min((name for name in mean if name.startswith(("posterior", "theorem"))), key=lambda name: mean[name])
     spread = float(seen["levels"].std(ddof=1) / math.sqrt(len(worlds))) if len(worlds) > 1 else math.nan
@@ -164,17 +211,38 @@ def weak(trials: int, seed: int) -> None:
     print()
 
 
-def ordinary(trials: int, seed: int) -> None:
-    """The worlds of bench/drifts.py, none of which has a level."""
+def beside(worlds: dict[str, World], trials: int, seed: int, **fields: object) -> None:
+    """Worlds none of which has a level, without levels and with."""
     head("world", "no levels", "levels", "ratio")
     ratios = []
-    for title, world in linear_worlds().items():
-        pair = {"off": auto(world, levels=False), "on": auto(world, levels=True)}
+    for title, world in worlds.items():
+        pair = {"off": auto(world, levels=False, **fields), "on": auto(world, levels=True, **fields)}
         run = dw.simulate(pair, world, trials=trials, seed=seed, record="last", progress=False)
         off, on = float(run.final("off").mean()), float(run.final("on").mean())
         ratios.append(on / off)
         print(f"| {title} | {off:.0f} | {on:.0f} | {on / off:.2f} |", flush=True)
     print(f"| **mean** | | | {np.mean(ratios):.3f} |\n| **max** | | | {max(ratios):.2f} |\n")
+
+
+def ordinary(trials: int, seed: int) -> None:
+    """The worlds of bench/drifts.py."""
+    beside(linear_worlds(), trials, seed)
+
+
+def clicks(trials: int, seed: int) -> None:
+    """A level inside the link: worlds with one, weak spots, and the ordinary worlds of clicks."""
+    head("level of log odds", *AGAINST)
+    spots: list[tuple[str, dict[str, object]]] = [
+        ("", {}), (", basis of 20", {"arms": 20, "basis": True}), (", fresh arms", {"fresh": True}),
+        (", 3% clicks", {"rate": -3.9}), (", 0.25 turns", {"turns": 0.25}), (", two arms", {"arms": 2}),
+        (", basis of 2", {"arms": 2, "basis": True}),
+    ]  # fmt: skip
+    for more, fields in spots:
+        for name in CLICK_LEVELS:
+            worlds: list[World] = [click_world(name, seed, k, **fields) for k in range(trials)]  # type: ignore[arg-type]
+            against(name + more, worlds, seed, clicks=True)
+    print()
+    beside(logistic_worlds(radii=(1.0, 3.0, 5.0)), trials, seed, link="logistic")
 
 
 def hidden_rise(rng: np.random.Generator, noise: float, rises: bool) -> Given:
@@ -207,7 +275,8 @@ def audits(trials: int, seed: int) -> None:
 
 
 TABLES = {
-    "levels": levels, "turning": turning, "jumps": jumps, "weak": weak, "ordinary": ordinary, "audits": audits,
+    "levels": levels, "turning": turning, "jumps": jumps, "weak": weak, "ordinary": ordinary, "clicks": clicks,
+    "audits": audits,
 }  # fmt: skip
 
 

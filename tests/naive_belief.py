@@ -227,23 +227,23 @@ class Filter:
 
     def __init__(self, dim, rounds, slope):
         self.dim, self.rounds, self.slope, self.g = dim, rounds, slope, 1.0 - 1.0 / rounds
-        self.clock, self.seen = 0.0, []  # (x, r), when it came
+        self.clock, self.seen = 0.0, []  # (x, r), when it came, its weight
 
     def later(self, ticks):
         """The clock so many ticks from now."""
-        mass = self.g**self.clock + sum(self.g ** (self.clock - at) for _, at in self.seen)
+        mass = self.g**self.clock + sum(weight * self.g ** (self.clock - at) for _, at, weight in self.seen)
         return self.clock + min(ticks, max(0.0, math.log(1e-6 / mass) / math.log(self.g)))
 
-    def learn(self, x, r):
-        """An arm and its reward come."""
-        self.seen.append((np.append(x, r), self.clock))
+    def learn(self, x, r, weight=1.0):
+        """An arm and its reward come, the latter with variance R^2/weight."""
+        self.seen.append((np.append(x, r), self.clock, weight))
 
     def fit(self, guess, ticks):
         """xbar, rbar and v so many ticks from now, the first guess weighing so much at the start."""
         now = self.later(ticks)
-        times = np.array([0.0, *(at for _, at in self.seen)]) - now
-        w = self.g**-times * np.array([guess, *np.ones(len(self.seen))])
-        values = np.array([np.zeros(self.dim + 1), *(both for both, _ in self.seen)])
+        times = np.array([0.0, *(at for _, at, _ in self.seen)]) - now
+        w = self.g**-times * np.array([guess, *(weight for *_, weight in self.seen)])
+        values = np.array([np.zeros(self.dim + 1), *(both for both, *_ in self.seen)])
         design = np.vander(times, 2 if self.slope else 1, increasing=True)
         A = (design.T * w) @ design + np.diag([0.0, self.rounds**2][: design.shape[1]])
         level = np.linalg.solve(A, (design.T * w) @ values)[0]
@@ -451,10 +451,46 @@ class NaiveClicks(NaiveGLM):
         return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * norms(arms, self.H())) - mean
 
 
+class ClickLevels(Levels):
+    """The same family for log odds a_t + x'theta: a click is a value of the variance and at the place that Newton's
+    step gives it, which is another for every lane, and so each has a level of its own."""
+
+    def __init__(self, dim):
+        super().__init__(dim)
+        self.lanes = [
+            Apart(dim, Filter(dim, rounds, slope), memory)
+            for memory in (64, 512, math.inf)
+            for rounds, slope in ((4, False), (16, False), (64, False), (64, True))
+        ]
+        self.filters = [one.level for one in self.lanes]
+
+    def learn(self, x, r, ticks, age, link, ridge, guess):
+        """Time passes; every lane foretells log odds and learns the click. (z, variance) as each foretold them."""
+        levels = [one.level.fit(guess, ticks) for one in self.lanes]
+        self.advance(ticks)
+        foretold = []
+        for one, (center, level, v) in zip(self.lanes, levels, strict=True):
+            theta, C = one.lane.posterior(ridge)
+            offset = x - center
+            z0, contrast = float(level + offset @ theta), float(offset @ C @ offset)
+            foretold.append((z0, v + contrast))
+            z = solve_scalar(link, z0, v + one.lane.gamma**age * contrast, r)
+            slope = float(link.d1(z))
+            value = z + (r - float(link.mu(z))) / slope
+            precision = 1.0 / (1.0 / slope + v)  # of what the level leaves of the click
+            one.lane.observations.append((offset, value - level, precision, 0.0, one.lane.clock - age))
+            one.level.learn(x, value, slope)
+        return foretold
+
+
 class NaiveClickBank(Bank):
     """TrendBank over clicks: lanes of values in log odds, each click entering as Newton's step would have it."""
 
-    def __init__(self, *, dim, link="logistic", S=None, lam=None, exploration=1.0, longest=2**24, margin=0.3, **bank):
+    def __init__(
+        self, *, dim, link="logistic", S=None, lam=None, exploration=1.0, longest=2**24, margin=0.3, levels=False,
+        **bank,
+    ):  # fmt: skip
+        self.levels = ClickLevels(dim) if levels else None
         self.dim, self.link, self.S, self.lam, self.exploration = dim, Link(link), S, lam, exploration
         self.odds, self.squares = [], []  # z of the lane played, clipped, and ||x||^2 of all that was learned
         lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
@@ -469,12 +505,40 @@ class NaiveClickBank(Bank):
         told = self.S**2 if self.S is not None else 9.0 / m2
         return self.dim / max(told, 2.25 * seen / m2)
 
+    @property
+    def apart(self):
+        """Whether a lane with a level is played."""
+        return self.levels is not None and self.levels.evidence > 1.0
+
+    def guess(self):
+        """The weight of a level's first guess: that of a weight that every arm has, at the length seen."""
+        return self.ridge() / (self.dim * (float(np.mean(self.squares)) if self.squares else 1.0))
+
     def scores(self, arms):
-        """mu(x'theta) and mu(z) - mu(x'theta) of every arm, by the lane played."""
+        """mu(center) and what lies above it 1.5 widths further on (2 beside a level), by the lane played."""
+        if self.apart:
+            return self.lifted(*self.click_levels(arms), QUANTILE)
         theta, C = self.lanes[self.played()].posterior(self.ridge())
-        center, mean = arms @ theta, self.link.mu(arms @ theta)
-        widths = np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
-        return mean, self.link.mu(center + CLICK_QUANTILE * self.exploration * widths) - mean
+        return self.lifted(arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms), CLICK_QUANTILE)
+
+    def lifted(self, center, variance, quantile):
+        """What the link makes of log odds and so many of their standard deviations."""
+        mean = self.link.mu(center)
+        return mean, self.link.mu(center + quantile * self.exploration * np.sqrt(variance)) - mean
+
+    def click_levels(self, arms):
+        """Log odds by the lane with a level that is played; variance of contrasts by all lanes with its memory of the
+        level, as weighed, each about its own center."""
+        levels, variance, total = self.levels, 0.0, 0.0
+        played = levels.played()
+        for k in range(played % 4, 12, 4):
+            center, level, _ = levels.lanes[k].level.fit(self.guess(), 0.0)
+            theta, C = levels.lanes[k].lane.posterior(self.ridge())
+            variance = variance + levels.weights[k] * np.einsum("ni,ij,nj->n", arms - center, C, arms - center)
+            total += levels.weights[k]
+            if k == played:
+                odds = level + (arms - center) @ theta
+        return odds, variance / total
 
     def surprise(self, z, s2, r):
         """-log of the chance given to the click or its absence."""
@@ -500,12 +564,31 @@ class NaiveClickBank(Bank):
             value = z + (r - float(self.link.mu(z))) / slope
             lane.observations.append((x, value, slope, 0.0, lane.clock - age))
         self.costs = np.array([self.surprise(z0, q, r) for z0, q in foretold])
+        shown = foretold[played][0]
+        if self.levels is not None:
+            plain, apart, lane = (self.weights * np.exp(-self.costs)).sum(), self.apart, self.levels.played()
+            contrast = self.levels.contrast(x, self.guess(), ticks)
+            told = self.levels.learn(x, r, ticks, age, self.link, ridge, self.guess())
+            shown = told[lane][0] if apart else shown
+            nats = math.log(plain / self.weights.sum())
+            self.levels.pay(np.array([self.surprise(*one, r) for one in told]), nats, contrast)
         self.pay(self.costs)
-        self.odds.append(min(abs(foretold[played][0]), 20.0))
+        self.odds.append(min(abs(shown), 20.0))
         self.squares.append(float(x @ x))
         self.shift()
 
+    def advance(self, ticks=1.0):
+        """Time passes without a click."""
+        if self.levels is not None:
+            self.levels.advance(ticks)
+        super().advance(ticks)
+
     def report(self):
-        """The memory played and whether it follows a trend."""
+        """The memory played and whether it follows a trend; evidence for a level, and its likeliest memory."""
         lane = self.lanes[self.played()]
-        return {"memory": lane.rounds, "trend": float(lane.trend)}
+        if self.levels is None:
+            return {"memory": lane.rounds, "trend": float(lane.trend)}
+        likeliest = self.levels.lanes[self.levels.played()]
+        told = {"evidence": self.levels.evidence, "level": likeliest.level.rounds}
+        lane = likeliest.lane if self.apart else lane
+        return {"memory": lane.rounds, "trend": float(lane.trend), **told}

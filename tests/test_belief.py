@@ -275,6 +275,31 @@ def test_the_bank_of_clicks_is_its_slow_twin(link, early):
     assert taken_over
 
 
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_lanes_of_clicks_with_a_level_are_their_slow_twins(link):
+    believed = []
+    for dim, fresh, live, told, level in (
+        (1, True, True, {"S": 2.0}, 4.0), (2, True, False, {"S": None}, 6.0), (2, False, True, {"S": 2.0}, 0.0),
+        (3, False, True, {"S": 2.0, "lam": 0.4}, 6.0),
+    ):  # fmt: skip
+        told = {"dim": dim, "link": link, "exploration": 0.8, **told}
+        base = dw.PosteriorUCB(memory=dw.Keep(), estimate="one-pass", L=None, **told)
+        fast = dw.TrendBank(base=base, levels=True, longest=64, margin=0.3)
+        slow = NaiveClickBank(levels=True, longest=64, share=1e-3, **told)
+        replay(fast, slow, lessons(3, 110, dim=dim, fresh=fresh, live=live, clicks=True, level=level), every=5)
+        believed.append(slow.apart)
+    assert 1 < sum(believed) < 4
+
+
+def test_a_level_of_clicks_outlives_silences_of_any_length():
+    def steps():
+        for t, (arms, rewards, ticks, age, pause) in enumerate(lessons(4, 80, live=True, clicks=True, level=5.0)):
+            yield arms, rewards, 900.0 if t == 50 else ticks, age, {30: 5e3, 40: 5e8, 41: 1e12}.get(t, pause)
+
+    fast = dw.make("Auto", dim=2, link="logistic", levels=True, longest=64)
+    replay(fast, NaiveClickBank(dim=2, levels=True, longest=64), steps(), every=3)
+
+
 @pytest.mark.parametrize("usual", [0.0, 1.0])
 def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(usual):
     told = {"longest": 8, "share": 0.0, "gap": 1e3, "margin": 0.0}
@@ -295,8 +320,10 @@ def test_the_default_is_the_bank_that_is_told_nothing():
         for levels in (False, True):
             slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=levels)
             replay(dw.make("Auto", dim=2, levels=levels), slow, lessons(8, 80, jump=40, level=level), every=5)
-    slow = NaiveClickBank(dim=2)
-    replay(dw.make("Auto", dim=2, link="logistic"), slow, lessons(9, 80, clicks=True, jump=40), every=5)
+    for levels in (False, True):
+        slow = NaiveClickBank(dim=2, levels=levels)
+        stream = lessons(9, 80, clicks=True, jump=40, level=3.0 * levels)
+        replay(dw.make("Auto", dim=2, link="logistic", levels=levels), slow, stream, every=5)
 
 
 # ----------------------------------------------------------------------------------------------------------- laws

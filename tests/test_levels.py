@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import driftwise as dw
+from driftwise.kernels import point
 from driftwise.worlds import Given
+from interpreting import both_ways
 from refusing import refused
 
 
@@ -127,14 +130,158 @@ def test_a_damaged_level_is_refused(group, value):
         policy.report(dw.State.from_bytes(state.to_bytes()))
 
 
-def test_levels_are_for_values_and_audits_are_shares():
+def test_levels_are_on_or_off_and_audits_are_shares():
     with refused("levels"):
         bank(levels="yes")
-    with refused("levels"):
-        dw.make("Auto", dim=2, link="logistic", levels=True)
     for wrong in (-1.0, math.nan, math.inf, "1"):
         with refused("audit"):
             bank(audit=wrong)
+
+
+# --------------------------------------------------------------------------------------------------------- clicks
+
+
+def clicks(dim=3, link="logistic", **fields):
+    """The same for clicks."""
+    return dw.make("Auto", dim=dim, link=link, **{"levels": True, **fields})
+
+
+def base_rate(rounds, swing, *, seed=1, arms=20, link="logistic"):
+    """Arms with a constant feature, whose weight in log odds swings five times; preferences stay."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((arms, 2))
+    X = np.column_stack([np.ones(arms), z / np.linalg.norm(z, axis=1, keepdims=True)])
+    level = swing * np.sin(10.0 * np.pi * np.arange(rounds) / rounds) - 1.0
+    theta = np.column_stack([level, np.full(rounds, 1.2), np.full(rounds, 0.9)])
+    return Given(arms=X, theta=theta, tape=rng.random(rounds), reward="bernoulli", link=link)
+
+
+def clicked(policy, rounds, *, swing=4.0, seed=3):
+    """A state after so many rounds of clicks whose rate swings; the arms too."""
+    rng = np.random.default_rng(seed)
+    arms, state = rng.standard_normal((8, policy.dim)), policy.start(5)
+    for t in range(rounds):
+        arm = policy.choose(state, arms).arm
+        odds = arms[arm, 0] + swing * math.sin(t / 12.0)
+        policy.learn(state, arms, arm, float(rng.random() < 1.0 / (1.0 + math.exp(-odds))))
+    return state, arms
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_a_season_in_the_click_rate_does_not_cost_the_ranking(link):
+    world = base_rate(3000, 2.0, link=link)
+    with_levels, without = played(clicks(link=link), world), played(clicks(link=link, levels=False), world)
+    assert with_levels < 0.4 * without
+
+
+def test_memories_of_clicks_shorten_without_a_level_and_not_with_one():
+    policy, plain = clicks(dim=2), clicks(dim=2, levels=False)
+    moving, evidence = [], []
+    for seed in range(3, 9):
+        assert plain.report(clicked(plain, 500, seed=seed)[0])["memory"] < 64.0
+        moving.append(policy.report(clicked(policy, 500, seed=seed)[0]))
+        evidence.append(policy.report(clicked(policy, 500, swing=0.0, seed=seed)[0])["evidence"])
+    assert all(said["memory"] >= 512.0 and said["level"] <= 64.0 for said in moving)
+    assert np.median([said["evidence"] for said in moving]) > 10.0 and max(evidence) < 1.0
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_log_odds_of_two_arms_differ_by_the_estimate(link):
+    policy = clicks(dim=2, link=link)
+    state, arms = clicked(policy, 120)
+    for row in range(policy.lanes, len(policy.rows)):
+        state.level_scores[:], state.evidence[:] = 0.0, 2.0
+        state.level_scores[row - policy.lanes] = 1.0
+        assert policy.played(state) == row
+        mean = policy.scores(state, arms).mean
+        odds = special.logit(mean) if link == "logistic" else special.ndtri(mean)
+        assert odds - odds[0] == pytest.approx((arms - arms[0]) @ policy.estimate(state), rel=1e-6, abs=1e-8)
+
+
+def test_a_click_moves_a_level_by_what_it_weighs():
+    # 1000 rounds in which nearly nobody clicks: each weighs μ', so that a filter of 64 rounds knows little.
+    policy = clicks(dim=2)
+    state, arms = policy.start(), np.array([[1.0, 0.0], [0.0, 1.0]])
+    for t in range(1000):
+        policy.learn(state, arms, t % 2, float(t % 50 == 0))
+    mass = state.filters[:, point.MASS]
+    assert len(mass) == 12 and (mass[[2, 6, 10]] == pytest.approx(64 * 0.02 * 0.98, rel=0.5))
+
+
+def test_rare_clicks_and_sure_ones_stay_finite():
+    for link in ("logistic", "probit"):
+        policy = clicks(dim=1, link=link)
+        for usual in (0.0, 1.0):
+            state, arms = policy.start(), np.array([[1.0], [30.0]])
+            for t in range(400):
+                policy.learn(state, arms, t % 2, usual if t % 200 else 1.0 - usual)
+            policy.advance(state, 1e9)
+            policy.learn(state, arms, 0, 1.0 - usual)
+            assert all(np.isfinite(one).all() for one in (state.filters, state.level_G, state.level_b))
+            assert np.isfinite(policy.scores(state, arms).score).all()
+            assert policy.report(dw.State.from_bytes(state.to_bytes())) == policy.report(state)
+
+
+def test_a_saved_level_of_clicks_goes_on_as_it_was():
+    policy = clicks(dim=2)
+    state, arms = clicked(policy, 90)
+    again = dw.State.from_bytes(state.to_bytes())
+    for one in (state, again):
+        policy.learn(one, arms, 2, 1.0, ticks=3.0, age=2.0)
+        policy.advance(one, 11.0)
+    assert again.to_bytes() == state.to_bytes()
+    assert "filters" not in clicks(dim=2, levels=False).start().groups()
+
+
+SCRIPT = """
+import math
+import numpy as np
+import driftwise as dw
+for link in ("logistic", "probit"):
+    policy = dw.make("Auto", dim=2, link=link, levels=True)
+    rng = np.random.default_rng(0)
+    arms, state = rng.standard_normal((5, 2)), policy.start(5)
+    for t in range(250):
+        arm = policy.choose(state, arms).arm
+        click = float(rng.random() < 1.0 / (1.0 + math.exp(-arms[arm, 0] - 4.0 * math.sin(t / 12.0))))
+        policy.learn(state, arms, arm, click, ticks=1.0 + 2.5 * (t % 9 == 0), age=0.5 * (t % 7 == 0))
+    policy.advance(state, 40.0)
+    print(policy.played(state) >= policy.lanes, state.to_bytes().hex())
+"""
+
+
+def test_compiled_levels_of_clicks_are_interpreted_ones_to_the_bit():
+    compiled, interpreted = both_ways(SCRIPT)
+    assert compiled == interpreted and "True" in compiled
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_stepped_levels_of_clicks_are_those_of_compiled_runs(link):
+    policy, world = clicks(link=link), base_rate(400, 3.0, link=link)
+    fast = dw.simulate({"it": policy}, world, trials=1, seed=2, progress=False)
+
+    class Stepped:
+        """The same policy, a call at a time."""
+
+        start, learn, choose = (staticmethod(one) for one in (policy.start, policy.learn, policy.choose))
+
+    slow = dw.simulate({"it": Stepped()}, world, trials=1, seed=2, progress=False)
+    assert np.array_equal(fast.regret["it"], slow.regret["it"])
+    assert max(fast.memory["it"][0]) >= 64.0
+
+
+def test_the_meter_tells_the_level_of_clicks_from_preferences():
+    believed = {}
+    for swing in (4.0, 0.0):
+        agent, rng = dw.Agent(clicks(dim=3), rewards=(0.0, 1.0)), np.random.default_rng(0)
+        arms = np.column_stack([np.ones(10), rng.standard_normal((10, 2))])
+        for t in range(500):
+            decision = agent.decide(arms)
+            odds = 0.5 * arms[decision.arm, 1] + swing * math.sin(t / 15.0)
+            agent.reward(decision.id, float(rng.random() < 1.0 / (1.0 + math.exp(-odds))))
+        believed[swing] = agent.drift().level
+    assert believed[4.0].believed and believed[4.0].level <= 64.0 and believed[4.0].preferences >= 512.0
+    assert not believed[0.0].believed
 
 
 # --------------------------------------------------------------------------------------------------------- audits

@@ -1,8 +1,10 @@
 """A lane that tells a level from preferences: r = a_t + x'θ, the level a_t forgotten at one pace, θ at another.
 
 A filter of the level takes the same fading mean of arms and of rewards, x̄ and r̄; what they miss, x - x̄ and r - r̄, has
-no level in it, and θ is regressed on that (MATH.md 8: least squares for a level that walks at random). Lanes that share
-a memory of the level share its filter: lane j has filter j % 4, and lanes are sorted by the memory of θ.
+no level in it, and θ is regressed on that (MATH.md 8: least squares for a level that walks at random). Lanes come in
+fours by the memory of θ, and the j-th of every four has the same memory of the level. For values these share a filter,
+and lane j has filter j % 4. A click is what each lane makes of it, log odds with a weight as Newton's step has it
+(kernels/belief.py), so that for clicks every lane has a filter of its own.
 
 The first guess of a level, 0 with the weight R²/S², stays apart from what was seen, for R and S may change at any time.
 A filter's time stands still once all but a millionth has faded: no level gets so unknown that numbers give out.
@@ -16,8 +18,9 @@ from typing import NamedTuple
 from driftwise.kernels import piece
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
-from driftwise.kernels.index import Board, roots_, whiten_
-from driftwise.kernels.memory import blend_offset_, decay, scale_, weight_of
+from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.links import IDENTITY
+from driftwise.kernels.memory import blend_offset_, decay, weight_of
 from driftwise.kernels.point import (
     AT_EVIDENCE,
     AT_FILTERS,
@@ -38,6 +41,7 @@ from driftwise.kernels.point import (
     LEVEL_LOG_GAMMA,
     LEVEL_STIFFNESS,
     LEVELS,
+    LINK,
     MASS,
     MOMENTS,
     SQUARES,
@@ -52,7 +56,7 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.solvers.cholesky import factor_, forward_
 
-# Filters: lanes come in fours, one with each.
+# Lanes come in fours, one with each memory of the level.
 FOUR = 4
 # An arm tells in full from a distance of half its length on.
 CONTRAST = 4.0
@@ -72,8 +76,8 @@ class Levels(NamedTuple):
 class Apart(NamedTuple):
     """Scratch of the lanes with a level.
 
-    Every filter's x̄ (4, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes (d, d, 4),
-    their pivots, z and y (d, 4), and the ridges below which no pivot lies.
+    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes
+    (d, d, 4), their pivots, z and y (d, 4), and the ridges below which no pivot lies.
     """
 
     center: Floats
@@ -118,22 +122,22 @@ def levels_of(flags: Ints, floats: Floats) -> Levels:
 
 
 @piece
-def apart_size(d: int, levels: int) -> int:
+def apart_size(d: int, levels: int, filters: int) -> int:
     """The numbers that so many lanes with a level scribble on."""
-    return FOUR * (d + 2) + 3 * levels + FOUR * (d * d + 3 * d + 1) if levels > 0 else 0
+    return filters * (d + 2) + 3 * levels + FOUR * (d * d + 3 * d + 1) if levels > 0 else 0
 
 
 @piece
-def apart_of(scratch: Floats, start: int, d: int, levels: int) -> Apart:
+def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int) -> Apart:
     """The same, cut from a place on; nothing where there are none."""
     four = min(levels, FOUR)
-    lanes = start + four * (d + 2)
+    lanes = start + filters * (d + 2)
     low = lanes + 3 * levels
     pivot = low + four * d * d
     return Apart(
-        cut(scratch, start, (four, d)),
-        cut(scratch, start + four * d, (four,)),
-        cut(scratch, start + four * (d + 1), (four,)),
+        cut(scratch, start, (filters, d)),
+        cut(scratch, start + filters * d, (filters,)),
+        cut(scratch, start + filters * (d + 1), (filters,)),
         cut(scratch, lanes, (levels,)),
         cut(scratch, lanes + levels, (levels,)),
         cut(scratch, lanes + 2 * levels, (levels,)),
@@ -199,8 +203,9 @@ def center_(
 
 
 @piece
-def filter_(point: Point, row: int, filters: Floats, f: int, lesson: Lesson) -> None:
-    """Time passes for a filter; then it takes an arm and its reward for those of now, however late they are."""
+def filter_(point: Point, row: int, filters: Floats, f: int, bend: float, lesson: Lesson) -> None:
+    """Time passes for a filter; then it takes an arm and its reward for those of now, however late they are. The reward
+    has the variance R²/bend."""
     d = (filters.shape[1] - MOMENTS) // 2 - 1
     sums, lagged = MOMENTS, MOMENTS + d + 1
     passed = passing(point, row, filters, f, lesson.ticks)
@@ -217,10 +222,10 @@ def filter_(point: Point, row: int, filters: Floats, f: int, lesson: Lesson) -> 
     for i in range(d + 1):
         filters[f, sums + i] *= fade
     if lesson.arm >= 0:
-        filters[f, MASS] += 1.0
-        filters[f, sums + d] += lesson.reward
+        filters[f, MASS] += bend
+        filters[f, sums + d] += bend * lesson.reward
         for i in range(d):
-            filters[f, sums + i] += lesson.X[lesson.at, i, lesson.arm]
+            filters[f, sums + i] += bend * lesson.X[lesson.at, i, lesson.arm]
 
 
 @piece
@@ -289,12 +294,13 @@ def factor_four_(first: int, ridge: float, sums: Sums, apart: Apart) -> None:
 def foretell_four_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
     """What four lanes believe of a lesson's reward, R²·square its variance: that of the level is in it."""
     low, pivot, z, y, value, square = apart.low, apart.pivot, apart.z, apart.y, apart.value, apart.square
+    own = first % apart.center.shape[0]  # the first of their filters
     factor_four_(first, ridge, sums, apart)
     for f in range(FOUR):
-        value[first + f], square[first + f] = apart.reward[f], apart.spread[f]
+        value[first + f], square[first + f] = apart.reward[own + f], apart.spread[own + f]
     for i in range(low.shape[0]):
         for f in range(FOUR):
-            y[i, f] = lesson.X[lesson.at, i, lesson.arm] - apart.center[f, i]
+            y[i, f] = lesson.X[lesson.at, i, lesson.arm] - apart.center[own + f, i]
         solve_four_(i, low, pivot, y)
         for f in range(FOUR):
             value[first + f] += y[i, f] * z[i, f]
@@ -302,16 +308,23 @@ def foretell_four_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: 
 
 
 @piece
-def learn_preferences_(point: Point, row: int, lane: int, lesson: Lesson, apart: Apart, sums: Sums) -> None:
-    """Time passes for θ; then what x̄ and r̄ missed enters, the less the less they were known."""
-    factor, counters, f = decay(point.table, row, lesson.ticks), sums.counters, lane % FOUR
-    counters[lane, CLOCK] += lesson.ticks
+def age_preferences_(point: Point, row: int, lane: int, ticks: float, sums: Sums) -> float:
+    """Time passes for θ; by what its sums have yet to fade."""
+    factor, counters = decay(point.table, row, ticks), sums.counters
+    counters[lane, CLOCK] += ticks
     counters[lane, WEIGHT] *= factor
     counters[lane, SQUARES] *= factor * factor
-    if lesson.arm < 0:
-        scale_(lane, factor, sums)
-        return
-    weight = weight_of(point, row, lesson.age) / (1.0 + apart.spread[f])
+    return factor
+
+
+@piece
+def take_preferences_(
+    point: Point, row: int, lane: int, factor: float, bend: float, lesson: Lesson, apart: Apart, sums: Sums
+) -> None:
+    """The sums of θ fade by factor; then what x̄ and r̄ missed enters, the less the less they were known. The reward has
+    the variance R²/bend, and so what was missed R²(1/bend + spread)."""
+    counters, f = sums.counters, lane % apart.center.shape[0]
+    weight = bend * weight_of(point, row, lesson.age) / (1.0 + bend * apart.spread[f])
     blend_offset_(lane, factor, weight, lesson, apart.center, f, apart.reward[f], sums)
     counters[lane, COUNT] += 1.0
     counters[lane, WEIGHT] += weight
@@ -324,7 +337,8 @@ def center_arms_(
 ) -> None:
     """mean = r̄ + (x - x̄)'θ̂ and bonus = ‖x - x̄‖² of every arm, by one lane."""
     center, first = board.other, lane - lane
-    level = center_(point, row, guess, levels.filters, lane % FOUR, 0.0, center, first)
+    own = lane % levels.filters.shape[0]
+    level = center_(point, row, guess, levels.filters, own, 0.0, center, first)
     low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
     believe_preferences_(lane, ridge, levels.sums, low, pivot, z)
     shift = level.reward
@@ -349,7 +363,8 @@ def center_arms_(
 def level_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, board: Board
 ) -> None:
-    """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level.
+    """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level; of clicks,
+    what the link makes of them.
 
     While one arm is played nothing tells how long preferences last: what is unknown of them is that of all memories of
     preferences together, as they are weighed, and so arms that only the longest is sure of are looked at again.
@@ -369,4 +384,7 @@ def level_scores_(
     for a in range(square.size):
         board.bonus[a] = (square[a] + levels.weights[lane] * board.bonus[a]) / total
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
-    roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
+    if point.flags[LINK] != IDENTITY:
+        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], board.mean, board.bonus)
+    else:
+        roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)

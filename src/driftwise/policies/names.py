@@ -303,11 +303,11 @@ def _auto(problem: Problem) -> TrendBank:
     outer = {one: value for one, value in fields.items() if one in own}
     inner = {one: value for one, value in fields.items() if one not in own}
     _known_fields(problem.name, base, inner, own)
+    outer = {"levels": True, **outer}
     if clicks:
         outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
         inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
     else:
-        outer = {"levels": True, **outer}
         inner = {"radius": "posterior", "R": "learn", "S": None, "L": None, **inner}
     return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 

@@ -51,9 +51,9 @@ class TrendBank(Bank):
     of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
     a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
 
-    levels=True adds twelve lanes for values that tell a level which all arms share, and which may move fast, from
-    preferences, which may stay: rankings are not forgotten because a season changes. They are played while rewards
-    speak for them.
+    levels=True adds twelve lanes that tell a level which all arms share, and which may move fast, from preferences,
+    which may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
+    are played while rewards speak for them.
 
     audit=a plays min(1, a/√t) of the time, t counting rewards, the best arm by a theorem's radius and a memory of 64
     rounds: what an arm that nobody plays does, nothing else can find out. Draws are those of the state's key.
@@ -77,8 +77,6 @@ class TrendBank(Bank):
             raise BadInput("base", self.base, "a logistic or probit PosteriorUCB", "the bank scores no other rewards")
         if not isinstance(self.base.memory, Keep):
             raise BadInput("base", self.base.memory, "a base that keeps everything", "pass memory=Keep()")
-        if self.levels and not self.linear:
-            raise BadInput("levels", self.levels, "levels=False for clicks", "leave it out")
         whole("longest", self.longest, SHORTEST, "pass a power of 2, or leave it out")
         if self.tilt is not None:
             real("tilt", self.tilt, -50.0, 50.0, way_out="leave it out")
@@ -93,7 +91,7 @@ class TrendBank(Bank):
         return BELIEF
 
     def _scratch(self, used: int) -> int:
-        return forecast_size(self.dim, self.lanes) + apart_size(self.dim, len(self.apart))
+        return forecast_size(self.dim, self.lanes) + apart_size(self.dim, len(self.apart), self.filters)
 
     @property
     def can_fail(self) -> bool:
@@ -119,6 +117,11 @@ class TrendBank(Bank):
         levels = tuple(zip(LEVEL_ROUNDS, LEVEL_SLOPED, strict=True))
         return tuple((memory, *level) for memory in fades(PREFERENCES) for level in levels)
 
+    @property
+    def filters(self) -> int:
+        """How many filters of the level there are: lanes of values share them, each of clicks has its own."""
+        return len(self.apart) // (len(PREFERENCES) if self.linear else 1)
+
     @cached_property
     def rows(self) -> tuple[Base, ...]:
         memories = (*self.memories, *(memory for memory, *_ in self.apart))
@@ -140,7 +143,7 @@ class TrendBank(Bank):
         )  # fmt: skip
 
     def _groups(self) -> dict[str, int]:
-        levels = {"levels": len(self.apart), "filters": len(LEVEL_ROUNDS) if self.levels else 0}
+        levels = {"levels": len(self.apart), "filters": self.filters}
         return {**super()._groups(), **({} if self.linear else {"gauges": GAUGE}), **levels}
 
     @cached_property
@@ -151,6 +154,9 @@ class TrendBank(Bank):
             made.table[:, point.WIDENS] = WIDENS
         else:
             made.table[:, point.LAM] = self.base.lam or 0.0  # otherwise it follows the log odds that are seen
+            # Two standard deviations and not 1.5 where a level is apart: a level that follows the arm played leaves
+            # nothing that would ever correct an arm thought too little of.
+            made.table[self.lanes :, point.EXPLORE] = self.base.exploration
         for row, one in enumerate(self.rows):
             rounds = one.memory.rounds
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0

@@ -45,15 +45,16 @@ from driftwise.kernels.level import (
     FOUR,
     Apart,
     Levels,
+    age_preferences_,
     apart_of,
     center_,
     contrast_of,
     filter_,
     foretell_four_,
     guess_of,
-    learn_preferences_,
     level_scores_,
     levels_of,
+    take_preferences_,
 )
 from driftwise.kernels.links import IDENTITY, slope
 from driftwise.kernels.links import mean as link_mean
@@ -66,6 +67,7 @@ from driftwise.kernels.point import (
     CLOCK,
     COUNT,
     DAMAGED,
+    FILTERS,
     FINE,
     KEY_HIGH,
     KEY_LOW,
@@ -99,6 +101,13 @@ class Foretold(NamedTuple):
 
     value: float
     square: float
+
+
+class Click(NamedTuple):
+    """A lesson whose reward is a click's log odds, and the weight they have."""
+
+    lesson: Lesson
+    bend: float
 
 
 class Forecast(NamedTuple):
@@ -150,50 +159,37 @@ def foretell_(
     return Foretold(value, square)
 
 
+@piece
+def click_of(link: int, value: float, square: float, lesson: Lesson) -> Click:
+    """A click where log odds `value` with variance `square` were foretold: z + (r - μ)/μ' with weight μ', at the z that
+    Newton's step leads to."""
+    z = root(link, value, square, lesson.reward)
+    bend = max(slope(link, z), LEAST_SLOPE)
+    odds = z + (lesson.reward - link_mean(link, z)) / bend
+    return Click(Lesson(lesson.X, lesson.at, lesson.arm, odds, lesson.ticks, lesson.age), bend)
+
+
 @part
 def click_lane_(
     point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, told: Forecast
 ) -> Foretold:
-    """A lane learns a click: time passes, then it enters as Newton's step would have it, log odds z + (r - μ)/μ' with
-    weight μ', at the z that the step leads to. What the lane had foretold by then."""
+    """A lane learns a click: time passes, then it enters as Newton's step would have it. What the lane had foretold by
+    then."""
     factor = run_(point, row, lane, lesson.ticks, sums, history)
     if factor != 1.0:
         scale_(lane, factor, sums)
     if lesson.arm < 0:
         return Foretold(0.0, 0.0)
-    link, weight = point.flags[LINK], weight_of(point, row, lesson.age)
+    weight = weight_of(point, row, lesson.age)
     seen = foretell_(point, row, lane, ridge, lesson, sums, told)
-    z = root(link, seen.value, weight * seen.square, lesson.reward)
-    bend = max(slope(link, z), LEAST_SLOPE)
-    value = z + (lesson.reward - link_mean(link, z)) / bend
-    taken = Lesson(lesson.X, lesson.at, lesson.arm, value, lesson.ticks, lesson.age)
-    blend_(lane, 1.0, weight * bend, taken, sums)
+    click = click_of(point.flags[LINK], seen.value, weight * seen.square, lesson)
+    blend_(lane, 1.0, weight * click.bend, click.lesson, sums)
     if lesson.age > 0.0 and sloped(point, row):
-        blend_lags_(lane, weight * bend, taken, sums)
+        blend_lags_(lane, weight * click.bend, click.lesson, sums)
     sums.counters[lane, COUNT] += 1.0
     sums.counters[lane, WEIGHT] += weight
     sums.counters[lane, SQUARES] += weight * weight
     return seen
-
-
-@part
-def clicks_learn_(
-    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
-    own: Adapting, told: Forecast,
-) -> Foretold:
-    """Every memory awake learns a click and is paid for the chance it gave it once time had passed: one factor does for
-    both. What the acting one had foretold."""
-    shown = Foretold(0.0, 0.0)
-    for k in range(sums.G.shape[0]):
-        told.surprise[k] = math.inf
-        if awake(point, k, sums):
-            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
-            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
-            if k == acting:
-                shown = seen
-    if lesson.arm >= 0:
-        bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
-    return shown
 
 
 @part
@@ -212,28 +208,97 @@ def bank_foretell_(
     return shown
 
 
+@piece
+def center_all_(point: Point, guess: float, ticks: float, filters: Floats, apart: Apart) -> None:
+    """What every filter believes of the level, `ticks` from now."""
+    rows = point.table.shape[0] - apart.value.size
+    for f in range(filters.shape[0]):
+        level = center_(point, rows + f, guess, filters, f, ticks, apart.center, f)
+        apart.reward[f], apart.spread[f] = level.reward, level.spread
+
+
+@piece
+def level_pay_(
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+) -> None:
+    """All lanes with a level are paid; the family is held against the plain one, whose density is e^plain."""
+    lanes = levels.weights.size
+    rows = point.table.shape[0] - lanes
+    for first in range(0, lanes, FOUR):
+        foretell_four_(first, prior.ridge, lesson, levels.sums, apart)
+    for k in range(lanes):
+        value, square = apart.value[k], apart.square[k]
+        apart.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
+    nats = bank_pay_(levels.weights, apart.surprise, LEVEL_SHARE) - plain
+    weigh_family_(levels.evidence, nats, contrast_of(lesson, apart.center))
+
+
 @part
 def level_lesson_(
     point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
 ) -> None:
-    """All lanes with a level are paid and learn; the family is held against the plain one, whose density is e^plain."""
-    lanes, filters, surprise = levels.sums.G.shape[0], levels.filters, apart.surprise
-    rows, guess = point.table.shape[0] - lanes, guess_of(prior, gauge, apart.center.shape[1])
-    for f in range(FOUR):
-        level = center_(point, rows + f, guess, filters, f, lesson.ticks, apart.center, f)
-        apart.reward[f], apart.spread[f] = level.reward, level.spread
+    """All lanes with a level are paid for a value and learn it."""
+    lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
+    rows = point.table.shape[0] - lanes
+    center_all_(point, guess_of(prior, gauge, apart.center.shape[1]), lesson.ticks, filters, apart)
     if lesson.arm >= 0 and not prior.blind:
-        for first in range(0, lanes, FOUR):
-            foretell_four_(first, prior.ridge, lesson, levels.sums, apart)
-        for k in range(lanes):
-            value, square = apart.value[k], apart.square[k]
-            surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
-        nats = bank_pay_(levels.weights, surprise, LEVEL_SHARE) - plain
-        weigh_family_(levels.evidence, nats, contrast_of(lesson, apart.center))
+        level_pay_(point, lesson, prior, gauge, levels, plain, apart)
     for k in range(lanes):
-        learn_preferences_(point, rows + k, k, lesson, apart, levels.sums)
-    for f in range(FOUR):
-        filter_(point, rows + f, filters, f, lesson)
+        factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
+        if lesson.arm >= 0:
+            take_preferences_(point, rows + k, k, factor, 1.0, lesson, apart, sums)
+        else:
+            scale_(k, factor, sums)
+    for f in range(filters.shape[0]):
+        filter_(point, rows + f, filters, f, 1.0, lesson)
+
+
+@part
+def level_clicks_(
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+) -> None:
+    """All lanes with a level are paid for a click once time has passed, and each learns what it makes of it."""
+    lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
+    rows = point.table.shape[0] - lanes
+    center_all_(point, guess_of(prior, gauge, apart.center.shape[1]), lesson.ticks, filters, apart)
+    for k in range(lanes):
+        factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
+        if factor != 1.0:
+            scale_(k, factor, sums)
+    if lesson.arm < 0:
+        for f in range(lanes):
+            filter_(point, rows + f, filters, f, 1.0, lesson)
+        return
+    level_pay_(point, lesson, prior, gauge, levels, plain, apart)
+    for k in range(lanes):  # each has a filter of its own
+        contrast = weight_of(point, rows + k, lesson.age) * (apart.square[k] - apart.spread[k])
+        click = click_of(point.flags[LINK], apart.value[k], apart.spread[k] + contrast, lesson)
+        take_preferences_(point, rows + k, k, 1.0, click.bend, click.lesson, apart, sums)
+        filter_(point, rows + k, filters, k, click.bend, click.lesson)
+
+
+@part
+def clicks_learn_(
+    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
+    own: Adapting, levels: Levels, seat: int, told: Forecast, apart: Apart,
+) -> Foretold:
+    """Every memory awake learns a click and is paid for the chance it gave it once time had passed: one factor does for
+    both; lanes with a level likewise. What the acting one had foretold."""
+    shown, plain = Foretold(0.0, 0.0), 0.0
+    for k in range(sums.G.shape[0]):
+        told.surprise[k] = math.inf
+        if awake(point, k, sums):
+            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
+            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
+            if k == acting:
+                shown = seen
+    if lesson.arm >= 0:
+        plain = bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
+    if levels.weights.size > 0:
+        level_clicks_(point, lesson, prior, gauge, levels, plain, apart)
+        if seat >= 0 and lesson.arm >= 0:
+            shown = Foretold(apart.value[seat], apart.square[seat])
+    return shown
 
 
 @part
@@ -255,7 +320,7 @@ def bank_lesson_(
     """All memories awake are paid and learn; those far behind follow the best; those whose time has come wake."""
     shown = Foretold(0.0, 0.0)
     if point.flags[LINK] != IDENTITY:
-        shown = clicks_learn_(point, lesson, acting, prior, gauge, sums, history, own, told)
+        shown = clicks_learn_(point, lesson, acting, prior, gauge, sums, history, own, levels, seat, told, apart)
     else:
         plain = 0.0
         if lesson.arm >= 0 and not prior.blind:
@@ -366,7 +431,7 @@ def learn_belief_(
         return DAMAGED
     d, lanes = X.shape[1], sums.G.shape[0]
     lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, d, lanes)
-    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS])
+    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
     levels, gauge = levels_of(flags, floats), gauge_of(flags, floats)
     believer_learns_(point, lesson, sums, history, own, levels, gauge, told, apart)
     return FINE
@@ -387,7 +452,7 @@ def play_belief_(
     d, n, lanes = arms.shape[1], arms.shape[2], sums.G.shape[0]
     board = board_size(d, n)
     seen, told = board_of(scratch, d, n), forecast_of(scratch[board:], d, lanes)
-    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS])
+    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
     for t in range(path.shape[0]):
         at, count = set_of(rounds, t), sums.counters[0, COUNT]
         if audit_due(point, own, int(count), count):
