@@ -44,6 +44,8 @@ class _Progress:
 
 def learn_log(agent: Agent, source: Any, gaps: bool) -> int:
     """See `Agent.learn_log`."""
+    if agent._book.log is not None:
+        raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
     log, policy = read_log(source), agent._policy
     own = isinstance(policy, Own)
     log.require(_NEEDED, "without which nothing can be learned from it")
@@ -51,8 +53,6 @@ def learn_log(agent: Agent, source: Any, gaps: bool) -> int:
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
-    if agent._book.log is not None:
-        raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
     with agent._learning:
         counts = agent._book.counts
         done = counts["learned"] + counts["defaulted"]

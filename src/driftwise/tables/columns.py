@@ -47,6 +47,8 @@ def _array(values: Any, kinds: str) -> Any:
     if isinstance(values, np.ndarray):
         return values if values.dtype.kind in kinds else None
     try:
+        if kinds != "b" and bool in set(map(type, values)):  # which numpy takes for 0 and 1 among numbers
+            return None
         found = np.asarray(values)
     except (ValueError, TypeError, OverflowError):
         return None
