@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -178,6 +180,16 @@ def test_what_is_no_log_is_said(tmp_path):
     newer = table_of(columns_of()).replace_schema_metadata({"driftwise.log": "9"})
     with refused("log", "version"):
         list(read_log(newer).batches(["x"]))
+
+
+def test_docs_logs_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    text = (Path(__file__).resolve().parent.parent / "docs" / "logs.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    space = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(compile(block, "logs.md", "exec"), space)
+    printed = capsys.readouterr().out
+    assert "device=phone × genre=sport" in printed and "got 5 in row 1, column arm of memory" in printed
 
 
 def test_importing_driftwise_imports_no_tables_of_others():
