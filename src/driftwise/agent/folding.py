@@ -24,6 +24,9 @@ from driftwise.tables.schema import LESSONS, Batch, Ints
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
+# Rounds in a row that may be missing from the log of a policy that counts them, where gaps are meant.
+_MOST_MISSED = 10_000
+
 _NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
 
 
@@ -83,7 +86,7 @@ def _batch(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
     fresh = lessons[number[lessons] > at.number]
     _quiet(agent, batch, np.flatnonzero(np.isnan(reward)), at)
     if agent._alone:
-        _one_at_a_time(agent, batch, at)
+        _one_at_a_time(agent, batch, at, gaps)
     elif fresh.size:
         _check(agent, batch, fresh, at)
         _learn(agent, batch, fresh, at)
@@ -114,9 +117,9 @@ def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps
     """Lessons are numbered in order, and go on where the agent stands."""
     if not lessons.size:
         return
-    steps = np.diff(numbers, prepend=at.seen)
-    if (steps <= 0).any():
-        row = int(np.argmax(steps <= 0))
+    falls = numbers <= np.concatenate([[at.seen], numbers[:-1]])
+    if falls.any():
+        row = int(np.argmax(falls))
         wanted, way_out = "numbers that rise from row to row", "sort the log by reward_seq"
         raise batch.bad(int(lessons[row]), "reward_seq", int(numbers[row]), wanted, way_out)
     at.seen = int(numbers[-1])
@@ -195,8 +198,8 @@ def _lent(batch: Batch, row: int) -> Lent:
     return Lent(ArmSet(arms), arm)
 
 
-def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress) -> None:
-    """MASTER and BOB: rounds that ended without a reward pass before the next is learned from, as they did live."""
+def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
+    """MASTER and BOB: a round that ended without a reward passes before the next is learned from, as it did live."""
     assert batch.reward is not None and batch.reward_seq is not None
     assert batch.born is not None and batch.reward_tick is not None
     for row in range(batch.rows):
@@ -204,6 +207,9 @@ def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress) -> None:
         if lesson and batch.reward_seq[row] <= at.number:
             continue
         missed = int(batch.born[row]) - 1 - at.tick
+        if missed > (_MOST_MISSED if gaps else 1):
+            wanted = "a row for every round, because this policy counts them"
+            raise batch.bad(row, "born", int(batch.born[row]), wanted, "pass gaps=True where a few are missing")
         if missed > 0:
             agent._policy.advance(at.state, float(missed))
             at.tick += missed

@@ -58,7 +58,8 @@ def fill(agent: Agent, found: dict[str, Any], no: Callable[[str], BadInput]) -> 
         state_seq, place, count, context, named = one
         n = entry.decision.n
         good = all(type(number) is int and number >= 0 for number in (state_seq, place, count)) and place < n
-        good = good and count in (0, n) and at + count <= len(rows) and (context is None or isinstance(context, dict))
+        good = good and count in (0, n) and at + count <= len(rows)
+        good = good and (context is None or (agent._encoder is not None and agent._encoder.context(context) == context))
         good = good and (named is None or (len(named) == n and all(isinstance(name, str) for name in named)))
         if not good:
             raise no(f"a log's row that does not fit decision {entry.decision.id!r}")

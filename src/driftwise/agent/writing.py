@@ -12,7 +12,7 @@ from driftwise.agent.record import Entry, Item, Logged, Verdict
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
-from driftwise.tables.write import Row, Writer
+from driftwise.tables.write import Row, Writer, last_lesson
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -87,15 +87,13 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
         if agent._book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
         fields = None if agent.features is None else agent.features.fields
-        writer = Writer(path, arms=arms, fields=fields, **options)
         lessons = agent._book.counts["learned"] + agent._book.counts["defaulted"]
-        last = writer.last_lesson()
+        last = last_lesson(Path(path))
         if last and last != lessons:
-            writer.close()
             wanted = f"a log that ends where this agent stands, at lesson {lessons}"
             way_out = "learn_log it first" if last > lessons else "pass a new folder"
             raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)
-        log = AgentLog(agent, writer)
+        log = AgentLog(agent, Writer(path, arms=arms, fields=fields, **options))
         with agent._choosing:
             agent._book.log = log
     return log

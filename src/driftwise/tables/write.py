@@ -96,19 +96,6 @@ class Writer:
             raise BadInput("path", str(self.folder), "a folder that can be written", str(slip.strerror)) from None
         return max(numbers, default=0) + 1
 
-    def last_lesson(self) -> int:
-        """The number of the last lesson in the parts that are there; 0 where there is none."""
-        if not any(one.suffix.lstrip(".") in FORMATS for one in self.folder.iterdir()):
-            return 0
-        found = 0
-        for part in reversed(read_log(self.folder).parts):
-            for batch in part.batches(["reward_seq"]):
-                if batch.reward_seq is not None:
-                    found = max(found, int(batch.reward_seq.max()))
-            if found:
-                break
-        return found
-
     def add(self, row: Row) -> None:
         """A row, which is on disk when a part is full, or after `flush`."""
         waiting = self._waiting
@@ -159,7 +146,7 @@ class Writer:
                 rows = self._waiting[: self._most]
                 try:
                     data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields)
-                    keep_durably(self.folder / f"part-{self._number:08d}.{self.format}", data)
+                    keep_durably(self._next(), data)
                 except BaseException as slip:
                     self._failure = slip
                     return
@@ -167,6 +154,24 @@ class Writer:
                 self._failure = None
                 del self._waiting[: len(rows)]  # rows are only ever added behind
                 self._since = time.monotonic()
+
+
+    def _next(self) -> Path:
+        """Where the next part goes; never over one that is there."""
+        while (path := self.folder / f"part-{self._number:08d}.{self.format}").exists():
+            self._number += 1
+        return path
+
+
+def last_lesson(folder: Path) -> int:
+    """The number of the last lesson in the parts of a folder; 0 where there is none."""
+    if not folder.is_dir() or not any(one.suffix.lstrip(".") in FORMATS for one in folder.iterdir()):
+        return 0
+    for part in reversed(read_log(folder).parts):
+        found = [int(batch.reward_seq.max()) for batch in part.batches(["reward_seq"]) if batch.reward_seq is not None]
+        if max(found, default=0) > 0:
+            return max(found)
+    return 0
 
 
 # ------------------------------------------------------------------------------------------ formats
