@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import driftwise as dw
 from driftwise.container import canonical
-from driftwise.tables import Encoder, check_log
+from driftwise.tables import Encoder, check_log, from_obp, log_of
+from hostile.surface import BAD
 from refusing import refused
 
 F = dw.Features
@@ -175,3 +176,36 @@ def test_what_does_not_fit_an_agent_is_said():
         agent_of().decide(context={})
     with refused("arms", "features="):
         dw.Agent.for_clicks(3).decide(context={}, items=["a"])
+
+
+def test_whatever_is_passed_gives_a_sentence_or_works(tmp_path):
+    """As tests/hostile does with the rest of the surface; a TypeError is Python's own word for a missing argument."""
+    agent = agent_of()
+    before = agent.state.to_bytes()
+    (tmp_path / "empty").mkdir()
+    for bad in BAD:
+        for call in (
+            lambda bad=bad: F(context=bad, item={}), lambda bad=bad: F(context={"a": bad}, item={}),
+            lambda bad=bad: F(context={}, item={}, cross=bad), lambda bad=bad: F(context={}, item={}, cross=[bad]),
+            lambda bad=bad: F(context={}, item={}, blocks=bad), lambda bad=bad: F(context={}, item={}, L=bad),
+            lambda bad=bad: F.number(bad), lambda bad=bad: F.number(0.0, bad), lambda bad=bad: F.levels(bad),
+            lambda bad=bad: F.hashed(bad) if not isinstance(bad, int) or bad < 10**6 else None,
+            lambda bad=bad: F.fit(bad, {}), lambda bad=bad: F.fit([{"a": bad}], {}), lambda bad=bad: F.fit([], bad),
+            lambda bad=bad: F.fit([], {"a": bad}), lambda bad=bad: F.from_dict(bad),
+            lambda bad=bad: agent.decide(context=bad, items=["one"]),
+            lambda bad=bad: agent.decide(context={}, items=bad),
+            lambda bad=bad: agent.decide(context={"hour": bad, "user": bad}, items={"one": {"price": 1}}),
+            lambda bad=bad: agent.decide(context={}, items={"one": bad}),
+            lambda bad=bad: agent.decide(context={}, items={"one": {"price": bad, "genre": bad}}),
+            lambda bad=bad: agent.decide(context={}, items=[bad]), lambda bad=bad: agent.learn_log(bad),
+            lambda bad=bad: agent.learn_log({"x": bad}), lambda bad=bad: log_of(reward=bad, seq=[1]),
+            lambda bad=bad: check_log({"seq": [bad], "x": [bad], "at": [bad], "arms": [bad], "context": [bad]}),
+            lambda bad=bad: from_obp(bad), lambda bad=bad: agent.log_to(tmp_path / "empty", rows=bad).close(),
+            lambda bad=bad: agent.log_to(tmp_path / "empty", seconds=bad).close(),
+            lambda bad=bad: agent.log_to(bad).close() if not isinstance(bad, (str, bytes)) else None,
+        ):  # fmt: skip
+            try:
+                call()
+            except dw.BadInput as refusal:
+                assert "\n" not in str(refusal) and len(str(refusal)) < 500
+    assert agent.state.to_bytes() == before

@@ -175,6 +175,7 @@ def test_what_is_no_log_is_said(tmp_path):
     for source in (tmp_path / "empty", tmp_path / "log.txt", tmp_path / "nothing.parquet", 7, object()):
         with refused("log"):
             read_log(source)
+    assert log_of(seq=pandas.Series([1, 2]), reward=polars.Series([0.5, None])).rows == 2
     with refused("log", "rows"):
         log_of(seq=[1], reward=[1.0, 2.0])
     newer = table_of(columns_of()).replace_schema_metadata({"driftwise.log": "9"})

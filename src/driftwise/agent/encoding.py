@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from driftwise.errors import BadInput
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
-from driftwise.tables.fields import text_of
+from driftwise.tables.fields import name_of
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -50,10 +50,11 @@ def encoded(
         raise BadInput("items", items, "the items to choose from", "pass their names, or {name: row}")
     with encoder.lock:
         told = encoder.context({} if context is None else context)
-        return encoder.arms(told, items), list(items), told
+        arms = encoder.arms(told, items)
+    return arms, list(items), told
 
 
 def candidates(items: Sequence[Any], places: Any) -> tuple[str, ...]:
-    """Names of the allowed items, as a log has them."""
+    """Names of the allowed items, as a log has them; one without a name is empty."""
     chosen = items if places is None else [items[place] for place in places.tolist()]
-    return tuple(str(text_of(one)) for one in chosen)
+    return tuple("" if one is None else name_of(one) for one in chosen)

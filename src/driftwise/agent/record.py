@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -152,6 +153,9 @@ def checked_item(item: object) -> Item:
         return item
     if isinstance(item, str):  # numpy's, say
         return str(item)
-    if isinstance(item, bool) or not hasattr(item, "__index__"):
-        raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
-    return int(item.__index__())
+    try:
+        if not isinstance(item, bool):
+            return operator.index(item)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")

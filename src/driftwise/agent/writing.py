@@ -83,6 +83,8 @@ class AgentLog:
 
 def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentLog:
     """See `Agent.log_to`."""
+    if not isinstance(path, (str, Path)):
+        raise BadInput("path", path, "the path of a folder", 'pass "log", say')
     with agent._learning:
         if agent._book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.tables.features import Features
-from driftwise.tables.fields import Field, Number, text_of
+from driftwise.tables.fields import Field, Number, listed, name_of, text_of
 from driftwise.tables.schema import Floats
 
 # Item rows that are kept; the one encoded first goes first.
@@ -43,11 +43,11 @@ class Encoder:
     def know(self, items: Mapping[Any, Mapping[str, Any]]) -> None:
         """Encode item rows by name, those that are new or changed."""
         for name, row in items.items():
-            key = str(text_of(name))
-            if self._given.get(key) == row:
-                continue
+            key = name_of(name)
             if not isinstance(row, Mapping):
                 raise BadInput("items", row, "a row of fields for each item", "pass {name: {field: value}}")
+            if _same(self._given.get(key), row):
+                continue
             kept = _plain(self.features.item, row)
             made = np.zeros(self._widths[1])
             for field, kind in self.features.item.items():
@@ -68,8 +68,10 @@ class Encoder:
         """Vectors (n, d) of items in a context."""
         if isinstance(items, Mapping):
             self.know(items)
+        else:
+            items = listed("items", items, "names of items, or their rows by name")
         spec, (wide, deep) = self.features, self._widths
-        known = [self._kept.get(key) for key in (one if type(one) is str else str(text_of(one)) for one in items)]
+        known = [self._kept.get(one if type(one) is str else name_of(one)) for one in items]
         if not known:
             raise BadInput("items", items, "an item at least", "pass the names of the items to choose from")
         told, given = self.context(context), np.zeros(wide)
@@ -98,7 +100,14 @@ class Encoder:
         return made
 
     def _owner(self, known: tuple[Floats, int] | None, name: Any) -> int:
-        return known[1] if known is not None else self._owners.get(str(text_of(name)), len(self._owners))
+        return known[1] if known is not None else self._owners.get(name_of(name), len(self._owners))
+
+
+def _same(known: dict[str, Any] | None, row: Mapping[str, Any]) -> bool:
+    try:
+        return bool(known == row)
+    except ValueError:  # an array answers == with an array
+        return False
 
 
 def _plain(fields: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +115,7 @@ def _plain(fields: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any
     made: dict[str, Any] = {}
     for field, kind in fields.items():
         value = row.get(field)
-        made[field] = _number(field, value) if isinstance(kind, Number) else text_of(value)
+        made[field] = _number(field, value) if isinstance(kind, Number) else text_of(value, field)
     return made
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from driftwise.border import real, whole
+from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
-from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, text_of
+from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, listed, name_of, text_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +39,20 @@ class Features:
 
     def __post_init__(self) -> None:
         for name in ("context", "item"):
-            for field, kind in dict(getattr(self, name)).items():
-                if not isinstance(field, str) or not isinstance(kind, Field):
-                    wanted = "fields by name, each a Features.number, .levels or .hashed"
-                    way_out = "pass {'age': Features.number(40, 20)}, say"
-                    raise BadInput(name, f"{kind!r} for {field!r}", wanted, way_out)
-            object.__setattr__(self, name, dict(getattr(self, name)))
-        pairs = tuple((str(mine), str(theirs)) for mine, theirs in self.cross)
-        for mine, theirs in pairs:
-            if mine not in self.context or theirs not in self.item:
-                wanted = "a field of the context and one of the item"
-                raise BadInput("cross", f"{mine} with {theirs}", wanted, "declare both first")
-        object.__setattr__(self, "cross", pairs)
-        object.__setattr__(self, "blocks", tuple(str(text_of(one)) for one in self.blocks))
+            given = getattr(self, name)
+            good = isinstance(given, Mapping) and all(isinstance(field, str) for field in given)
+            if not good or not all(isinstance(kind, Field) for kind in given.values()):
+                wanted = "fields by name, each a Features.number, .levels or .hashed"
+                raise BadInput(name, given, wanted, "pass {'age': Features.number(40, 20)}, say")
+            object.__setattr__(self, name, dict(given))
+        pairs = listed("cross", self.cross, "pairs of fields")
+        for pair in pairs:
+            good = isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(one, str) for one in pair)
+            if not good or pair[0] not in self.context or pair[1] not in self.item:
+                raise BadInput("cross", pair, "a field of the context and one of the item", "declare both first")
+        object.__setattr__(self, "cross", tuple((mine, theirs) for mine, theirs in pairs))
+        blocks = listed("blocks", self.blocks, "names of items")
+        object.__setattr__(self, "blocks", tuple(name_of(one) for one in blocks))
         real("L", self.L, 0.0, low_open=True, way_out="pass the L of the policy")
         if not self.names:
             raise BadInput("features", "nothing", "an intercept, a field or a block at least", "declare one")
@@ -120,9 +121,9 @@ class Features:
         `most_levels` most frequent being "other", or signed hashing into `width` where there are ten times as many.
         """
         rows = dict(items) if isinstance(items, Mapping) else dict(enumerate(rows_of(items)))
-        sides = {"context": rows_of(contexts), "item": list(rows.values())}
+        sides = {"context": rows_of(contexts), "item": rows_of(list(rows.values()))}
         found = {name: _fitted(side, whole("most_levels", most_levels), width) for name, side in sides.items()}
-        owners = tuple(str(text_of(name)) for name in rows) if blocks else ()
+        owners = tuple(name_of(name) for name in rows) if blocks else ()
         return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L)
 
 
@@ -140,20 +141,20 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
         import narwhals
 
         return list(narwhals.from_native(table, eager_only=True).iter_rows(named=True))
-    rows = list(table) if isinstance(table, Iterable) else [table]
-    if not all(isinstance(row, dict) for row in rows):
-        raise BadInput("rows", table, "dicts, or a data frame", "pass a list of {field: value}")
+    rows = listed("rows", table, "a list of rows, or a data frame")
+    if not all(isinstance(row, dict) and all(isinstance(field, str) for field in row) for row in rows):
+        raise BadInput("rows", table, "rows of fields by name, or a data frame", "pass a list of {field: value}")
     return rows
 
 
 def _fitted(rows: list[dict[str, Any]], most: int, width: int) -> dict[str, Field]:
     made: dict[str, Field] = {}
     for field in dict.fromkeys(name for row in rows for name in row):
-        values = [row[field] for row in rows if text_of(row.get(field)) is not None]
+        values = [row[field] for row in rows if text_of(row.get(field), field) is not None]
         if values and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-            mean = math.fsum(values) / len(values)
-            spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-            made[field] = Number(mean, spread if spread > 0.0 else 1.0)
+            each = array(field, values, (None,), "leave out what is too large")
+            spread = float(each.std())
+            made[field] = Number(float(each.mean()), spread if spread > 0.0 else 1.0)
         elif values:
             counted = Counter(str(text_of(value)) for value in values)
             often = [level for level, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]

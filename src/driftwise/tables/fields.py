@@ -8,22 +8,47 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from driftwise.border import real, whole
 from driftwise.errors import BadInput
 from driftwise.tables.schema import Floats
 
 OTHER = "other"
+# Whole numbers beyond this have no text that Python writes.
+_MOST = 10**300
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: Any, field: str = "level") -> str | None:
     """A level as text: 3, 3.0 and "3" are one, and so are true and "true"; None where it is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    if not isinstance(value, (int, float)) or (isinstance(value, int) and abs(value) > _MOST):
+        raise BadInput(field, value, "text, a truth value, a number or nothing", "pass str(value)")
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def name_of(item: Any) -> str:
+    """The name of an item as text, whole numbers too."""
+    if isinstance(item, str):
+        return str(item)
+    if not isinstance(item, (int, np.integer)) or isinstance(item, bool):
+        raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
+    return str(int(item)) if abs(int(item)) <= _MOST else f"{int(item):x}"
+
+
+def listed(name: str, values: Any, wanted: str) -> list[Any]:
+    """A list, or anything of the kind that is not one text."""
+    row = isinstance(values, np.ndarray) and values.ndim == 1
+    if not row and not isinstance(values, (list, tuple)):
+        raise BadInput(name, values, wanted, "pass a list")
+    return list(values)
 
 
 @dataclass(frozen=True)
@@ -54,8 +79,7 @@ class Levels:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        given = [self.levels] if isinstance(self.levels, str) else self.levels
-        found = tuple(str(text_of(one)) for one in given)
+        found = tuple(str(text_of(one, "levels")) for one in listed("levels", self.levels, "a list of levels"))
         if not found or len(set(found)) != len(found):
             raise BadInput("levels", self.levels, "levels that differ, at least one", "name each once")
         object.__setattr__(self, "levels", found)

@@ -72,6 +72,7 @@ class Held(Part):
 
     def __init__(self, columns: dict[str, Any], name: str = "memory") -> None:
         self.name = name
+        columns = {one: values.to_numpy() if _series(values) else values for one, values in columns.items()}
         lengths = {one: _length(values) for one, values in columns.items()}
         self._rows = max(lengths.values(), default=0)
         for one, length in lengths.items():
@@ -107,11 +108,17 @@ class Held(Part):
             )
 
 
+def _series(values: Any) -> bool:
+    """Whether it is a column of a data frame, which gives an array of itself."""
+    return callable(getattr(values, "to_numpy", None)) and not isinstance(values, type)
+
+
 def _length(values: Any) -> int:
     if isinstance(values, Ragged):
         return len(values.offsets) - 1
-    if not hasattr(values, "__len__") or isinstance(values, (str, bytes, dict)):
-        raise BadInput("log", values, "a sequence of values a column", "pass lists or arrays of one length")
+    sized = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+    if not sized:
+        raise BadInput("log", values, "a list or array of values a column", "pass lists or arrays of one length")
     return len(values)
 
 
@@ -190,13 +197,15 @@ def read_log(source: Any) -> Log:
 
 def _at(path: Path) -> list[Part]:
     """The parts at a path."""
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        raise BadInput("log", str(path), "a path that exists", "check its spelling") from None
     if path.is_dir():
         found = sorted(one for one in path.iterdir() if one.is_file() and one.suffix in _FORMATS)
         if not found:
             raise BadInput("log", f"{path}, a folder without parts", _READABLE, "pass the folder that log_to wrote")
         return [_FORMATS[one.suffix](one) for one in found]
-    if not path.exists():
-        raise BadInput("log", str(path), "a path that exists", "check its spelling")
     if path.suffix not in _FORMATS:
         way_out = "it was never finished" if path.suffix == HALF else "name it by its format"
         raise BadInput("log", str(path), _READABLE, way_out)
