@@ -3,6 +3,7 @@
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
 from driftwise.agent import Agent, Decision, Verdict
+from driftwise.data.outcomes import Backtest, Outcomes, backtest
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
@@ -39,6 +40,7 @@ __all__ = [
     "GLMUCB",
     "Agent",
     "ArmSet",
+    "Backtest",
     "BadInput",
     "BanditOverBandit",
     "Choice",
@@ -55,6 +57,7 @@ __all__ = [
     "Master",
     "NumericalError",
     "OFULog",
+    "Outcomes",
     "PiecewiseUCB",
     "PosteriorSampling",
     "PosteriorUCB",
@@ -68,6 +71,7 @@ __all__ = [
     "Verdict",
     "Window",
     "advise",
+    "backtest",
     "catalogue",
     "checks",
     "forget_to_half_life",
