@@ -4,6 +4,7 @@ from driftwise import interrupts  # isort: skip - first, for what follows takes 
 from driftwise import checks, theory, worlds
 from driftwise.agent import Agent, Decision, Verdict
 from driftwise.data.outcomes import Backtest, Outcomes, backtest
+from driftwise.data.sums import Sums, sums
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
@@ -66,6 +67,7 @@ __all__ = [
     "Scores",
     "SelfConcordantUCB",
     "State",
+    "Sums",
     "Trend",
     "TrendBank",
     "Verdict",
@@ -82,6 +84,7 @@ __all__ = [
     "rounds_to_forget",
     "simulate",
     "span_to_ticks",
+    "sums",
     "theory",
     "window_to_forget",
     "worlds",

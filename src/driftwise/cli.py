@@ -184,6 +184,43 @@ def bench(
     _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
 
 
+@app.command("sums")
+def sums_(
+    log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
+    policy: Annotated[str, typer.Option(help="A linear policy of the catalogue, whose memory is replaced.")] = "OFUL",
+    half_life: Annotated[float | None, typer.Option(help="In ticks; without one everything is kept.")] = None,
+    L: Annotated[float, typer.Option("--L", help="Largest norm of an arm.")] = 1.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the sums of parts, which are not made twice.")] = None,
+    tick: Annotated[int | None, typer.Option(help="The tick to weigh at; by default that of the last reward.")] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the query for a warehouse instead.")] = False,
+    element: Annotated[str, typer.Option(help="How the query writes number {i} of the vector.")] = "x[{i}]",
+) -> None:
+    """Reduce a log to the sums a linear policy learns from, part by part."""
+    from driftwise.data import sums
+    from driftwise.errors import BadInput
+    from driftwise.policies.half_life import half_life_to_forget
+    from driftwise.policies.memory import Fade, Keep
+    from driftwise.policies.names import make
+    from driftwise.tables import read_log
+
+    found = read_log(log)
+    if found.dim is None:
+        raise BadInput("log", str(log), "a log with vectors x", "see docs/logs.md for what a log holds")
+    memory = Keep() if half_life is None else Fade(half_life_to_forget(half_life))
+    made: Any = make(policy, dim=found.dim, horizon=max(2, found.rows), memory=memory, L=L)
+    if sql:
+        last = tick if tick is not None else sums.last_tick(found)
+        print(sums.sql(made, last, element=element))
+        return
+    total = sums.sums(found, made, out, tick=tick)
+    effective = total.weight**2 / total.squares if total.squares else 0.0
+    rows = [("rewards", str(total.n)), ("parts", str(len(total.parts))), ("tick", str(total.tick)),
+            ("sum of weights", f"{total.weight:.6g}"), ("effective rewards", f"{effective:.6g}")]  # fmt: skip
+    _table(f"{policy}, forget = {total.forget:g}, d = {total.dim}", ("what", "value"), rows, numeric=(1,))
+    if out is not None:
+        print(f"wrote {len(total.parts)} sums to {out}", file=sys.stderr)
+
+
 def _report(outcome: Outcome) -> None:
     from driftwise.draw.tables import table
 
