@@ -3,6 +3,7 @@
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
 from driftwise.agent import Agent, Decision, Verdict
+from driftwise.data.evaluate import Evaluation, evaluate
 from driftwise.data.outcomes import Backtest, Outcomes, backtest
 from driftwise.data.sums import Sums, sums
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
@@ -48,6 +49,7 @@ __all__ = [
     "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
+    "Evaluation",
     "Fade",
     "FadeBank",
     "Keep",
@@ -76,6 +78,7 @@ __all__ = [
     "backtest",
     "catalogue",
     "checks",
+    "evaluate",
     "forget_to_half_life",
     "forget_to_rounds",
     "forget_to_window",
