@@ -32,6 +32,7 @@ from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, Self
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 from driftwise.simulation import Result, simulate
+from driftwise.tables import Features, read_log
 
 del interrupts
 
@@ -52,6 +53,7 @@ __all__ = [
     "Evaluation",
     "Fade",
     "FadeBank",
+    "Features",
     "Keep",
     "LinearSampling",
     "LinearUCB",
@@ -84,6 +86,7 @@ __all__ = [
     "forget_to_window",
     "half_life_to_forget",
     "make",
+    "read_log",
     "rounds_to_forget",
     "simulate",
     "span_to_ticks",

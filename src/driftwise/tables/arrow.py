@@ -250,7 +250,20 @@ def _ragged(place: Place, values: Any) -> Any:
     return made
 
 
-_FAST = {"int": _ints, "float": _floats, "bool": _bools, "time": _times, "vector": _vectors, "vectors": _ragged}
+def _texts(place: Place, values: Any) -> Any:
+    """Words that repeat, as an array that holds each of them once."""
+    if not pa.types.is_string(values.type) or place.column not in _REPEATED:
+        return None
+    coded = values.dictionary_encode()
+    words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return words[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+
+_REPEATED = ("verdict", "policy", "stream")
+_FAST = {
+    "text": _texts, "int": _ints, "float": _floats, "bool": _bools, "time": _times, "vector": _vectors,
+    "vectors": _ragged,
+}  # fmt: skip
 
 
 def _listed(kind: str, values: Any) -> list[Any]:
