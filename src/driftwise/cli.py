@@ -184,6 +184,39 @@ def bench(
     _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
 
 
+@app.command()
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
+    policy: Annotated[str, typer.Option(help="A policy of the catalogue.")] = "Auto",
+    method: Annotated[str, typer.Option(help="weights, or replay for logs that explored uniformly.")] = "weights",
+    epsilon: Annotated[float, typer.Option(help="The share of choices that it is to draw uniformly.")] = 0.0,
+    model: Annotated[str, typer.Option(help="Whose estimates DR uses: policy, or ridge.")] = "policy",
+    half_life: Annotated[float | None, typer.Option(help="Of the policy's memory, in ticks.")] = None,
+    L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
+    blocks: Annotated[int, typer.Option(help="Stretches of time to look at.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, report.md and evaluation.json.")] = None,
+) -> None:
+    """What a policy would have earned on a log of choices with propensities."""
+    import json
+
+    from driftwise.data.evaluate import evaluate as judge
+    from driftwise.data.page import verdict, write
+    from driftwise.data.policy import named_policy
+    from driftwise.files import keep
+    from driftwise.tables import read_log
+
+    source = read_log(log)
+    made = named_policy(policy, source, half_life, L)
+    found = judge(made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy)  # type: ignore[arg-type]
+    for title, (columns, rows) in ((f"{policy} on {log}", found.table()), ("In time", found.block_table())):
+        _table(title, columns, rows, numeric=range(1, len(columns)))
+    print(verdict(found).replace("**", ""))
+    if out is not None:
+        written = write(found, out)
+        keep(out / "evaluation.json", json.dumps(found.to_dict(), indent=1) + "\n")
+        print("wrote " + ", ".join(map(str, [*written, out / "evaluation.json"])), file=sys.stderr)
+
+
 @app.command("sums")
 def sums_(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
@@ -197,17 +230,11 @@ def sums_(
 ) -> None:
     """Reduce a log to the sums a linear policy learns from, part by part."""
     from driftwise.data import sums
-    from driftwise.errors import BadInput
-    from driftwise.policies.half_life import half_life_to_forget
-    from driftwise.policies.memory import Fade, Keep
-    from driftwise.policies.names import make
+    from driftwise.data.policy import named_policy
     from driftwise.tables import read_log
 
     found = read_log(log)
-    if found.dim is None:
-        raise BadInput("log", str(log), "a log with vectors x", "see docs/logs.md for what a log holds")
-    memory = Keep() if half_life is None else Fade(half_life_to_forget(half_life))
-    made: Any = make(policy, dim=found.dim, horizon=max(2, found.rows), memory=memory, L=L)
+    made: Any = named_policy(policy, found, half_life, L, keeps=True)
     if sql:
         last = tick if tick is not None else sums.last_tick(found)
         print(sums.sql(made, last, element=element))

@@ -66,6 +66,16 @@ def test_shuffling_keeps_the_rows_together():
     assert not np.array_equal(mixed.paid, log.paid, equal_nan=True)
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_other_orders_of_arms_keep_arms_rewards_and_names_together(fresh):
+    log = small(fresh=fresh, holes=False)
+    other = log.reordered(0)
+    assert other.names != log.names
+    for place, name in enumerate(other.names):
+        np.testing.assert_array_equal(other.paid[:, place], log.paid[:, int(name)])
+        np.testing.assert_array_equal(other._sets[:, place], log._sets[:, int(name)])
+
+
 def test_stretches_of_time_share_all_rounds():
     values = np.random.default_rng(0).random(103)
     means = block_means(values, 10)

@@ -59,7 +59,7 @@ class Evaluation:
     `estimates` has IPS, SNIPS and DR, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
     time; `discounted` estimates in which a row's weight halves every `half_life` rows, at the end of the log: where
     they differ from the whole, something drifts. `missing` rows had no reward. `arms` is what the policy would have
-    played.
+    played, `report` what it has to say at the end.
 
     Intervals are for other rows like these: contexts drawn anew count as chance. What the very rows of the log would
     have paid lies in them more often than promised, the more so the better the model of DR is.
@@ -76,6 +76,7 @@ class Evaluation:
     missing: int
     arms: Ints
     terms: Terms
+    report: dict[str, Any]
 
     @property
     def best(self) -> str:
@@ -94,6 +95,7 @@ class Evaluation:
             "policy": self.policy, "method": self.method, "logged": self.logged.to_dict(),
             "estimates": named(self.estimates), "gains": named(self.gains), "blocks": list(map(stretch, self.blocks)),
             "discounted": stretch(self.discounted), "half_life": self.half_life, "missing": self.missing,
+            "report": self.report,
         }  # fmt: skip
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -130,14 +132,15 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def evaluate(
     policy: Policy, log: Any, *, method: Method = "weights", epsilon: float = 0.0, model: Model = "policy",
     ridge: float = 1.0, items: Mapping[str, npt.ArrayLike] | None = None, blocks: int = 10,
-    half_life: float | None = None, seed: int = 0, progress: bool | None = None,
+    half_life: float | None = None, seed: int = 0, name: str | None = None, progress: bool | None = None,
 ) -> Evaluation:
     """What a policy would have earned on a log, with 95% intervals: over the whole, in blocks of time, and discounted.
 
     method: "weights" (IPS, SNIPS and doubly robust estimates of choices made on all earlier logged rewards), or
     "replay". epsilon: the share of choices the policy is to draw uniformly. model: whose estimate of rewards DR uses,
     the policy's own or that of a `ridge` regression beside it. items: vectors of `candidates`, for a log that has no
-    `arms`. half_life: of the discounted estimates, in rows; a quarter of the log by default.
+    `arms`. half_life: of the discounted estimates, in rows; a quarter of the log by default. name: of the policy, for
+    tables.
     """
     one_of("method", method, ["weights", "replay"])
     one_of("model", model, ["policy", "ridge"])
@@ -155,12 +158,13 @@ def evaluate(
             arms, terms = _replay(player, rows, tick)
         else:
             arms, terms = _weigh(player, rows, _model(player, rows, model, ridge), tick)
-    name = getattr(policy, "name", type(policy).__name__)
-    return _judged(str(name), method, terms, arms, blocks, half_life, rows.missing)
+    called = type(policy).__name__ if name is None else str(name)
+    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report())
 
 
 def _judged(
-    name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, missing: int
+    name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, missing: int,
+    report: dict[str, Any],
 ) -> Evaluation:
     """Estimates of all kinds from the terms."""
     n = len(terms)
@@ -180,6 +184,7 @@ def _judged(
         gains={shown: estimate(terms, one, minus_logged=True) for shown, one in names.items()},
         blocks=tuple(stretch(a, b) for a, b in itertools.pairwise(edges)),
         discounted=stretch(0, n, fading), half_life=half, missing=missing, arms=arms, terms=terms,
+        report=report,
     )  # fmt: skip
 
 
@@ -306,6 +311,10 @@ class _Player:
     def means(self, arms: ArmSet) -> Floats:
         """Its estimate of every arm's reward."""
         return np.asarray(self.policy.scores(self.state, arms).mean)
+
+    def report(self) -> dict[str, Any]:
+        """What a policy that learns more than θ has to say."""
+        return dict(self.policy.report(self.state)) if getattr(self.policy, "reports", False) else {}
 
     def learn(self, arms: ArmSet, arm: int, reward: float, tick: int, born: int) -> None:
         ticks, self.clock = float(tick - self.clock), tick

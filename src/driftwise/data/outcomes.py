@@ -80,6 +80,13 @@ class Outcomes:
         arms = self._sets[order] if len(self._sets) > 1 else self._sets[0]
         return Outcomes(arms=arms, rewards=self._paid[order], names=self.names)
 
+    def reordered(self, seed: int) -> Outcomes:
+        """The same with the arms in another order. Ties go to the first arm, so a policy that explores little may owe
+        its reward to the order: compare policies over several."""
+        order = np.random.default_rng(checked_seed(seed)).permutation(len(self.names))
+        arms = self._sets[:, order] if len(self._sets) > 1 else self._sets[0][order]
+        return Outcomes(arms=arms, rewards=self._paid[:, order], names=[self.names[place] for place in order])
+
     def offers(self) -> Callable[[int], tuple[ArmSet, npt.NDArray[np.int64]]]:
         """A function from a round to the arms on offer and their numbers; sets that come again are laid out once."""
         kept: dict[bytes, tuple[ArmSet, npt.NDArray[np.int64]]] = {}
