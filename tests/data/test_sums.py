@@ -203,6 +203,8 @@ def test_refusals_are_sentences():
     with refused("log", "row 7", "reward_tick"):
         sums(log_of(**bad), fade)
     found = sums(log, fade)
+    with refused("clock", "learn_log"):
+        found.agent(fade, rewards=(-9.0, 9.0), clock="rewards")
     with refused("tick", "younger"):
         found.at(found.tick - 1)
     with refused("policy", "reduce the log for it"):

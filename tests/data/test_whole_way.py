@@ -34,6 +34,22 @@ def test_the_sums_of_its_log_are_the_agents_state(lived):
         np.testing.assert_allclose(getattr(state, name), getattr(agent.state, name), rtol=0, atol=1e-12)
 
 
+def test_an_agent_of_the_sums_goes_on_as_the_one_that_was_there(lived, tmp_path):
+    agent, folder, policy = lived
+    other = dw.sums(folder, policy).agent(policy, rewards=(-3.0, 3.0), epsilon=0.5, seed=3)
+    other.save(tmp_path / "agent.dw")
+    other = dw.Agent.load(tmp_path / "agent.dw")
+    assert other.counts["learned"] == agent.counts["learned"] == 300
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        arms = rng.standard_normal((4, 3)) / 8.0
+        mine, theirs = agent.decide(arms), other.decide(arms)
+        assert (mine.arm, mine.born, mine.explored) == (theirs.arm, theirs.born, theirs.explored)
+        assert mine.score == pytest.approx(theirs.score, rel=0, abs=1e-11)
+        reward = float(rng.uniform(-1, 1))
+        agent.reward(mine.id, reward), other.reward(theirs.id, reward)
+
+
 def test_the_command_says_what_another_policy_would_have_earned(lived, tmp_path, capsys):
     from driftwise.cli import main
 
@@ -83,3 +99,17 @@ def test_a_log_without_propensities_ends_in_one_sentence(lived, tmp_path, capsys
     with pytest.raises(SystemExit, match="2"):
         main(["evaluate", str(tmp_path / "bare.jsonl")])
     assert "epsilon=0.05" in capsys.readouterr().err
+
+
+def test_the_documents_examples_run(capsys):
+    import re
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    space = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(compile(block, "evaluation.md", "exec"), space)
+    printed = capsys.readouterr().out
+    assert "\nTrue\n" in printed
+    assert "against static" in printed
+    assert space["state"].observations == 2000

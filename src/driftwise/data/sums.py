@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from driftwise import container
+from driftwise.agent.agent import Agent
 from driftwise.border import real, whole
 from driftwise.errors import BadInput
 from driftwise.files import keep_durably
@@ -91,6 +92,29 @@ class Sums:
         for place, value in ((CLOCK, self.tick), (COUNT, self.n), (WEIGHT, self.weight), (SQUARES, self.squares)):
             state.counters[0, place] = value
         return state
+
+    def agent(self, policy: LinearUCB, **options: Any) -> Agent:
+        """A new agent that learned all of it, on the round or the wall clock; options are those of dw.Agent.
+
+        It goes on after the sums' tick, and counts their rewards as learned. Its drift meter begins anew.
+        """
+        if options.get("clock") == "rewards":
+            wanted = 'clock="rounds" or "wall": sums do not say how many rewards every tick had'
+            raise BadInput("clock", "rewards", wanted, "fold the log instead, agent.learn_log(log)")
+        made = Agent(policy, **options)
+        state = self.state(made.policy, options.get("seed", 0))
+        clock, counts = made._clock, made._book.counts
+
+        def then() -> None:
+            clock.newest = max(clock.newest, self.tick)
+            if clock.kind == "rounds":
+                made._seq = clock.newest
+            counts["learned"] += self.n
+            counts["decided"] += self.n
+
+        with made._learning:
+            made._states.publish(state, self.tick, then)
+        return made
 
     def to_bytes(self) -> bytes:
         """One container (PRODUCT.md 4)."""
