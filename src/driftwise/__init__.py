@@ -3,6 +3,9 @@
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
 from driftwise import checks, theory, worlds
 from driftwise.agent import Agent, Decision, Verdict
+from driftwise.data.evaluate import Evaluation, evaluate
+from driftwise.data.outcomes import Backtest, Outcomes, backtest
+from driftwise.data.sums import Sums, sums
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
@@ -40,12 +43,14 @@ __all__ = [
     "GLMUCB",
     "Agent",
     "ArmSet",
+    "Backtest",
     "BadInput",
     "BanditOverBandit",
     "Choice",
     "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
+    "Evaluation",
     "Fade",
     "FadeBank",
     "Features",
@@ -57,6 +62,7 @@ __all__ = [
     "Master",
     "NumericalError",
     "OFULog",
+    "Outcomes",
     "PiecewiseUCB",
     "PosteriorSampling",
     "PosteriorUCB",
@@ -65,13 +71,16 @@ __all__ = [
     "Scores",
     "SelfConcordantUCB",
     "State",
+    "Sums",
     "Trend",
     "TrendBank",
     "Verdict",
     "Window",
     "advise",
+    "backtest",
     "catalogue",
     "checks",
+    "evaluate",
     "forget_to_half_life",
     "forget_to_rounds",
     "forget_to_window",
@@ -81,6 +90,7 @@ __all__ = [
     "rounds_to_forget",
     "simulate",
     "span_to_ticks",
+    "sums",
     "theory",
     "window_to_forget",
     "worlds",

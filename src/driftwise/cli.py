@@ -184,6 +184,70 @@ def bench(
     _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
 
 
+@app.command()
+def evaluate(
+    log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
+    policy: Annotated[str, typer.Option(help="A policy of the catalogue.")] = "Auto",
+    method: Annotated[str, typer.Option(help="weights, or replay for logs that explored uniformly.")] = "weights",
+    epsilon: Annotated[float, typer.Option(help="The share of choices that it is to draw uniformly.")] = 0.0,
+    model: Annotated[str, typer.Option(help="Whose estimates DR uses: policy, or ridge.")] = "policy",
+    half_life: Annotated[float | None, typer.Option(help="Of the policy's memory, in ticks.")] = None,
+    L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
+    blocks: Annotated[int, typer.Option(help="Stretches of time to look at.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, report.md and evaluation.json.")] = None,
+) -> None:
+    """What a policy would have earned on a log of choices with propensities."""
+    import json
+
+    from driftwise.data.evaluate import evaluate as judge
+    from driftwise.data.page import verdict, write
+    from driftwise.data.policy import named_policy
+    from driftwise.files import keep
+    from driftwise.tables import read_log
+
+    source = read_log(log)
+    made = named_policy(policy, source, half_life, L)
+    found = judge(made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy)  # type: ignore[arg-type]
+    for title, (columns, rows) in ((f"{policy} on {log}", found.table()), ("In time", found.block_table())):
+        _table(title, columns, rows, numeric=range(1, len(columns)))
+    print(verdict(found).replace("**", ""))
+    if out is not None:
+        written = write(found, out)
+        keep(out / "evaluation.json", json.dumps(found.to_dict(), indent=1) + "\n")
+        print("wrote " + ", ".join(map(str, [*written, out / "evaluation.json"])), file=sys.stderr)
+
+
+@app.command("sums")
+def sums_(
+    log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
+    policy: Annotated[str, typer.Option(help="A linear policy of the catalogue, whose memory is replaced.")] = "OFUL",
+    half_life: Annotated[float | None, typer.Option(help="In ticks; without one everything is kept.")] = None,
+    L: Annotated[float, typer.Option("--L", help="Largest norm of an arm.")] = 1.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the sums of parts, which are not made twice.")] = None,
+    tick: Annotated[int | None, typer.Option(help="The tick to weigh at; by default that of the last reward.")] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the query for a warehouse instead.")] = False,
+    element: Annotated[str, typer.Option(help="How the query writes number {i} of the vector.")] = "x[{i}]",
+) -> None:
+    """Reduce a log to the sums a linear policy learns from, part by part."""
+    from driftwise.data import sums
+    from driftwise.data.policy import named_policy
+    from driftwise.tables import read_log
+
+    found = read_log(log)
+    made: Any = named_policy(policy, found, half_life, L, keeps=True)
+    if sql:
+        last = tick if tick is not None else sums.last_tick(found)
+        print(sums.sql(made, last, element=element))
+        return
+    total = sums.sums(found, made, out, tick=tick)
+    effective = total.weight**2 / total.squares if total.squares else 0.0
+    rows = [("rewards", str(total.n)), ("parts", str(len(total.parts))), ("tick", str(total.tick)),
+            ("sum of weights", f"{total.weight:.6g}"), ("effective rewards", f"{effective:.6g}")]  # fmt: skip
+    _table(f"{policy}, forget = {total.forget:g}, d = {total.dim}", ("what", "value"), rows, numeric=(1,))
+    if out is not None:
+        print(f"wrote {len(total.parts)} sums to {out}", file=sys.stderr)
+
+
 def _report(outcome: Outcome) -> None:
     from driftwise.draw.tables import table
 

@@ -1,0 +1,1 @@
+"""What stands above the agent: sums of logs, evaluation, real data."""

@@ -1,0 +1,91 @@
+"""An evaluation as a page: the estimates, a chart of the stretches of time, and what the policy learned."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from driftwise.data.estimate import QUANTILE
+from driftwise.data.evaluate import Evaluation
+from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.picture import picture
+from driftwise.draw.plots import can_draw
+from driftwise.draw.styles import INK, PALETTE
+from driftwise.files import keep
+
+_COLOURS = {"IPS": "window", "SNIPS": "restart", "DR": "weighted", "replay": "weighted"}
+_SIZES = {"": (7.0, 3.4), "-narrow": (4.0, 3.4)}
+
+
+def write(found: Evaluation, folder: Path) -> list[Path]:
+    """report.html and report.md, with the chart where matplotlib is there; the files written."""
+    drawn = can_draw()
+    if drawn:
+        for kind, ending in (("", ".svg"), ("-narrow", ".svg"), ("", ".png")):
+            path = folder / "figures" / f"blocks{kind}{ending}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _chart(found, path, _SIZES[kind])
+    made = page(found, drawn)
+    keep(folder / "report.html", html(made, folder))
+    keep(folder / "report.md", markdown(made))
+    return [folder / "report.html", folder / "report.md"]
+
+
+def page(found: Evaluation, drawn: bool) -> Page:
+    """All that is said, in words, tables and the chart."""
+    gain = found.gains[found.best]
+    blocks: list[Block] = [Heading("Would it have helped?"), Text(verdict(found)), _table(*found.table())]
+    blocks += [
+        Text(
+            f"Intervals are 95%, for other rows like these. Recent rows: a row's weight halves every "
+            f"{found.half_life:.0f} rows. Effective rows are those of equal weight that would say as much; few of them "
+            "mean that the log hardly plays what the policy would, and IPS and SNIPS know little."
+        ),
+        Heading("In the course of time"),
+    ]
+    if drawn:
+        alt = f"{found.best} and what was logged in {len(found.blocks)} stretches of time, with 95% intervals"
+        blocks.append(Picture("blocks", "Reward a row in stretches of time; bars are 95% intervals.", alt))
+    blocks.append(_table(*found.block_table()))
+    if found.report:
+        rows = [[str(name), f"{value:.4g}" if isinstance(value, float) else str(value)]
+                for name, value in found.report.items()]  # fmt: skip
+        blocks += [Heading("Drift, as the policy sees it"), Text("What it had learned by the end of the log."),
+                   Table(["what", "value"], rows, (1,))]  # fmt: skip
+    lead = f"{len(found.terms)} logged rows, of which each has a reward; {found.missing} more had none. "
+    return Page(f"{found.policy} on a log", lead + f"{found.best}: {gain} a row over what was logged.", blocks)
+
+
+def verdict(found: Evaluation) -> str:
+    """One sentence: better, worse, or not to be told, by the interval of the gain."""
+    gain = found.gains[found.best]
+    if not math.isfinite(gain.value):
+        return "It cannot be told: no row plays what the policy would."
+    if gain.low > 0.0:
+        return f"**Yes**: {gain} a row more than was logged, by {found.best}."
+    if gain.high < 0.0:
+        return f"**No**: {gain} a row against what was logged, by {found.best}."
+    return f"**It cannot be told**: {gain} a row against what was logged, by {found.best}, which may be nothing."
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> Table:
+    return Table(columns, rows, range(1, len(columns)))
+
+
+def _chart(found: Evaluation, path: Path, size: tuple[float, float]) -> None:
+    with picture(path, size) as axes:
+        ax = axes[0, 0]
+        middle = [(one.start + one.stop) / 2.0 for one in found.blocks]
+        step = (middle[1] - middle[0]) / 8.0 if len(middle) > 1 else 1.0
+        lines = {"logged": ([one.logged for one in found.blocks], INK)}
+        for name in found.estimates:
+            lines[name] = [one.estimates[name] for one in found.blocks], PALETTE[_COLOURS[name]]
+        for place, (name, (values, colour)) in enumerate(lines.items()):
+            known = [(x + place * step, one) for x, one in zip(middle, values, strict=True) if math.isfinite(one.value)]
+            ax.errorbar(
+                [x for x, _ in known], [one.value for _, one in known], [QUANTILE * one.error for _, one in known],
+                label=name, color=colour, marker="os^D"[place], markersize=4, linewidth=1, capsize=2,
+            )  # fmt: skip
+        ax.set_xlabel("rows, in order of time")
+        ax.set_ylabel("reward a row")
+        ax.legend(frameon=False, fontsize="small")

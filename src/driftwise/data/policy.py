@@ -1,0 +1,37 @@
+"""A policy of the catalogue for the log at hand, as commands are asked for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftwise.errors import BadInput
+from driftwise.policies.half_life import half_life_to_forget
+from driftwise.policies.memory import Fade, Keep
+from driftwise.policies.names import catalogue, make
+from driftwise.tables.logs import Log
+
+
+def dim_of(log: Log) -> int:
+    """The length of a log's vectors: of those played, or of all arms."""
+    if log.dim is not None:
+        return log.dim
+    for batch in log.batches(["arms"], rows=1):
+        if batch.arms is not None and len(batch.arms.values):
+            return int(batch.arms.values.shape[1])
+    raise BadInput("log", "neither x nor arms", "vectors to learn from", "see docs/logs.md for what a log holds")
+
+
+def named_policy(name: str, log: Log, half_life: float | None, L: float | None, keeps: bool = False) -> Any:
+    """The policy of this name, with the log's dimension and length as its horizon. A half-life replaces its memory;
+    without one it keeps everything if `keeps`."""
+    fields: dict[str, Any] = {"dim": dim_of(log)}
+    needs = next((row["needs"] for row in catalogue() if row["name"] == name), ())
+    if "horizon" in needs:
+        fields["horizon"] = max(2, log.rows)
+    if half_life is not None:
+        fields["memory"] = Fade(half_life_to_forget(half_life))
+    elif keeps:
+        fields["memory"] = Keep()
+    if L is not None:
+        fields["L"] = L
+    return make(name, **fields)

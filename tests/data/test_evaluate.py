@@ -1,0 +1,277 @@
+"""Estimates of what another policy would have earned: as they are defined, at the rate they promise, or a sentence."""
+
+import math
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+import naive_evaluate as naive
+from driftwise.data.estimate import QUANTILE
+from driftwise.tables import log_of
+from refusing import refused
+
+D = 3
+
+
+def logged(rows=120, seed=0, epsilon=0.4, late=0, noise=0.3, drift=0.0):
+    """A log by a rule that mostly plays arm 0 of three or four fresh arms; and the mean rewards of all arms."""
+    rng = np.random.default_rng(seed)
+    theta = rng.standard_normal(D)
+    arms, arm, propensity, reward, means = [], [], [], [], []
+    for t in range(rows):
+        n = int(rng.integers(3, 5))
+        X = rng.standard_normal((n, D)) / 4.0
+        shares = np.full(n, epsilon / n)
+        shares[0] += 1.0 - epsilon
+        a = int(rng.choice(n, p=shares))
+        now = theta + drift * t / rows * np.array([1.0, -1.0, 0.0])
+        arms.append(X), arm.append(a), propensity.append(shares[a]), means.append(X @ now)
+        reward.append(float(means[-1][a] + noise * rng.standard_normal()))
+    columns = {"arms": arms, "arm": arm, "propensity": propensity, "reward": reward}
+    if late:
+        born = np.arange(1, rows + 1)
+        columns |= {"born": born, "reward_tick": born + rng.integers(0, late, rows)}
+    return columns, means
+
+
+@pytest.mark.parametrize("late", [0, 9])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_estimates_are_what_their_definitions_say(late, epsilon):
+    columns, _ = logged(late=late)
+    found = dw.evaluate(naive.Ranking(D), log_of(**columns), epsilon=epsilon, blocks=3)
+    rows = naive.walk(naive.Ranking(D), *(columns[name] for name in ("arms", "arm", "propensity", "reward")), epsilon,
+                      columns.get("born"), columns.get("reward_tick"))  # fmt: skip
+    w = np.array([one[0] for one in rows])
+    for name, value in (("IPS", naive.ips(rows)), ("SNIPS", naive.snips(rows)), ("DR", naive.doubly_robust(rows))):
+        assert found.estimates[name].value == pytest.approx(value, rel=0, abs=1e-12)
+        assert found.estimates[name].effective == pytest.approx(w.sum() ** 2 / (w * w).sum(), rel=1e-12)
+        assert found.gains[name].value == pytest.approx(value - np.mean(columns["reward"]), rel=0, abs=1e-12)
+    terms = [expected + w * (r - q) for w, q, expected, r in rows]
+    assert found.estimates["DR"].error == pytest.approx(naive.error_of_mean(terms), rel=1e-12)
+    assert found.estimates["IPS"].error == pytest.approx(naive.error_of_mean([w * r for w, _, _, r in rows]), rel=1e-12)
+    assert found.blocks[1].estimates["SNIPS"].value == pytest.approx(naive.snips(rows[40:80]), rel=0, abs=1e-12)
+    half = np.exp2(-np.arange(len(rows) - 1, -1, -1) / found.half_life)
+    assert found.discounted.estimates["DR"].value == pytest.approx((half @ terms) / half.sum(), rel=0, abs=1e-12)
+
+
+def test_a_ridge_of_its_own_is_the_ridge():
+    columns, _ = logged()
+    own = dw.evaluate(naive.Greedy(D), log_of(**columns), model="ridge")
+    ranks = dw.evaluate(naive.Ranking(D), log_of(**columns))
+    assert own.estimates["DR"].value == pytest.approx(ranks.estimates["DR"].value, rel=0, abs=1e-12)
+    assert "DR" not in dw.evaluate(naive.Greedy(D), log_of(**columns)).estimates
+
+
+def test_the_error_of_a_ratio_is_that_of_its_bootstrap():
+    """The influence function's error of SNIPS lies within 10% of the spread of 2000 resamples (3 standard errors)."""
+    columns, _ = logged(600, noise=1.0)
+    found = dw.evaluate(naive.Greedy(D), log_of(**columns))
+    w, r, rng = found.terms.weight, found.terms.reward, np.random.default_rng(0)
+    draws = rng.integers(0, len(w), (2000, len(w)))
+    resampled = (w * r)[draws].sum(axis=1) / w[draws].sum(axis=1)
+    assert found.estimates["SNIPS"].error == pytest.approx(resampled.std(), rel=0.1)
+
+
+def test_replay_is_what_its_algorithm_says():
+    columns, _ = logged(epsilon=1.0)
+    found = dw.evaluate(naive.Greedy(D), log_of(**columns), method="replay")
+    matched = naive.replayed(naive.Greedy(D), columns["arms"], columns["arm"], columns["reward"])
+    assert found.estimates["replay"].effective == len(matched)
+    assert found.estimates["replay"].value == pytest.approx(np.mean(matched), rel=0, abs=1e-12)
+
+
+class Fixed:
+    """Plays by a θ of its own and learns nothing; q̂ is what that θ says."""
+
+    def start(self, seed=0):
+        return None
+
+    def choose(self, state, arms):
+        return int(np.argmax(arms @ np.ones(D)))
+
+    def learn(self, state, arms, arm, reward):
+        pass
+
+    def scores(self, state, arms):
+        return dw.Scores(arms @ np.ones(D), np.zeros(len(arms)))
+
+
+def mean_of_fixed():
+    """E[x] of the arm that Fixed plays, over contexts drawn anew: its value is this times θ."""
+    rng = np.random.default_rng(99)
+    total = np.zeros(D)
+    for n in (3, 4):
+        X = rng.standard_normal((400_000, n, D)) / 4.0
+        total += X[np.arange(len(X)), (X @ np.ones(D)).argmax(axis=1)].mean(axis=0) / 2.0
+    return total
+
+
+def misses_of_fixed(logs, rows):
+    """By how many standard errors each estimate misses the value of a fixed policy, in worlds without drift."""
+    expected, missed = mean_of_fixed(), {"IPS": [], "SNIPS": [], "DR": []}
+    for seed in range(logs):
+        theta = np.random.default_rng(seed).standard_normal(D)  # the first that `logged` draws
+        found = dw.evaluate(Fixed(), log_of(**logged(rows, seed=seed, noise=0.5)[0]), progress=False)
+        for name, one in found.estimates.items():
+            missed[name].append(abs(one.value - expected @ theta) / one.error)
+    return {name: np.array(row) for name, row in missed.items()}
+
+
+def test_intervals_cover_at_their_rate():
+    """200 logs with known truth. Binomial at 95%: fewer than 180 or 200 hits come by chance in 1 of 500 cases each, so
+    that the three estimates together fail by chance in about 1 of 150. Halved intervals have about 135 hits."""
+    for name, missed in misses_of_fixed(200, 250).items():
+        assert 180 <= (missed <= QUANTILE).sum() <= 199, name
+        assert (missed <= 0.5 * QUANTILE).sum() < 180, name
+
+
+@pytest.mark.slow
+def test_intervals_cover_at_their_rate_on_long_logs():
+    """1000 logs of 600 rows: less than 927 or more than 972 hits come by chance in less than 1 of 500 cases."""
+    for name, missed in misses_of_fixed(1000, 600).items():
+        assert 927 <= (missed <= QUANTILE).sum() <= 972, name
+
+
+def test_intervals_of_a_policy_that_learns_cover_what_its_choices_were_worth():
+    """200 logs with drift, and a policy that learns as it goes. Its value in the very rows of the log is covered no
+    less than promised; more is no fault, for the interval counts contexts and drift as chance too."""
+    policy = dw.LinearUCB(dim=D, memory=dw.Fade(0.02), lam=1.0, L=3.0)
+    hits = dict.fromkeys(("IPS", "SNIPS", "DR"), 0)
+    for seed in range(200):
+        columns, means = logged(200, seed=seed, noise=0.5, drift=1.0)
+        found = dw.evaluate(policy, log_of(**columns), progress=False)
+        value = float(np.mean([mean[arm] for mean, arm in zip(means, found.arms, strict=True)]))
+        for name, one in found.estimates.items():
+            hits[name] += one.low <= value <= one.high
+    assert min(hits.values()) >= 180, hits
+
+
+def test_the_doubly_robust_one_is_narrower():
+    columns, _ = logged(1000, noise=0.1)
+    found = dw.evaluate(dw.LinearUCB(dim=D, memory=dw.Keep(), lam=0.1, L=3.0, R=0.1), log_of(**columns))
+    assert found.estimates["DR"].error < 0.7 * found.estimates["IPS"].error
+
+
+def test_the_policy_that_logged_gains_nothing():
+    """Where weights are all 1, IPS and SNIPS are the logged mean and the gain is 0 without an error."""
+    columns, _ = logged(200, epsilon=0.4)
+
+    class First:
+        def start(self, seed=0):
+            return None
+
+        def choose(self, state, arms):
+            return 0
+
+        def learn(self, state, arms, arm, reward):
+            pass
+
+    found = dw.evaluate(First(), log_of(**columns), epsilon=0.4)
+    for name in ("IPS", "SNIPS"):
+        assert found.estimates[name].value == pytest.approx(np.mean(columns["reward"]), rel=0, abs=1e-12)
+        assert found.gains[name].value == pytest.approx(0.0, abs=1e-12)
+        assert found.gains[name].error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_blocks_and_discounts_see_drift():
+    """The best arm's value rises along the log: the last block and the discounted estimate lie above the whole."""
+    rng, n = np.random.default_rng(0), 1500
+    arm = rng.integers(0, 2, n)
+    reward = np.where(arm == 1, np.arange(n) / n, 0.1) + 0.1 * rng.standard_normal(n)
+    log = log_of(arms=[np.eye(2)] * n, arm=arm, propensity=np.full(n, 0.5), reward=reward)
+    found = dw.evaluate(dw.LinearUCB(dim=2, memory=dw.Fade(0.02), lam=1.0), log, half_life=200)
+    for name in found.estimates:
+        assert found.blocks[-1].estimates[name].low > found.blocks[4].estimates[name].high
+        assert found.discounted.estimates[name].low > found.estimates[name].high
+
+
+@pytest.mark.parametrize("name", ["D-LinTS", "D-RandLinUCB"])
+def test_rules_that_sample_are_weighed_by_their_propensities(name):
+    columns, _ = logged(60)
+    policy = dw.make(name, dim=D, horizon=100, memory=dw.Fade(0.01), L=3.0)
+    found = dw.evaluate(policy, log_of(**columns))
+    state, arms = policy.start(0), columns["arms"][0]
+    first = policy.propensities(state, arms, 1).shares[columns["arm"][0]] / columns["propensity"][0]
+    assert found.terms.weight[0] == pytest.approx(first, rel=1e-12)
+    assert len(np.unique(found.terms.weight)) > 10
+
+
+def test_candidates_with_items_are_arms():
+    columns, _ = logged(60)
+    rng = np.random.default_rng(1)
+    items = {f"item {k}": rng.standard_normal(D) / 4.0 for k in range(5)}
+    named = [[f"item {k}" for k in rng.permutation(5)[: len(X)]] for X in columns["arms"]]
+    by_name = {**{k: v for k, v in columns.items() if k != "arms"}, "candidates": named}
+    by_arms = {**columns, "arms": [np.stack([items[one] for one in names]) for names in named]}
+    one = dw.evaluate(naive.Ranking(D), log_of(**by_name), items=items)
+    two = dw.evaluate(naive.Ranking(D), log_of(**by_arms))
+    assert one.to_dict() == two.to_dict()
+    assert one.blocks[0].estimates["SNIPS"].rows == 6
+    del items["item 3"]
+    with refused("log", "item 3", "items="):
+        dw.evaluate(naive.Ranking(D), log_of(**by_name), items=items)
+
+
+def test_rows_without_reward_are_counted_and_left_out():
+    columns, _ = logged(80)
+    short = {name: value[:79] for name, value in columns.items()}
+    columns["reward"][79] = math.nan
+    found, less = (dw.evaluate(naive.Ranking(D), log_of(**one)) for one in (columns, short))
+    assert found.missing == 1
+    assert found.estimates == less.estimates
+
+
+def test_the_result_reads_as_tables_and_plain_numbers():
+    columns, _ = logged()
+    found = dw.evaluate(naive.Ranking(D), log_of(**columns), blocks=4)
+    text = str(found)
+    for word in ("Ranking", "logged", "DR", "90–119"):
+        assert word in text
+    plain = found.to_dict()
+    assert plain["estimates"]["DR"]["low"] < plain["estimates"]["DR"]["value"] < plain["estimates"]["DR"]["high"]
+    assert len(plain["blocks"]) == 4
+
+
+def test_refusals_are_sentences():
+    columns, _ = logged()
+    policy = naive.Ranking(D)
+
+    def without(*names):
+        return log_of(**{name: value for name, value in columns.items() if name not in names})
+
+    def changed(name, row, value):
+        values = list(columns[name])
+        values[row] = value
+        return log_of(**{**columns, name: values})
+
+    with refused("log", "propensity", "epsilon=0.05", "arms=True"):
+        dw.evaluate(policy, without("propensity"))
+    with refused("log", "candidates with items", "arms=True"):
+        dw.evaluate(policy, without("arms"))
+    with refused("log", "says nothing of other arms", "epsilon="):
+        dw.evaluate(policy, log_of(**{**columns, "propensity": np.ones(120)}))
+    with refused("log", "1/n in every row", 'method="weights"'):
+        dw.evaluate(policy, log_of(**columns), method="replay")
+    with refused("log", "row 7", "column propensity"):
+        dw.evaluate(policy, changed("propensity", 7, 0.0))
+    with refused("log", "row 9", "column propensity", "nothing at all"):
+        dw.evaluate(policy, changed("propensity", 9, math.nan))
+    with refused("log", "row 3", "column arm"):
+        dw.evaluate(policy, changed("arm", 3, 11))
+    with refused("log", "at least two"):
+        dw.evaluate(policy, log_of(**{name: value[:1] for name, value in columns.items()}))
+    with refused("policy", "start, choose and learn"):
+        dw.evaluate(3, log_of(**columns))
+    with refused("method", "weights"):
+        dw.evaluate(policy, log_of(**columns), method="ips")
+    with refused("epsilon", "[0, 1]"):
+        dw.evaluate(policy, log_of(**columns), epsilon=2.0)
+    with refused("half_life", "rows"):
+        dw.evaluate(policy, log_of(**columns), half_life=0.0)
+
+    class Dice(naive.Greedy):
+        deterministic = False
+
+    with refused("policy", "propensities(state, arms, draw)"):
+        dw.evaluate(Dice(D), log_of(**columns))
