@@ -145,12 +145,12 @@ def rates(trials: int, seed: int) -> None:
 
 
 def tails(trials: int, seed: int) -> None:
-    """The worst trials in quiet worlds of five dimensions, with levels and without, beside the best pair's mean."""
+    """The worst trials in quiet worlds of five dimensions, without levels and with, beside the best pair's mean."""
     worlds = {
         "still": Still(horizon=6000, dim=5, noise=0.1), "one turn": Turn(horizon=6000, dim=5, noise=0.1),
         "walk .005": Walk(horizon=6000, dim=5, step=0.005, noise=0.1),
     }  # fmt: skip
-    print("| d=5, noise .1 | Auto, worst | with levels, worst | 3 × best pair |\n|---|---|---|---|")
+    print("| d=5, noise .1 | without levels, worst | Auto, worst | 3 × best pair |\n|---|---|---|---|")
     for name, world in worlds.items():
         made = {on: dw.make("Auto", dim=5, levels=on == "levels") for on in ("plain", "levels")}
         result = dw.simulate(made, world, trials=2 * trials, seed=seed, record="last", progress=False)
