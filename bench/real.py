@@ -87,7 +87,7 @@ def contenders(log: dw.Outcomes, clicks: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "static": dw.LinearUCB(memory=dw.Keep(), **untold(log)),
         "Auto": dw.make("Auto", dim=log.dim),
-        "Auto, levels": dw.make("Auto", dim=log.dim, levels=True),
+        "Auto, no levels": dw.make("Auto", dim=log.dim, levels=False),
         "Auto, logistic": dw.make("Auto", dim=log.dim, link="logistic") if clicks else None,
         "OFUL": dw.make("OFUL", horizon=log.rounds, **told(log)),
         "bank (LB-WeightUCB)": dw.make("Bank+LB-WeightUCB", **told(log)),
