@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import driftwise as dw
-from driftwise.data.sums import COLUMNS
+from driftwise.data.reduce import COLUMNS
 from driftwise.tables import read_log
 
 

@@ -5,7 +5,8 @@ from driftwise import checks, theory, worlds
 from driftwise.agent import Agent, Decision, Verdict
 from driftwise.data.evaluate import Evaluation, evaluate
 from driftwise.data.outcomes import Backtest, Outcomes, backtest
-from driftwise.data.sums import Sums, sums
+from driftwise.data.reduce import sums
+from driftwise.data.sums import Sums
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise

@@ -229,17 +229,17 @@ def sums_(
     element: Annotated[str, typer.Option(help="How the query writes number {i} of the vector.")] = "x[{i}]",
 ) -> None:
     """Reduce a log to the sums a linear policy learns from, part by part."""
-    from driftwise.data import sums
+    from driftwise.data import reduce, warehouse
     from driftwise.data.policy import named_policy
     from driftwise.tables import read_log
 
     found = read_log(log)
     made: Any = named_policy(policy, found, half_life, L, keeps=True)
     if sql:
-        last = tick if tick is not None else sums.last_tick(found)
-        print(sums.sql(made, last, element=element))
+        last = tick if tick is not None else reduce.last_tick(found)
+        print(warehouse.sql(made, last, element=element))
         return
-    total = sums.sums(found, made, out, tick=tick)
+    total = reduce.sums(found, made, out, tick=tick)
     effective = total.weight**2 / total.squares if total.squares else 0.0
     rows = [("rewards", str(total.n)), ("parts", str(len(total.parts))), ("tick", str(total.tick)),
             ("sum of weights", f"{total.weight:.6g}"), ("effective rewards", f"{effective:.6g}")]  # fmt: skip

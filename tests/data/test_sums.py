@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwise as dw
-from driftwise.data import sums as module
-from driftwise.data.sums import Sums, sql, sums, sums_of_row
+from driftwise.data import reduce as module
+from driftwise.data.reduce import sums
+from driftwise.data.sums import Sums
+from driftwise.data.warehouse import sql, sums_of_row
 from driftwise.tables.logs import Log, log_of
 from refusing import refused
 

@@ -92,6 +92,14 @@ class ArrowBased(Part):
 class ParquetPart(Filed, ArrowBased):
     """A part that is a Parquet file; of a row group only what the batch needs is in memory."""
 
+    groups: list[int] | None = None  # those that are read
+
+    def only(self, groups: list[int]) -> ParquetPart:
+        """The same file, of which batches have these row groups alone."""
+        made = type(self)(self.path)
+        made.groups = groups
+        return made
+
     def _open(self) -> Any:
         return pa.parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False)
 
@@ -106,7 +114,7 @@ class ParquetPart(Filed, ArrowBased):
 
     def _record_batches(self, names: list[str], rows: int) -> Iterator[Any]:
         with self._open() as file:
-            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=False)
+            yield from file.iter_batches(batch_size=rows, row_groups=self.groups, columns=names, use_threads=False)
 
 
 class ArrowPart(Filed, ArrowBased):
