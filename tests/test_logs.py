@@ -150,13 +150,36 @@ def battery(folder, count, seed):
     for number in range(count):
         path = write(table, folder / f"log{FORMATS[number % len(FORMATS)]}")
         spoiled(chance, path)
-        try:
-            check_log(path)
-        except dw.BadInput as refusal:
-            text = str(refusal)
-            assert "\n" not in text and len(text) < 500
-            sentences += 1
+        refusals = [refusal for use in USES if (refusal := refused_by(use, path)) is not None]
+        assert all("\n" not in text and len(text) < 500 for text in refusals)
+        sentences += bool(refusals)
     return sentences
+
+
+POLICY = dw.LinearUCB(dim=3, memory=dw.Fade(0.01), lam=1.0, L=10.0)
+
+
+def learned(path):
+    """An agent that refuses a log has learned nothing of it."""
+    agent = dw.Agent(POLICY, rewards=(-10.0, 10.0))
+    before = agent.state.to_bytes()
+    try:
+        agent.learn_log(path, gaps=True)
+    except dw.BadInput:
+        assert agent.state.to_bytes() == before
+        raise
+
+
+# Whoever reads a log meets a malformed one.
+USES = (check_log, learned, lambda path: dw.sums(path, POLICY), lambda path: dw.evaluate(POLICY, path, progress=False))
+
+
+def refused_by(use, path):
+    try:
+        use(path)
+    except dw.BadInput as refusal:
+        return str(refusal)
+    return None
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
