@@ -145,47 +145,21 @@ def _check_rows(batch: Batch, lessons: Any, policy: LinearUCB, low: float, high:
         raise batch.bad(row, "x", f"norm {math.sqrt(lengths[row]):g}", f"norm at most L = {policy.reach:g}")
 
 
-def _statistics(part: Part) -> tuple[Any, list[dict[str, Any]]] | None:
-    """A Parquet file's metadata and, a row group each, the statistics of born, reward_tick and reward."""
-    if not hasattr(part, "path") or part.path.suffix != ".parquet":
-        return None
-    from pyarrow.parquet import read_metadata
-
-    metadata, found = read_metadata(part.path), []
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        columns = {group.column(k).path_in_schema: group.column(k).statistics for k in range(group.num_columns)}
-        known = {name: columns.get(name) for name in ("born", "reward_tick", "reward")}
-        counted = getattr(known["reward"], "has_null_count", False)
-        if not counted or not all(getattr(known[one], "has_min_max", False) for one in ("born", "reward_tick")):
-            return None
-        known["rows"] = group.num_rows
-        found.append(known)
-    return metadata, found
-
-
 def _tick_range(part: Part) -> tuple[int, int, int] | None:
     """The newest birth and the newest reward of a Parquet part, and how many rewards it has, by statistics alone."""
-    known = _statistics(part)
-    if known is None or not known[1]:
+    groups = part.row_groups()
+    if not groups:
         return None
-    groups = known[1]
-    count = sum(one["rows"] - one["reward"].null_count for one in groups)
-    return max(one["born"].max for one in groups), max(one["reward_tick"].max for one in groups), count
+    return max(one.born for one in groups), max(one.paid for one in groups), sum(one.rewards for one in groups)
 
 
 def _recent(part: Part, span: float) -> tuple[Iterator[Batch], int, int]:
     """Batches of a part without row groups that are too old; rows left out, and rewards among them."""
-    known = _statistics(part) if math.isfinite(span) else None
-    if known is None:
+    groups = part.row_groups() if math.isfinite(span) else None
+    last = max((one.paid for one in groups or ()), default=0)
+    old = [number for number, one in enumerate(groups or ()) if last - one.born > span]
+    if groups is None or not old:
         return part.batches(COLUMNS), 0, 0
-    groups = known[1]
-    last = max((one["reward_tick"].max for one in groups), default=0)
-    old = [last - one["born"].max > span for one in groups]
-    if not any(old):
-        return part.batches(COLUMNS), 0, 0
-    left = [one for one, gone in zip(groups, old, strict=True) if gone]
-    rewards = sum(one["rows"] - one["reward"].null_count for one in left)
-    kept = [number for number, gone in enumerate(old) if not gone]
-    batches = part.only(kept).batches(COLUMNS)  # type: ignore[attr-defined]
-    return batches, sum(one["rows"] for one in left), rewards
+    kept = [number for number in range(len(groups)) if number not in set(old)]
+    left_out = [groups[number] for number in old]
+    return part.only(kept).batches(COLUMNS), sum(one.rows for one in left_out), sum(one.rewards for one in left_out)

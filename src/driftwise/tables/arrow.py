@@ -18,7 +18,7 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, check_finite, column_of
-from driftwise.tables.logs import ROWS, Filed, Part
+from driftwise.tables.logs import ROWS, Filed, Group, Part
 from driftwise.tables.schema import COLUMNS, MARK, VERSION, Batch, Ragged, asked, null_of
 
 try:
@@ -95,10 +95,15 @@ class ParquetPart(Filed, ArrowBased):
     groups: list[int] | None = None  # those that are read
 
     def only(self, groups: list[int]) -> ParquetPart:
-        """The same file, of which batches have these row groups alone."""
         made = type(self)(self.path)
         made.groups = groups
         return made
+
+    def row_groups(self) -> list[Group] | None:
+        with told(self.name), self._open() as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            found = [_group(one) for one in groups]
+        return None if None in found else found  # type: ignore[return-value]
 
     def _open(self) -> Any:
         return pa.parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False)
@@ -115,6 +120,19 @@ class ParquetPart(Filed, ArrowBased):
     def _record_batches(self, names: list[str], rows: int) -> Iterator[Any]:
         with self._open() as file:
             yield from file.iter_batches(batch_size=rows, row_groups=self.groups, columns=names, use_threads=False)
+
+
+def _group(group: Any) -> Group | None:
+    """What the statistics of a row group say; None where they do not say it, and the rows themselves will tell."""
+    columns: dict[str, Any] = {}
+    missing: Any = None
+    for k in range(group.num_columns):
+        columns[group.column(k).path_in_schema] = group.column(k).statistics
+    born, paid, reward = (columns.get(name, missing) for name in ("born", "reward_tick", "reward"))
+    known = all(getattr(one, "has_min_max", False) and type(one.max) is int for one in (born, paid))
+    if not known or not getattr(reward, "has_null_count", False):
+        return None
+    return Group(group.num_rows, group.num_rows - reward.null_count, born.max, paid.max)
 
 
 class ArrowPart(Filed, ArrowBased):

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked
 ROWS = 65_536
 
 _READABLE = "a .parquet, .arrow, .feather or .jsonl file, a folder of such parts, a table or a data frame"
+
+
+class Group(NamedTuple):
+    """Rows that a part can be read without: how many, how many rewards, the newest birth and the newest reward."""
+
+    rows: int
+    rewards: int
+    born: int
+    paid: int
 
 
 class Part:
@@ -53,6 +62,14 @@ class Part:
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
         """Its rows in order, at most so many at a time, with these columns."""
+        raise NotImplementedError
+
+    def row_groups(self) -> list[Group] | None:
+        """Its groups of rows, by what is written of them, without reading them; None where nothing is."""
+        return None
+
+    def only(self, groups: list[int]) -> Part:
+        """The same part, of which batches have these groups alone."""
         raise NotImplementedError
 
 
