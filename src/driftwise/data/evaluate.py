@@ -17,11 +17,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.drift import Drift, Meter, reading
 from driftwise.agent.own import Lent, Own
 from driftwise.border import one_of, real, whole
 from driftwise.data.estimate import Estimate, Terms, estimate, logged
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.linear import LinearUCB
@@ -37,6 +39,8 @@ _NEEDED = ("arm", "reward", "propensity")
 _MAY_HAVE = ("seq", "born", "reward_tick", "reward_seq", "arms", "candidates")
 # By what share a propensity may be off 1/n on a log that explored uniformly.
 _UNIFORM = 1e-6
+# Rows that are read and judged before anybody wonders how long it takes.
+_SHORT = 1e4
 
 Method = Literal["weights", "replay"]
 Model = Literal["policy", "ridge"]
@@ -59,7 +63,7 @@ class Evaluation:
     `estimates` has IPS, SNIPS and DR, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
     time; `discounted` estimates in which a row's weight halves every `half_life` rows, at the end of the log: where
     they differ from the whole, something drifts. `missing` rows had no reward. `arms` is what the policy would have
-    played, `report` what it has to say at the end.
+    played, `report` what it has to say at the end, `drift` its drift meter by then.
 
     Intervals are for other rows like these: contexts drawn anew count as chance. What the very rows of the log would
     have paid lies in them more often than promised, the more so the better the model of DR is.
@@ -77,6 +81,7 @@ class Evaluation:
     arms: Ints
     terms: Terms
     report: dict[str, Any]
+    drift: Drift
 
     @property
     def best(self) -> str:
@@ -150,21 +155,21 @@ def evaluate(
     blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
     if half_life is not None:
         half_life = real("half_life", half_life, 0.0, low_open=True, way_out="pass rows, e.g. 1000")
-    rows = _Rows(log, items)
+    rows = _Rows(log, items, progress)
     player = _Player(policy, epsilon, checked_seed(seed))
-    with bar("rows", len(rows), progress, least=1e4) as tick:
+    with bar("rows", len(rows), progress, least=_SHORT) as tick:
         if method == "replay":
             rows.check_uniform()
             arms, terms = _replay(player, rows, tick)
         else:
             arms, terms = _weigh(player, rows, _model(player, rows, model, ridge), tick)
     called = type(policy).__name__ if name is None else str(name)
-    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report())
+    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report(), player.drift(rows))
 
 
 def _judged(
     name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, missing: int,
-    report: dict[str, Any],
+    report: dict[str, Any], drift: Drift,
 ) -> Evaluation:
     """Estimates of all kinds from the terms."""
     n = len(terms)
@@ -184,7 +189,7 @@ def _judged(
         gains={shown: estimate(terms, one, minus_logged=True) for shown, one in names.items()},
         blocks=tuple(stretch(a, b) for a, b in itertools.pairwise(edges)),
         discounted=stretch(0, n, fading), half_life=half, missing=missing, arms=arms, terms=terms,
-        report=report,
+        report=report, drift=drift,
     )  # fmt: skip
 
 
@@ -202,7 +207,7 @@ class _Row(NamedTuple):
 class _Rows:
     """The rows of a log that have a reward, in the order their choices were made; ticks begin at 1."""
 
-    def __init__(self, source: Any, items: Mapping[str, npt.ArrayLike] | None) -> None:
+    def __init__(self, source: Any, items: Mapping[str, npt.ArrayLike] | None, progress: bool | None) -> None:
         log = read_log(source)
         if "propensity" not in log.columns:
             raise BadInput("log", "no column propensity", "the propensity of each choice", _HOW)
@@ -215,8 +220,9 @@ class _Rows:
         self.rows: list[_Row] = []
         self.missing, born, paid, turn = 0, [], [], []
         self._sets: dict[tuple[str, ...], ArmSet] = {}
-        for batch in log.batches(names):
-            for row in range(batch.rows):
+        with bar("reading", log.rows, progress, least=_SHORT) as tick:
+            for batch, row in ((one, row) for one in log.batches(names) for row in range(one.rows)):
+                tick(1)
                 if math.isnan(batch.reward[row]):  # type: ignore[index]
                     self.missing += 1
                     continue
@@ -286,6 +292,7 @@ class _Player:
         asked: Any = policy if isinstance(policy, Compiled) else Own(policy)
         self.policy, self.epsilon, self.seed, self.clock = asked, epsilon, seed, 0
         self.state: Any = asked.start(seed)
+        self.meter = Meter()
         own = isinstance(self.policy, Own)
         self._shares: Callable[..., Any] | None = getattr(policy, "propensities", None) if own else None
         self.can_rank = not own or self.policy.ranks
@@ -322,6 +329,17 @@ class _Player:
             self.policy.take(self.state, Lent(arms, arm), reward, ticks, float(tick - born))
         else:
             self.policy.learn(self.state, arms, arm, reward, ticks, float(tick - born))
+        self.meter.recent.append((tick, born, arms.columns[:, :, arm : arm + 1], reward))
+        if isinstance(self.policy, Bank):
+            self.meter.weigh(tick, self.state.scores)
+
+    def drift(self, rows: _Rows) -> Drift:
+        """How long it remembers by the end, and whether another memory would have predicted better."""
+        each = [row.reward for row in rows.rows]
+        low, high = min(each), max(each)
+        if low == high:  # nobody said what a reward may be, and a range must not be empty
+            low, high = low - 0.5, high + 0.5
+        return reading(self.policy, self.state, self.meter, (low, high), lambda _: None)
 
 
 def _model(player: _Player, rows: _Rows, model: Model, ridge: float) -> _Player | None:
