@@ -264,6 +264,14 @@ def test_the_page_of_an_evaluation_has_the_drift_meter_that_an_agent_would_show(
     assert "figures/blocks.png" in text and "figures/drift.png" in text and str(found.drift.level) in text
 
 
+def test_evaluate_tells_Auto_of_clicks(lived, capsys):
+    _, folder = lived
+    printed = [run(capsys, "evaluate", folder / "log", "--blocks", 2, *more).out for more in ([], ["--clicks"])]
+    found = dw.evaluate(dw.make("Auto", dim=FEATURES.dim, link="logistic"), folder / "log", blocks=2)
+    assert str(found.gains["DR"]) in printed[1] and str(found.drift) in printed[1]
+    assert printed[0] != printed[1]
+
+
 @pytest.mark.parametrize("policy", [POLICY, dw.make("Auto", dim=FEATURES.dim)], ids=["one memory", "a bank"])
 def test_the_meter_of_an_evaluation_reads_what_a_fold_of_the_same_lessons_reads(lived, policy):
     """All lessons but the last are known at the last choice, so an agent that folded those has the same meter."""

@@ -175,6 +175,7 @@ def bench(
 def evaluate(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
     policy: Annotated[str, typer.Option(help="A policy of the catalogue.")] = "Auto",
+    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are clicks, 0 or 1: Auto must be told.")] = False,
     method: Annotated[str, typer.Option(help="weights, or replay for logs that explored uniformly.")] = "weights",
     epsilon: Annotated[float, typer.Option(help="The share of choices that it is to draw uniformly.")] = 0.0,
     model: Annotated[str, typer.Option(help="Whose estimates DR uses: policy, or ridge.")] = "policy",
@@ -193,7 +194,7 @@ def evaluate(
     from driftwise.tables import read_log
 
     source = read_log(log)
-    made = named_policy(policy, source, half_life, L)
+    made = named_policy(policy, source, half_life, L, clicks=clicks)
     found = judge(made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy)  # type: ignore[arg-type]
     for title, (columns, rows) in ((f"{policy} on {log}", found.table()), ("In time", found.block_table())):
         _table(title, columns, rows, numeric=range(1, len(columns)))

@@ -80,7 +80,7 @@ def _meter(found: Evaluation) -> str:
         if drift.advantage is None
         else "The last rewards, predicted once more with memories of these lengths."
     )
-    level = "" if drift.level is None else f" As to a level that all arms share: {drift.level}."
+    level = "" if drift.level is None else f" Of what all arms share: {drift.level}."
     return f"By the end of the log: {drift.summary}. {how}{level}"
 
 
