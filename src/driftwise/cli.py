@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftwise import __version__, interrupts
+from driftwise import __version__, commands, interrupts
 from driftwise.errors import DriftwiseError
+from driftwise.terminal import table as _table
 
 if TYPE_CHECKING:
     from driftwise.experiments.run.results import Outcome
@@ -34,20 +35,6 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
 ) -> None:
     """Choosing under drift."""
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    # When the output is no terminal there is no width to respect, and a folded row is hard to read by machine.
-    console = Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False)
-    console.print(table)
 
 
 @app.command("list")
@@ -188,6 +175,7 @@ def bench(
 def evaluate(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
     policy: Annotated[str, typer.Option(help="A policy of the catalogue.")] = "Auto",
+    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are clicks, 0 or 1: Auto must be told.")] = False,
     method: Annotated[str, typer.Option(help="weights, or replay for logs that explored uniformly.")] = "weights",
     epsilon: Annotated[float, typer.Option(help="The share of choices that it is to draw uniformly.")] = 0.0,
     model: Annotated[str, typer.Option(help="Whose estimates DR uses: policy, or ridge.")] = "policy",
@@ -206,15 +194,19 @@ def evaluate(
     from driftwise.tables import read_log
 
     source = read_log(log)
-    made = named_policy(policy, source, half_life, L)
+    made = named_policy(policy, source, half_life, L, clicks=clicks)
     found = judge(made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy)  # type: ignore[arg-type]
     for title, (columns, rows) in ((f"{policy} on {log}", found.table()), ("In time", found.block_table())):
         _table(title, columns, rows, numeric=range(1, len(columns)))
-    print(verdict(found).replace("**", ""))
+    print(f"{found.drift}\n{verdict(found).replace('**', '')}")
     if out is not None:
         written = write(found, out)
         keep(out / "evaluation.json", json.dumps(found.to_dict(), indent=1) + "\n")
         print("wrote " + ", ".join(map(str, [*written, out / "evaluation.json"])), file=sys.stderr)
+
+
+app.command()(commands.learn)
+app.command()(commands.explain)
 
 
 @app.command("sums")

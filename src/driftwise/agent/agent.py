@@ -467,15 +467,15 @@ class Agent:
 
         return log_to(self, path, arms, format=format, rows=rows, seconds=seconds)
 
-    def learn_log(self, log: Any, *, gaps: bool = False) -> int:
+    def learn_log(self, log: Any, *, gaps: bool = False, progress: bool | None = False) -> int:
         """Learn the lessons of a log that come after those already learned; how many there were.
 
         The state is, bit for bit, that of the agent that wrote it. A log with lessons missing is refused unless `gaps`
-        are meant; one with a bad row changes nothing.
+        are meant; one with a bad row changes nothing. progress: a bar on stderr; None is for a long log in a terminal.
         """
         from driftwise.agent.folding import learn_log
 
-        return learn_log(self, log, gaps)
+        return learn_log(self, log, gaps, progress)
 
     # ---------------------------------------------------------------------------------------- asking
 

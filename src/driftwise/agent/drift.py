@@ -8,11 +8,13 @@ a few memories are held against one that forgets nothing.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,26 +106,42 @@ class Drift:
             return self.remembers
         return self.memories[int(np.argmax(self.weights[-1]))]
 
-    def __str__(self) -> str:
+    @property
+    def now(self) -> Floats:
+        """The weights at the end; before the first reward all memories are alike."""
+        return self.weights[-1] if len(self.at) else np.full(len(self.memories), 1.0 / len(self.memories))
+
+    @property
+    def summary(self) -> str:
+        """The memory played and the one that predicts best, in a line."""
         days = "" if self.days is None else f" ({self.days:.3g} days)"
-        known = f"remembers {self.remembers:g} ticks{days}; "
-        lines = [f"{'' if math.isnan(self.remembers) else known}{self.best:g} predicts best"]
+        known = "" if math.isnan(self.remembers) else f"remembers {self.remembers:g} ticks{days}; "
+        return f"{known}{self.best:g} predicts best"
+
+    def __str__(self) -> str:
+        lines = [self.summary]
         lines.append(f"{'memory':>12}{'weight':>10}" + ("" if self.advantage is None else f"{'nats/reward':>14}"))
-        last = self.weights[-1] if len(self.at) else np.full(len(self.memories), 1.0 / len(self.memories))
         for place, memory in enumerate(self.memories):
             more = "" if self.advantage is None else f"{self.advantage[place]:>+14.4f}"
-            lines.append(f"{memory:>12g}{last[place]:>10.3f}{more}")
+            lines.append(f"{memory:>12g}{self.now[place]:>10.3f}{more}")
         if self.level is not None:
             lines.append(str(self.level))
         return "\n".join(lines)
 
-    def draw(self, path: str | Path) -> None:
-        """Weights of the memories over time, as a figure (.png or .svg)."""
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows: a memory a row, with the weight it has now."""
+        columns = ["memory in ticks", "weight now", *([] if self.advantage is None else ["nats a reward"])]
+        more = [[]] * len(self.memories) if self.advantage is None else [[f"{nats:+.4f}"] for nats in self.advantage]
+        cells = zip(self.memories, self.now, more, strict=True)
+        return columns, [[f"{memory:g}", f"{weight:.3f}", *rest] for memory, weight, rest in cells]
+
+    def draw(self, path: str | Path, size: tuple[float, float] = (9.0, 4.0)) -> None:
+        """Weights of the memories over time, as a figure (.png or .svg) of so many inches."""
         from driftwise.draw.picture import picture
         from driftwise.draw.plots import pyplot
 
         names = [f"{memory:g}" for memory in self.memories]
-        with picture(path, (9.0, 4.0)) as all_axes:
+        with picture(path, size) as all_axes:
             axes = all_axes[0, 0]
             colours = pyplot().get_cmap("viridis")(np.linspace(0.95, 0.1, len(names)))
             if len(self.at):
@@ -137,11 +155,19 @@ class Drift:
 
 def drift(agent: Agent) -> Drift:
     """See `Agent.drift`."""
-    policy = agent._policy
     with agent._learning:
-        history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent._states.front.copy()
+        meter, front = copy.copy(agent._meter), agent._states.front.copy()
+        meter.history, meter.recent = list(meter.history), meter.recent.copy()
+    return reading(agent._policy, front, meter, (agent._low, agent._high), agent._clock.days)
+
+
+def reading(
+    policy: Any, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None]
+) -> Drift:
+    """What the meter says of a policy in this state, whose rewards lie in this range."""
+    history, recent = meter.history, list(meter.recent)
     now = remembered(policy, front)
-    days = agent._clock.days(now)
+    days = in_days(now)
     if isinstance(policy, Bank):
         at = np.array([tick for tick, _ in history], dtype=np.int64)
         weights = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
@@ -153,7 +179,7 @@ def drift(agent: Agent) -> Drift:
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
         return Drift(memories, at, np.zeros((0, len(memories))), np.zeros(len(memories)), now, days)
-    nats = np.cumsum(replayed(policy, recent, memories, (agent._low, agent._high)), axis=0)
+    nats = np.cumsum(replayed(policy, recent, memories, rewards), axis=0)
     shares = np.exp(nats - nats.max(axis=1, keepdims=True))
     base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)

@@ -134,6 +134,8 @@ def explain(
     if len(names) != prepared.count:
         raise BadInput("items", f"{len(names)} names", f"one for each of {prepared.count} arms", "pass a list of names")
     policy, dim = agent._policy, prepared.dim
+    if policy.dim not in (None, dim):
+        raise BadInput("arms", f"dimension {dim}", f"dimension {policy.dim}", "match policy and arms")
     if isinstance(policy, Own) and not policy.ranks:
         wanted = "a policy that says what it thinks of arms: scores(state, arms) with mean and bonus"
         raise BadInput("policy", type(policy.policy).__name__, wanted, "add it to your policy")
@@ -147,7 +149,7 @@ def explain(
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
         scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
         theta, lane = estimate(policy, state)
-        memory, effective = remembered(policy, state), _effective(state, lane)
+        memory, effective = remembered(policy, state), worth(state, lane)
     if place is not None:
         chosen = place
     elif decision is not None and decision.arm < prepared.count:
@@ -167,8 +169,8 @@ def explain(
 
 
 def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
-    """What is at hand of a decision: the arms it was chosen from, or while it is open its own vector; their names, and
-    the place of the one that was chosen."""
+    """What is at hand of a decision: the arms it was chosen from (of an open one also those it will be logged with), or
+    while it is open its own vector; their names, and the place of the one that was chosen."""
     decision = entry.decision
     with agent._choosing:
         kept, x = next((one for one in reversed(agent._shown) if one.id == decision.id), None), entry.x
@@ -176,6 +178,10 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
         _, arms, items, places, place = kept
         numbers = range(arms.count) if places is None else places.tolist()
         return arms, [number if items is None else items[number] for number in numbers], place
+    logged = entry.shown
+    if logged is not None and logged.arms is not None:  # an open decision keeps what its log will say
+        names = logged.candidates
+        return logged.arms, range(logged.arms.count) if names is None else names, logged.place
     if x is None:
         wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
         raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
@@ -183,7 +189,8 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     return column[0].T, [decision.arm if decision.item is None else decision.item], 0
 
 
-def _effective(state: Any, lane: int) -> float:
+def worth(state: Any, lane: int) -> float:
+    """(Σw)²/Σw² of the lane that is played: how many observations it is worth."""
     if isinstance(state, OwnState):
         return math.nan
     counters, lanes = state.counters, len(state.counters)

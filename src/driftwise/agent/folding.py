@@ -18,6 +18,7 @@ from driftwise.agent.record import Verdict
 from driftwise.errors import BadInput
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.vetting import LATEST
+from driftwise.progress import bar
 from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import LESSONS, Batch, Ints
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 # Rounds in a row that may be missing from the log of a policy that counts them, where gaps are meant.
 _MOST_MISSED = 10_000
+
+# Rows that are folded before anybody wonders how long it takes.
+_SHORT = 1e5
 
 _NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
 
@@ -45,7 +49,7 @@ class _Progress:
     quiet: dict[str, int] = field(default_factory=dict)  # decisions that closed without a lesson
 
 
-def learn_log(agent: Agent, source: Any, gaps: bool) -> int:
+def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> int:
     """See `Agent.learn_log`."""
     if agent._book.log is not None:
         raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
@@ -60,8 +64,12 @@ def learn_log(agent: Agent, source: Any, gaps: bool) -> int:
         counts = agent._book.counts
         done = counts["learned"] + counts["defaulted"]
         at = _Progress(agent._states.front.copy(), copy.deepcopy(agent._meter), agent._states.tick, done)
-        for batch in log.batches(_columns(agent, log)):
-            _batch(agent, batch, at, gaps)
+        # Counting rows means reading a file of JSON lines once more: only for a bar that was asked for.
+        total = 0 if progress is False else log.rows
+        with bar("rows", total, progress, least=_SHORT) as tick:
+            for batch in log.batches(_columns(agent, log)):
+                _batch(agent, batch, at, gaps)
+                tick(batch.rows)
         agent._states.publish(at.state, at.tick, lambda: _tell(agent, at))
     return at.number - done if not gaps else sum(at.verdicts.values())
 

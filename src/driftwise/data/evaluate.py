@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.drift import Drift
 from driftwise.border import one_of, real, whole
 from driftwise.data.estimate import Estimate, Terms, estimate, logged
-from driftwise.data.walk import Model, Player, Rows, model_of, replay, weigh
+from driftwise.data.walk import SHORT, Model, Player, Rows, model_of, replay, weigh
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.base import Policy
@@ -46,7 +47,7 @@ class Evaluation:
     `estimates` has IPS, SNIPS and DR, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
     time; `discounted` estimates in which a row's weight halves every `half_life` rows, at the end of the log: where
     they differ from the whole, something drifts. `missing` rows had no reward. `arms` is what the policy would have
-    played, `report` what it has to say at the end.
+    played, `report` what it has to say at the end, `drift` its drift meter by then.
 
     Intervals are for other rows like these: contexts drawn anew count as chance. What the very rows of the log would
     have paid lies in them more often than promised, the more so the better the model of DR is.
@@ -64,6 +65,7 @@ class Evaluation:
     arms: Ints
     terms: Terms
     report: dict[str, Any]
+    drift: Drift
 
     @property
     def best(self) -> str:
@@ -137,21 +139,21 @@ def evaluate(
     blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
     if half_life is not None:
         half_life = real("half_life", half_life, 0.0, low_open=True, way_out="pass rows, e.g. 1000")
-    rows = Rows(log, items)
+    rows = Rows(log, items, progress)
     player = Player(policy, epsilon, checked_seed(seed))
-    with bar("rows", len(rows), progress, least=1e4) as tick:
+    with bar("rows", len(rows), progress, least=SHORT) as tick:
         if method == "replay":
             rows.check_uniform()
             arms, terms = replay(player, rows, tick)
         else:
             arms, terms = weigh(player, rows, model_of(player, rows, model, ridge), tick)
     called = type(policy).__name__ if name is None else str(name)
-    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report())
+    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report(), player.drift(rows))
 
 
 def _judged(
     name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, missing: int,
-    report: dict[str, Any],
+    report: dict[str, Any], drift: Drift,
 ) -> Evaluation:
     """Estimates of all kinds from the terms."""
     n = len(terms)
@@ -171,5 +173,5 @@ def _judged(
         gains={shown: estimate(terms, one, minus_logged=True) for shown, one in names.items()},
         blocks=tuple(stretch(a, b) for a, b in itertools.pairwise(edges)),
         discounted=stretch(0, n, fading), half_life=half, missing=missing, arms=arms, terms=terms,
-        report=report,
+        report=report, drift=drift,
     )  # fmt: skip

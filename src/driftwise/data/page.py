@@ -1,4 +1,4 @@
-"""An evaluation as a page: the estimates, a chart of the stretches of time, and what the policy learned."""
+"""An evaluation as a page: the estimates, the drift meter, and a chart of each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _SIZES = {"": (7.0, 3.4), "-narrow": (4.0, 3.4)}
 
 
 def write(found: Evaluation, folder: Path) -> list[Path]:
-    """report.html and report.md, with the chart where matplotlib is there; the files written."""
+    """report.html and report.md, with the charts where matplotlib is there; the files written."""
     drawn = can_draw()
     if drawn:
         for kind, ending in (("", ".svg"), ("-narrow", ".svg"), ("", ".png")):
-            path = folder / "figures" / f"blocks{kind}{ending}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _chart(found, path, _SIZES[kind])
+            _chart(found, folder / "figures" / f"blocks{kind}{ending}", _SIZES[kind])
+            found.drift.draw(folder / "figures" / f"drift{kind}{ending}", _SIZES[kind])
     made = page(found, drawn)
     keep(folder / "report.html", html(made, folder))
     keep(folder / "report.md", markdown(made))
@@ -32,7 +31,7 @@ def write(found: Evaluation, folder: Path) -> list[Path]:
 
 
 def page(found: Evaluation, drawn: bool) -> Page:
-    """All that is said, in words, tables and the chart."""
+    """All that is said, in words, tables and charts."""
     gain = found.gains[found.best]
     blocks: list[Block] = [Heading("Would it have helped?"), Text(verdict(found)), _table(*found.table())]
     blocks += [
@@ -47,10 +46,15 @@ def page(found: Evaluation, drawn: bool) -> Page:
         alt = f"{found.best} and what was logged in {len(found.blocks)} stretches of time, with 95% intervals"
         blocks.append(Picture("blocks", "Reward a row in stretches of time; bars are 95% intervals.", alt))
     blocks.append(_table(*found.block_table()))
+    blocks += [Heading("The drift meter"), Text(_meter(found))]
+    if drawn:
+        alt = f"Weights of {len(found.drift.memories)} memories over time"
+        blocks.append(Picture("drift", "Shares of belief in each memory, in ticks; the lightest is shortest.", alt))
+    blocks.append(_table(*found.drift.table()))
     if found.report:
         rows = [[str(name), f"{value:.4g}" if isinstance(value, float) else str(value)]
                 for name, value in found.report.items()]  # fmt: skip
-        blocks += [Heading("Drift, as the policy sees it"), Text("What it had learned by the end of the log."),
+        blocks += [Heading("What else it had learned", 3), Text("By the end of the log, in the policy's own words."),
                    Table(["what", "value"], rows, (1,))]  # fmt: skip
     lead = f"{len(found.terms)} logged rows, of which each has a reward; {found.missing} more had none. "
     return Page(f"{found.policy} on a log", lead + f"{found.best}: {gain} a row over what was logged.", blocks)
@@ -66,6 +70,18 @@ def verdict(found: Evaluation) -> str:
     if gain.high < 0.0:
         return f"**No**: {gain} a row against what was logged, by {found.best}."
     return f"**It cannot be told**: {gain} a row against what was logged, by {found.best}, which may be nothing."
+
+
+def _meter(found: Evaluation) -> str:
+    """What the meter says, in a paragraph."""
+    drift = found.drift
+    how = (
+        "The policy weighs memories of these lengths as it goes."
+        if drift.advantage is None
+        else "The last rewards, predicted once more with memories of these lengths."
+    )
+    level = "" if drift.level is None else f" Of what all arms share: {drift.level}."
+    return f"By the end of the log: {drift.summary}. {how}{level}"
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> Table:

@@ -21,9 +21,11 @@ def dim_of(log: Log) -> int:
     raise BadInput("log", "neither x nor arms", "vectors to learn from", "see docs/logs.md for what a log holds")
 
 
-def named_policy(name: str, log: Log, half_life: float | None, L: float | None, keeps: bool = False) -> Any:
+def named_policy(
+    name: str, log: Log, half_life: float | None, L: float | None, keeps: bool = False, clicks: bool = False
+) -> Any:
     """The policy of this name, with the log's dimension and length as its horizon. A half-life replaces its memory;
-    without one it keeps everything if `keeps`."""
+    without one it keeps everything if `keeps`. Auto is told if rewards are `clicks`; other names say it themselves."""
     fields: dict[str, Any] = {"dim": dim_of(log)}
     needs = next((row["needs"] for row in catalogue() if row["name"] == name), ())
     if "horizon" in needs:
@@ -32,6 +34,8 @@ def named_policy(name: str, log: Log, half_life: float | None, L: float | None, 
         fields["memory"] = Fade(half_life_to_forget(half_life))
     elif keeps:
         fields["memory"] = Keep()
+    if clicks and name == "Auto":
+        fields["link"] = "logistic"
     if L is not None:
         fields["L"] = L
     return make(name, **fields)

@@ -9,16 +9,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.drift import Drift, Meter, reading
 from driftwise.agent.own import Lent, Own
 from driftwise.border import real
 from driftwise.data.estimate import Terms
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
 from driftwise.policies.sampling import Sampling
+from driftwise.progress import bar
 from driftwise.tables.logs import read_log
 from driftwise.tables.schema import Batch
 
@@ -27,6 +30,8 @@ _NEEDED = ("arm", "reward", "propensity")
 _MAY_HAVE = ("seq", "born", "reward_tick", "reward_seq", "arms", "candidates")
 # By what share a propensity may be off 1/n on a log that explored uniformly.
 _UNIFORM = 1e-6
+# Rows that are read and judged before anybody wonders how long it takes.
+SHORT = 1e4
 
 Model = Literal["policy", "ridge"]
 
@@ -44,7 +49,7 @@ class Row(NamedTuple):
 class Rows:
     """The rows of a log that have a reward, in the order their choices were made; ticks begin at 1."""
 
-    def __init__(self, source: Any, items: Mapping[str, npt.ArrayLike] | None) -> None:
+    def __init__(self, source: Any, items: Mapping[str, npt.ArrayLike] | None, progress: bool | None) -> None:
         log = read_log(source)
         if "propensity" not in log.columns:
             raise BadInput("log", "no column propensity", "the propensity of each choice", _HOW)
@@ -57,8 +62,9 @@ class Rows:
         self.rows: list[Row] = []
         self.missing, born, paid, turn = 0, [], [], []
         self._sets: dict[tuple[str, ...], ArmSet] = {}
-        for batch in log.batches(names):
-            for row in range(batch.rows):
+        with bar("reading", log.rows, progress, least=SHORT) as tick:
+            for batch, row in ((one, row) for one in log.batches(names) for row in range(one.rows)):
+                tick(1)
                 if math.isnan(batch.reward[row]):  # type: ignore[index]
                     self.missing += 1
                     continue
@@ -125,6 +131,7 @@ class Player:
         asked: Any = policy if isinstance(policy, Compiled) else Own(policy)
         self.policy, self.epsilon, self.seed, self.clock = asked, epsilon, seed, 0
         self.state: Any = asked.start(seed)
+        self.meter = Meter()
         own = isinstance(self.policy, Own)
         self._shares: Callable[..., Any] | None = getattr(policy, "propensities", None) if own else None
         self.can_rank = not own or self.policy.ranks
@@ -161,6 +168,17 @@ class Player:
             self.policy.take(self.state, Lent(arms, arm), reward, ticks, float(tick - born))
         else:
             self.policy.learn(self.state, arms, arm, reward, ticks, float(tick - born))
+        self.meter.recent.append((tick, born, arms.columns[:, :, arm : arm + 1], reward))
+        if isinstance(self.policy, Bank):
+            self.meter.weigh(tick, self.state.scores)
+
+    def drift(self, rows: Rows) -> Drift:
+        """How long it remembers by the end, and whether another memory would have predicted better."""
+        each = [row.reward for row in rows.rows]
+        low, high = min(each), max(each)
+        if low == high:  # nobody said what a reward may be, and a range must not be empty
+            low, high = low - 0.5, high + 0.5
+        return reading(self.policy, self.state, self.meter, (low, high), lambda _: None)
 
 
 def model_of(player: Player, rows: Rows, model: Model, ridge: float) -> Player | None:

@@ -1,0 +1,51 @@
+"""What an agent knows, apart from any choice: its policy, its clock, what happened, and θ by the features' names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftwise.agent.explain import estimate, remembered, worth
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+
+@dataclass(frozen=True)
+class Known:
+    """`facts` are words and their values; `coefficients` all of θ as it is played, the largest first, by name: those
+    of the agent's features, or x0, x1, …; none for a policy of your own."""
+
+    facts: tuple[tuple[str, str], ...]
+    coefficients: tuple[tuple[str, float], ...]
+
+
+def known(agent: Agent) -> Known:
+    """All of it as it is now, on the state that the next decision would be chosen on."""
+    policy, clock = agent._policy, agent._clock
+    with agent._learning, agent._choosing:
+        lessons = agent._states.tick
+        state = agent._states.at(clock.born(agent._at(None), lessons)[1]).copy()
+        counts = {name: count for name, count in agent.counts.items() if count}
+    theta, lane = estimate(policy, state)
+    memory = remembered(policy, state)
+    days = clock.days(memory)
+    tick = "" if clock.tick is None else f" of {clock.tick:g} s"
+    facts = [
+        ("policy", f"{type(agent.policy).__name__}, digest {agent._digest}"),
+        ("dimension", str(policy.dim)),
+        ("features", "declared" if agent.features is not None else "none: arms are given as vectors"),
+        ("rewards", f"{agent._low:g} to {agent._high:g}"),
+        ("clock", f"{clock.kind}: {clock.newest} ticks{tick}, the last lesson at {lessons}"),
+        ("epsilon", f"{agent._epsilon:g}"),
+        *((name.replace("_", " "), str(count)) for name, count in counts.items()),
+    ]
+    if not math.isnan(memory):
+        facts.append(("memory played", f"{memory:g} ticks" + ("" if days is None else f" ({days:.3g} days)")))
+        facts.append(("effective observations", f"{worth(state, lane):.1f}"))
+    names = [f"x{i}" for i in range(theta.size)] if agent.features is None else agent.features.names
+    order = np.argsort(-np.abs(theta), kind="stable")
+    return Known(tuple(facts), tuple((names[i], float(theta[i])) for i in order))

@@ -1,0 +1,197 @@
+"""The commands that turn a log into an agent, and ask an agent what it knows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftwise.errors import BadInput
+from driftwise.terminal import table
+
+if TYPE_CHECKING:
+    from driftwise.agent import Agent
+    from driftwise.tables.logs import Log
+
+
+def learn(
+    log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
+    out: Annotated[Path, typer.Option(help="Where the agent is saved.")],
+    from_: Annotated[Path | None, typer.Option("--from", help="Go on from this agent instead of a new one.")] = None,
+    policy: Annotated[str | None, typer.Option(help="A policy of the catalogue; Auto by default.")] = None,
+    rewards: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest reward.")] = None,
+    clicks: Annotated[bool | None, typer.Option("--clicks", help="Rewards are clicks, 0 or 1.")] = None,
+    clock: Annotated[str | None, typer.Option(help="rounds (the default), wall or rewards: as the log's.")] = None,
+    tick: Annotated[str | None, typer.Option(help="On the wall clock, seconds or a span such as 20m.")] = None,
+    half_life: Annotated[str | None, typer.Option(help="Of its memory: ticks, or a span such as 14d.")] = None,
+    L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
+    features: Annotated[Path | None, typer.Option(help="A JSON file of what Features.to_dict gave.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The share of decisions it is to draw, once live.")] = None,
+    expire_after: Annotated[str | None, typer.Option(help="How old a decision may be when its reward comes.")] = None,
+    default_reward: Annotated[float | None, typer.Option(help="What is learned of those that expire.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of its chance; that of the writer for the same bits.")] = None,
+    gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with lessons missing.")] = False,
+) -> None:
+    """Fold a log into an agent: the state of the one that wrote it, bit for bit."""
+    import numpy as np
+
+    from driftwise.tables import read_log
+
+    # What a saved agent has already, and what else the user may say of a new one.
+    asked: dict[str, Any] = {
+        "policy": policy, "rewards": rewards, "clicks": clicks, "clock": clock, "tick": _span(tick),
+        "half_life": _span(half_life), "L": L, "features": features, "epsilon": epsilon,
+        "expire_after": _span(expire_after), "default_reward": default_reward, "seed": seed,
+    }  # fmt: skip
+    told = {name: value for name, value in asked.items() if value is not None}
+    source = read_log(log)
+    if from_ is not None and told:
+        name = next(iter(told))
+        raise BadInput(name, told[name], "nothing beside --from: a saved agent has it already", "leave one of them out")
+    agent = _new(source, told) if from_ is None else _load(from_)
+    _can_be_written(out)
+    learned = agent.learn_log(source, gaps=gaps, progress=None)
+    without = sum(int(np.isnan(batch.reward).sum()) for batch in source.batches(["reward"]) if batch.reward is not None)
+    agent.save(out)
+    counts = agent.counts
+    rows = [
+        ("lessons learned", learned), ("rows without a reward, skipped", without),
+        ("lessons it knew already, skipped", source.rows - without - learned),
+        ("lessons in all", counts["learned"] + counts["defaulted"]), ("open decisions", counts["open"]),
+    ]  # fmt: skip
+    table(f"{type(agent.policy).__name__} from {log}", ("what", "value"), [(a, str(b)) for a, b in rows], numeric=(1,))
+    print(agent.drift())
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def explain(
+    agent: Annotated[Path, typer.Argument(help="What agent.save or driftwise learn wrote.")],
+    decision: Annotated[str | None, typer.Option(help="The id of a decision to explain.")] = None,
+    context: Annotated[str | None, typer.Option(help="A context as JSON, for an agent with features.")] = None,
+    items: Annotated[str | None, typer.Option(help="Items: names, a,b, or JSON of rows by name.")] = None,
+    arms: Annotated[Path | None, typer.Option(help="A JSON file of arms: rows, or vectors by name.")] = None,
+    top: Annotated[int, typer.Option(help="How many coefficients to show.")] = 10,
+    draw: Annotated[Path | None, typer.Option(help="Where to draw the choice, or else the drift meter.")] = None,
+) -> None:
+    """What an agent knows, how its memory drifts, and why it chooses what it chooses."""
+    from driftwise.agent.known import known
+    from driftwise.border import whole
+
+    whole("top", top, 0, "pass how many coefficients to show")
+    loaded = _load(agent)
+    chosen = _choice(loaded, decision, context, items, arms)
+    seen, drift = known(loaded), loaded.drift()
+    table(str(agent), ("what", "value"), seen.facts)
+    print(drift)
+    largest = [(name, f"{value:+.4f}") for name, value in seen.coefficients[:top]]
+    if largest:
+        title = f"The largest of {len(seen.coefficients)} coefficients"
+        table(title, ("feature", "coefficient"), largest, numeric=(1,))
+    if chosen is not None:
+        print(chosen)
+    if draw is not None:
+        (drift if chosen is None else chosen).draw(draw)
+        print(f"wrote {draw}", file=sys.stderr)
+
+
+def _new(log: Log, told: dict[str, Any]) -> Agent:
+    """An agent as the options say, for vectors as the log has them."""
+    from driftwise.agent import Agent
+    from driftwise.data.policy import dim_of, named_policy
+    from driftwise.tables import Features
+
+    name, clicks = told.pop("policy", "Auto"), told.pop("clicks", False)
+    rewards = told.pop("rewards", (0.0, 1.0) if clicks else None)
+    if rewards is None or not rewards[0] < rewards[1]:
+        raise BadInput("rewards", rewards, "the least and the largest reward", "pass --rewards 0 10, say, or --clicks")
+    if "features" in told:
+        told["features"] = Features.from_dict(_json(told["features"], "features", "what Features.to_dict gave"))
+    if name == "Auto":
+        half_life, L, dim = told.pop("half_life", None), told.pop("L", None), dim_of(log)
+        if clicks:
+            return Agent.for_clicks(dim, half_life, L=L, **told)
+        return Agent.for_values(dim, rewards[0], rewards[1], half_life, L=L, **told)
+    made = named_policy(name, log, None, told.pop("L", None), keeps="half_life" in told)
+    return Agent(made, rewards=rewards, **told)
+
+
+def _load(path: Path) -> Agent:
+    from driftwise.agent import Agent
+
+    try:
+        data = path.read_bytes()
+    except OSError as slip:
+        got = f"{path}: {slip.strerror}"
+        raise BadInput("agent", got, "a file that agent.save wrote", "check its spelling") from None
+    return Agent.from_bytes(data)
+
+
+def _can_be_written(out: Path) -> None:
+    """Whoever waited for a long fold must not hear only then that there is no place for it."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        usable = not out.is_dir()
+    except OSError:
+        usable = False
+    if not usable:
+        raise BadInput("out", str(out), "a file in a folder that can be written", "pass --out agent.dw, say")
+
+
+def _choice(agent: Agent, decision: str | None, context: str | None, items: str | None, arms: Path | None) -> Any:
+    """The explained choice that was asked for, if one was."""
+    from driftwise.agent.encoding import encoded
+
+    by_context = context is not None or items is not None
+    if by_context and (decision is not None or arms is not None):
+        raise BadInput("context", "a context beside --decision or --arms", "one of them", "leave the others out")
+    if by_context:
+        told = _parsed(context, "context") if context is not None else {}
+        vectors, offered, _ = encoded(agent, None, _items(items), told)
+        assert agent._encoder is not None
+        strange = [str(name) for name in offered if str(name) not in agent._encoder.rows]
+        if strange:
+            print(f"no row is known of {', '.join(strange)}: without item fields", file=sys.stderr)
+        return agent.explain(vectors, items=offered)
+    if arms is None:
+        return None if decision is None else agent.explain(decision)
+    found = _json(arms, "arms", "rows of numbers, or vectors by name")
+    names = list(found) if isinstance(found, Mapping) else None
+    rows = list(found.values()) if isinstance(found, Mapping) else found
+    return agent.explain(rows, items=names) if decision is None else agent.explain(decision, rows, items=names)
+
+
+def _items(text: str | None) -> Any:
+    """Names, or rows by name where the text is JSON."""
+    if text is None:
+        return None
+    if text.lstrip().startswith("{"):
+        return _parsed(text, "items")
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _span(text: str | None) -> float | str | None:
+    """A number of ticks or seconds, or a span as it was written."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _json(path: Path, name: str, wanted: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as slip:
+        raise BadInput(name, f"{path}: {slip.strerror}", f"a JSON file of {wanted}", "check its spelling") from None
+    except (ValueError, RecursionError):
+        raise BadInput(name, f"{path}, which is no JSON", f"a JSON file of {wanted}", "write it anew") from None
+
+
+def _parsed(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput(name, text, "JSON of fields by name", """pass '{"hour": 12}', say""") from None
