@@ -299,10 +299,11 @@ class Levels:
             found.append((reward + (x - center) @ theta, v + (x - center) @ C @ (x - center)))
         return found
 
-    def contrast(self, x, guess, ticks):
-        """How unlike the last arms x is: 4‖x - x̄‖²/‖x‖², at most 1, x̄ by the filter of four rounds."""
+    def contrast(self, x, guess, ticks, age):
+        """How much a reward tells: how unlike the last arms x is, 4‖x - x̄‖²/‖x‖², at most 1, x̄ by the filter of four
+        rounds; and how much of its level that filter would still hold if it had come in time."""
         center, _, _ = self.filters[0].fit(guess, ticks)
-        return min(1.0, 4.0 * ((x - center) @ (x - center)) / (x @ x)) if x.any() else 0.0
+        return 0.75**age * min(1.0, 4.0 * ((x - center) @ (x - center)) / (x @ x)) if x.any() else 0.0
 
     def pay(self, surprises, plain, contrast):
         """Evidence against the log density of the plain family, as much as the arm can tell; then weights."""
@@ -398,7 +399,7 @@ class NaiveTrendBank(Bank):
             shown = apart[self.levels.played()] if self.apart is not None else shown
             if not self.gauge.blind:
                 plain = math.log((self.weights * np.exp(-surprises)).sum() / self.weights.sum())
-                contrast = self.levels.contrast(x, self.guess(ridge), ticks)
+                contrast = self.levels.contrast(x, self.guess(ridge), ticks, age)
                 self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain, contrast)
             self.levels.learn(x, r, ticks, age, self.guess(ridge))
         if not self.gauge.blind:
@@ -567,7 +568,7 @@ class NaiveClickBank(Bank):
         shown = foretold[played][0]
         if self.levels is not None:
             plain, apart, lane = (self.weights * np.exp(-self.costs)).sum(), self.apart, self.levels.played()
-            contrast = self.levels.contrast(x, self.guess(), ticks)
+            contrast = self.levels.contrast(x, self.guess(), ticks, age)
             told = self.levels.learn(x, r, ticks, age, self.link, ridge, self.guess())
             shown = told[lane][0] if apart else shown
             nats = math.log(plain / self.weights.sum())

@@ -78,6 +78,18 @@ def test_while_one_arm_is_played_nothing_speaks_for_a_level():
     assert float(state.evidence[0]) > before + 10.0
 
 
+def test_rewards_that_come_late_do_not_speak_for_a_level():
+    # First all who clicked, later all who did not: a level that moves, of the reporting and not of the world.
+    policy = bank(dim=2)
+    late, prompt = policy.start(), policy.start()
+    arms, rng = np.eye(2), np.random.default_rng(2)
+    for t in range(200):
+        reward = float(t < 100) + 0.1 * rng.standard_normal()
+        policy.learn(prompt, arms, t % 2, reward)
+        policy.learn(late, arms, t % 2, reward, age=min(t, 30.0))
+    assert float(prompt.evidence[0]) > 1.0 > abs(float(late.evidence[0]))
+
+
 def test_a_turn_of_preferences_is_not_taken_for_a_level():
     # In this trial it was, and cost 906, when rewards of an arm played again counted as much as those of another.
     world = dw.worlds.Turn(horizon=6000, dim=5, noise=0.1)

@@ -52,6 +52,7 @@ from driftwise.kernels.level import (
     filter_,
     foretell_four_,
     guess_of,
+    level_decay,
     level_scores_,
     levels_of,
     take_preferences_,
@@ -230,7 +231,8 @@ def level_pay_(
         value, square = apart.value[k], apart.square[k]
         apart.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
     nats = bank_pay_(levels.weights, apart.surprise, LEVEL_SHARE) - plain
-    weigh_family_(levels.evidence, nats, contrast_of(lesson, apart.center))
+    timely = level_decay(point, rows, lesson.age)  # a late reward tells of the level of its own day
+    weigh_family_(levels.evidence, nats, timely * contrast_of(lesson, apart.center))
 
 
 @part
