@@ -70,7 +70,8 @@ class Explanation:
         if len(self.items) > 10:
             lines.append(f"  … and {len(self.items) - 10} more")
         if self.runner_up is not None and self.pulls:
-            pulls = ", ".join(f"{name} {pull:+.4f}" for name, pull in self.pulls[:5])
+            strongest = [one for one in self.pulls[:5] if one[1] != 0.0] or self.pulls[:1]  # both arms may share most
+            pulls = ", ".join(f"{name} {pull:+.4f}" for name, pull in strongest)
             lines.append(f"against {_short(self.items[self.runner_up])}: {pulls}")
         days = "" if self.days is None else f" ({self.days:.3g} days)"
         if not math.isnan(self.memory):
