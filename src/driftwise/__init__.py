@@ -29,6 +29,7 @@ from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, Self
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 from driftwise.simulation import Result, simulate
+from driftwise.tables import Features, read_log
 
 del interrupts
 
@@ -47,6 +48,7 @@ __all__ = [
     "DriftwiseError",
     "Fade",
     "FadeBank",
+    "Features",
     "Keep",
     "LinearSampling",
     "LinearUCB",
@@ -75,6 +77,7 @@ __all__ = [
     "forget_to_window",
     "half_life_to_forget",
     "make",
+    "read_log",
     "rounds_to_forget",
     "simulate",
     "span_to_ticks",

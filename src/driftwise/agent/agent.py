@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from driftwise.agent.clock import (
     ranks_by_score,
 )
 from driftwise.agent.drift import Drift, Meter, drift
+from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
 from driftwise.agent.states import States
@@ -47,6 +48,8 @@ from driftwise.rng import checked_seed
 
 if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
+    from driftwise.agent.writing import AgentLog
+    from driftwise.tables.features import Features
 
 # Agents of this process, for whom a fork is a new process: their ids must not meet.
 _LIVING: weakref.WeakSet[Agent] = weakref.WeakSet()
@@ -55,6 +58,7 @@ _LIVING: weakref.WeakSet[Agent] = weakref.WeakSet()
 def _renew_names() -> None:
     for agent in list(_LIVING):
         agent._process = os.urandom(4).hex()
+        agent._book.log = None  # its thread stayed behind, and two must not write one log
 
 
 if hasattr(os, "register_at_fork"):
@@ -69,13 +73,14 @@ class Agent:
     policy with memory=Keep(), in ticks or as time on the wall clock. epsilon: the share of decisions drawn uniformly.
     expire_after: how old, in ticks or as time, a decision may be when its reward comes; then it is closed, with
     `default_reward` if there is one. max_open: open decisions kept, the oldest going first; remember: closed ones.
+    features: how a context and items become arms.
     """
 
     def __init__(
         self, policy: Policy, *, rewards: tuple[float, float], clock: Kind = "rounds",
         half_life: float | str | None = None, tick: float | str | None = None, epsilon: float = 0.0, seed: int = 0,
         expire_after: float | str | None = None, default_reward: float | None = None, max_open: int = 100_000,
-        remember: int = 100_000, now: Callable[[], float] = time.time,
+        remember: int = 100_000, features: Features | None = None, now: Callable[[], float] = time.time,
     ) -> None:
         if isinstance(policy, type) or not isinstance(policy, Policy):
             wanted = "a policy: an object with start, choose and learn"
@@ -98,6 +103,7 @@ class Agent:
         if not callable(now):
             raise BadInput("now", now, "a function that gives seconds", "pass time.time")
         self._now = now
+        self._encoder = None if features is None else encoder_for(features, self._policy)
         self._process = os.urandom(4).hex()
         _LIVING.add(self)
         self._origin = os.urandom(8).hex()
@@ -154,6 +160,11 @@ class Agent:
         return self._policy.policy if isinstance(self._policy, Own) else self._policy
 
     @property
+    def features(self) -> Features | None:
+        """How a context and items become arms, where that was declared."""
+        return None if self._encoder is None else self._encoder.features
+
+    @property
     def counts(self) -> dict[str, int]:
         """How often each event happened, and how many decisions are open now."""
         return {**self._book.counts, "open": len(self._book.open)}
@@ -175,17 +186,22 @@ class Agent:
     # ---------------------------------------------------------------------------------------- decide
 
     def decide(
-        self, arms: Arms, items: Sequence[Item] | None = None, *, id: str | None = None,
-        allowed: npt.ArrayLike | None = None, cost: npt.ArrayLike | None = None, now: float | None = None,
+        self, arms: Arms | None = None, items: Sequence[Item] | Mapping[Any, Any] | None = None, *,
+        context: Mapping[str, Any] | None = None, id: str | None = None, allowed: npt.ArrayLike | None = None,
+        cost: npt.ArrayLike | None = None, now: float | None = None,
     ) -> Decision:
         """Choose one of the arms (n, d). The same id and arms again: the same decision again.
 
         items are names of the arms; allowed is booleans (n,) or the indices of arms that may be played; cost (n,) is
-        taken off their scores.
+        taken off their scores. With features= a context will do instead of arms: items are then names of items, or
+        their rows by name, which are kept.
         """
+        told = None
+        if arms is None or context is not None:
+            arms, items, told = encoded(self, arms, items, context)
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         at = self._at(now)
-        name = None if items is None else named(items, prepared.count)
+        name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
         price = None if cost is None else self._price(cost, prepared.count)
         if id is not None:
@@ -193,6 +209,7 @@ class Agent:
             prepared.crc  # noqa: B018 - taken before others have to wait
         if self._expire_after is not None and self._learning.acquire(blocking=False):
             try:
+                self._book.told_at = at
                 self._expire(self._read(at))
             finally:
                 self._learning.release()
@@ -200,9 +217,9 @@ class Agent:
             with self._learning:
                 self._let_rounds_pass()
                 with self._choosing:
-                    return self._decide(prepared, name, id, places, price, at)
+                    return self._decide(prepared, name, id, places, price, at, told)
         with self._choosing:
-            return self._decide(prepared, name, id, places, price, at)
+            return self._decide(prepared, name, id, places, price, at, told)
 
     def decide_many(
         self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None
@@ -222,7 +239,7 @@ class Agent:
 
     def _decide(
         self, prepared: ArmSet, items: Sequence[Item] | None, id: str | None, places: Ints | None,
-        price: Floats | None, at: float,
+        price: Floats | None, at: float, told: dict[str, Any] | None,
     ) -> Decision:
         """The decision itself, while no other is being made. What is refused changes nothing."""
         book = self._book
@@ -249,7 +266,8 @@ class Agent:
         if len(book.open) >= self._max_open:
             self._crowd_out(self._max_open - 1)
         self._seq, self._clock.newest = seq, max(born, self._clock.newest)
-        book.open[decision.id] = Entry(decision, x, mark)
+        shown = None if book.log is None else book.log.shown(offered, place, items, places, told)
+        book.open[decision.id] = Entry(decision, x, mark, shown)
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
@@ -304,6 +322,7 @@ class Agent:
         if type(value) is not float or not self._low <= value <= self._high:
             value = self._value(value)
         with self._learning:
+            self._book.told_at = at
             tick = self._read(at)
             if self._expire_after is not None:
                 self._expire(tick)
@@ -433,6 +452,31 @@ class Agent:
             self._count("failed")
             raise
 
+    # ---------------------------------------------------------------------------------------- logs
+
+    def log_to(
+        self, path: str | Path, *, arms: bool = False, format: str | None = None, rows: int = 50_000,
+        seconds: float = 60.0,
+    ) -> AgentLog:
+        """Write a row for every decision when it closes, as parts in a folder; flush() and close() what this returns.
+
+        A part is whole or absent, and is written when so many rows have gathered or so many seconds have passed. arms:
+        log all arms, which evaluation needs. format: "parquet", the default where pyarrow is installed, or "jsonl".
+        """
+        from driftwise.agent.writing import log_to
+
+        return log_to(self, path, arms, format=format, rows=rows, seconds=seconds)
+
+    def learn_log(self, log: Any, *, gaps: bool = False) -> int:
+        """Learn the lessons of a log that come after those already learned; how many there were.
+
+        The state is, bit for bit, that of the agent that wrote it. A log with lessons missing is refused unless `gaps`
+        are meant; one with a bad row changes nothing.
+        """
+        from driftwise.agent.folding import learn_log
+
+        return learn_log(self, log, gaps)
+
     # ---------------------------------------------------------------------------------------- asking
 
     def explain(
@@ -475,7 +519,10 @@ class Agent:
         """Write it to a file, which is there whole or not at all, and on disk when this returns."""
         from driftwise.files import keep_durably
 
-        keep_durably(Path(path), self.to_bytes())
+        data, log = self.to_bytes(), self._book.log
+        if log is not None:
+            log.flush()  # a snapshot must not know of lessons that its log lost
+        keep_durably(Path(path), data)
 
     @classmethod
     def load(

@@ -137,6 +137,8 @@ def explain(
     if isinstance(policy, Own) and not policy.ranks:
         wanted = "a policy that says what it thinks of arms: scores(state, arms) with mean and bonus"
         raise BadInput("policy", type(policy.policy).__name__, wanted, "add it to your policy")
+    if features is None and agent.features is not None:
+        features = agent.features.names
     labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
     if len(labels) != dim:
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
+
+if TYPE_CHECKING:
+    from driftwise.agent.writing import AgentLog
 
 Item: TypeAlias = str | int | None
 
@@ -52,14 +55,25 @@ class Decision(NamedTuple):
     draws: int = 0
 
 
+class Logged(NamedTuple):
+    """What a log has of a decision and its record has not: how many lessons it was chosen after, the place among the
+    arms that were allowed, and where they are logged these arms, the context and the candidates."""
+
+    state_seq: int
+    place: int
+    arms: ArmSet | None = None
+    context: dict[str, Any] | None = None
+    candidates: tuple[str, ...] | None = None
+
+
 class Entry:
     """A decision in the books: while it is open what its lesson takes, which is the vector played, or for a policy of
-    the user's own all arms; and a checksum of its arms where the caller named it."""
+    the user's own all arms; a checksum of its arms where the caller named it; what a log will have of it."""
 
-    __slots__ = ("decision", "mark", "value", "verdict", "x")
+    __slots__ = ("decision", "mark", "shown", "value", "verdict", "x")
 
-    def __init__(self, decision: Decision, x: Any, mark: str | None) -> None:
-        self.decision, self.x, self.mark = decision, x, mark
+    def __init__(self, decision: Decision, x: Any, mark: str | None, shown: Logged | None = None) -> None:
+        self.decision, self.x, self.mark, self.shown = decision, x, mark, shown
         self.value = 0.0
         self.verdict = Verdict.OPEN
 
@@ -78,15 +92,19 @@ class Book:
         self.open: dict[str, Entry] = {}
         self.closed: dict[str, Entry] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
+        self.log: AgentLog | None = None
+        self.told_at = 0.0  # when the reward that is being learned came
 
     def find(self, id: str) -> Entry | None:
         return self.open.get(id) or self.closed.get(id)
 
     def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
         """An open decision is settled; the oldest closed one beyond `remember` is forgotten."""
+        if self.log is not None:
+            self.log.closing(entry, verdict, value)
         id = entry.decision.id
         del self.open[id]
-        entry.verdict, entry.value, entry.x = verdict, value, None
+        entry.verdict, entry.value, entry.x, entry.shown = verdict, value, None, None
         self.counts[verdict.value] += 1
         if self.remember:
             if len(self.closed) >= self.remember:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise import container
+from driftwise.agent import shown
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.errors import BadInput
@@ -24,6 +25,7 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described, kinds_of, restored
 from driftwise.policies.state import State
+from driftwise.tables.features import Features
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -52,6 +54,7 @@ def written(agent: Agent) -> bytes:
         "origin": agent._origin, "sources": sorted(agent._sources), "open": len(book.open),
         "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
+        **({} if agent.features is None else {"features": agent.features.to_dict()}),
     }  # fmt: skip
     names = [[entry.decision.id, entry.decision.item, entry.mark] for entry in entries]
     dim, recent = policy.dim or 1, list(agent._meter.recent)
@@ -67,6 +70,7 @@ def written(agent: Agent) -> bytes:
         "recent": _table([[*one[2].ravel(), one[3]] for one in recent], dim + 1, np.float64),
         "history_ticks": np.array([tick for tick, _ in agent._meter.history], dtype=np.int64),
         "history": _table([weights for _, weights in agent._meter.history], lanes, np.float64),
+        **shown.arrays(agent),
     })  # fmt: skip
 
 
@@ -76,12 +80,12 @@ def _vector(x: Any) -> Any:
 
 def _own_arrays(open_ones: Iterable[Entry], own: bytes) -> dict[str, Any]:
     """What only a policy of the user's own has: its state as it writes it, and all arms of open decisions."""
-    shown = [entry.x for entry in open_ones]
-    arms = [one.arms.columns[0].T for one in shown]
+    lent = [entry.x for entry in open_ones]
+    arms = [one.arms.columns[0].T for one in lent]
     return {
         "own": np.frombuffer(own, dtype=np.uint8),
         "own_arms": np.concatenate(arms) if arms else np.zeros((0, 1)),
-        "own_places": np.array([one.arm for one in shown], dtype=np.int64),
+        "own_places": np.array([one.arm for one in lent], dtype=np.int64),
     }
 
 
@@ -135,7 +139,8 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
     settings["rewards"] = tuple(settings["rewards"])
     if settings["clock"] == "wall" and settings["expire_after"] is not None:
         settings["expire_after"] *= settings["tick"]  # written in ticks, asked for in seconds
-    agent = cls(policy, **settings, now=now)
+    features = Features.from_dict(facts["features"]) if "features" in facts else None
+    agent = cls(policy, **settings, features=features, now=now)
     if agent._policy.digest != facts["digest"]:
         got, wanted = f"digest {agent._policy.digest}", f"the policy that was saved, {facts['digest']}"
         raise BadInput("policy", got, wanted, "pass that one")
@@ -198,6 +203,7 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     agent._meter.stride, agent._meter.waited = max(1, _count(facts, "stride")), _count(facts, "waited")
     _fill_book(agent, _count(facts, "open"), arrays)
     _fill_meter(agent, arrays)
+    shown.fill(agent, arrays, _no)
 
 
 def _shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str, unknown: bool = False) -> Any:

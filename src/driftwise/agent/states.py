@@ -38,6 +38,14 @@ class States:
         self.policy.advance(view, float(tick - self.tick))
         return view
 
+    def publish(self, state: Any, tick: int, then: Callable[[], None]) -> None:
+        """A state that was brought up elsewhere, from a copy of the published one, takes its place."""
+        state.told, state.outside = self.front.told, self.front.outside
+        behind = state.copy()
+        with self.choosing:
+            self.front, self.back, self.tick = state, behind, tick
+            then()
+
     def learn(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
         """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.
 

@@ -134,6 +134,21 @@ def play_linear_(
     return FINE
 
 
+@routine
+def fold_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
+    ticks: Floats, ages: Floats,
+) -> int:
+    """The lessons of `learn_linear_` one after the other, lesson t on X[t] (d, 1). FINE, or why nothing was done."""
+    first, history = X.size - X.size, history_of(flags, floats, ints)
+    point, sums = Point(flags, table), sums_of(flags, floats)
+    if not sound_cursor(history):
+        return DAMAGED
+    for t in range(rewards.shape[0]):
+        learn_(point, first, first, Lesson(X, t, first, rewards[t], ticks[t], ages[t]), sums, history)
+    return FINE
+
+
 @kernel
 def best_means_(arms: Floats, theta: Floats, link: int, best: Floats) -> None:
     """The mean of the best arm of every round, from the same sums as the arm played."""

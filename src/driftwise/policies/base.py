@@ -45,6 +45,7 @@ class Entries(NamedTuple):
     scores: Callable[..., Any]
     learn: Callable[..., Any]
     play: Callable[..., Any]
+    fold: Callable[..., Any] | None = None  # many lessons in one call
 
 
 class Live(NamedTuple):
@@ -253,6 +254,22 @@ class Compiled:
                 report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
             else:
                 self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
+        finally:
+            state.in_use.release()
+
+    @property
+    def folds(self) -> bool:
+        """Whether `fold` takes many lessons in one call."""
+        return self._live.plain and self.entries.fold is not None
+
+    def fold(self, state: State, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
+        """`take` for the vectors rows (lessons, d) one after the other, by the same kernel."""
+        live, fold = self._live, self.entries.fold
+        assert live.plain and fold is not None
+        X = rows.reshape(len(rows), self.dim, 1)
+        self._enter(state)
+        try:
+            report(fold(*live.point, state.floats, state.ints, NO_BOARD, X, rewards, ticks, ages))
         finally:
             state.in_use.release()
 

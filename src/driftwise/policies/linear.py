@@ -215,7 +215,7 @@ class LinearUCB(Compiled):
         return {"R": float(prior.noise), "S": float(scale)}
 
 
-_ALONE = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_)
+_ALONE = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_, linear.fold_linear_)
 _ADAPTIVE = Entries(
     adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
 )

@@ -1,0 +1,249 @@
+"""Learning from a log: its lessons in the order they were learned, by the kernel that learned them (PRODUCT.md 5).
+
+The lessons are taken on a copy of the state, which is published when the last one is in: a log with a bad row changes
+nothing. What was learned already is skipped, so that a snapshot and the log since make the agent that wrote both.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftwise.agent.drift import RECENT
+from driftwise.agent.own import Lent, Own
+from driftwise.agent.record import Verdict
+from driftwise.errors import BadInput
+from driftwise.policies.arms import NORM_SLACK, ArmSet
+from driftwise.policies.vetting import LATEST
+from driftwise.tables.logs import Log, read_log
+from driftwise.tables.schema import LESSONS, Batch, Ints
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+_NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
+
+
+@dataclass
+class _Progress:
+    """How far a fold has come, and what the books are told when it is over."""
+
+    state: Any
+    meter: Any
+    tick: int
+    number: int  # of the last lesson learned
+    seen: int = 0  # of the last lesson read
+    seq: int = 0
+    verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("learned", "defaulted"), 0))
+    closed: list[tuple[str, str, float]] = field(default_factory=list)
+    quiet: dict[str, int] = field(default_factory=dict)  # decisions that closed without a lesson
+
+
+def learn_log(agent: Agent, source: Any, gaps: bool) -> int:
+    """See `Agent.learn_log`."""
+    log, policy = read_log(source), agent._policy
+    own = isinstance(policy, Own)
+    log.require(_NEEDED, "without which nothing can be learned from it")
+    if own:
+        log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
+    elif log.dim not in (None, policy.dim):
+        raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
+    if agent._book.log is not None:
+        raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
+    with agent._learning:
+        counts = agent._book.counts
+        done = counts["learned"] + counts["defaulted"]
+        at = _Progress(agent._states.front.copy(), copy.deepcopy(agent._meter), agent._states.tick, done)
+        for batch in log.batches(_columns(agent, log)):
+            _batch(agent, batch, at, gaps)
+        agent._states.publish(at.state, at.tick, lambda: _tell(agent, at))
+    return at.number - done if not gaps else sum(at.verdicts.values())
+
+
+def _columns(agent: Agent, log: Log) -> list[str]:
+    """What is read: of rows without a lesson only their number and verdict, ids only where decisions are open."""
+    more = ["seq", "verdict"]
+    if agent._book.open:
+        log.require(["decision_id"], "because decisions are open that it may close")
+        more.append("decision_id")
+    if isinstance(agent._policy, Own):
+        more += ["arms", "arm"]
+    return [*_NEEDED, *(name for name in more if name in log.columns)]
+
+
+def _batch(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
+    """The lessons of a batch, checked and learned."""
+    reward, number, tick, born = batch.reward, batch.reward_seq, batch.reward_tick, batch.born
+    assert reward is not None and number is not None and tick is not None and born is not None
+    lessons = np.flatnonzero(~np.isnan(reward))
+    _check_order(batch, lessons, number[lessons], at, gaps)
+    fresh = lessons[number[lessons] > at.number]
+    _quiet(agent, batch, np.flatnonzero(np.isnan(reward)), at)
+    if agent._alone:
+        _one_at_a_time(agent, batch, at)
+    elif fresh.size:
+        _check(agent, batch, fresh, at)
+        _learn(agent, batch, fresh, at)
+    if fresh.size:
+        at.number = int(number[fresh[-1]])
+        _count(batch, fresh, at)
+    if batch.seq is not None and batch.rows:
+        at.seq = max(at.seq, int(batch.seq.max()))
+
+
+def _count(batch: Batch, rows: Ints, at: _Progress) -> None:
+    """What became of the decisions that were learned from."""
+    kinds = np.full(batch.rows, "learned", dtype=object)
+    if batch.verdict is not None:
+        kinds = np.asarray(batch.verdict, dtype=object)
+    found = {kind: kinds[rows] == kind for kind in LESSONS}
+    unknown = ~np.logical_or.reduce(list(found.values()))
+    if unknown.any():
+        row = int(rows[np.argmax(unknown)])
+        raise batch.bad(row, "verdict", str(kinds[row]), "learned or defaulted where there is a reward")
+    for kind, those in found.items():
+        at.verdicts[kind] += int(those.sum())
+    if batch.decision_id is not None and batch.reward is not None:
+        at.closed += [(batch.decision_id[row], kinds[row], float(batch.reward[row])) for row in rows.tolist()]
+
+
+def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps: bool) -> None:
+    """Lessons are numbered in order, and go on where the agent stands."""
+    if not lessons.size:
+        return
+    steps = np.diff(numbers, prepend=at.seen)
+    if (steps <= 0).any():
+        row = int(np.argmax(steps <= 0))
+        wanted, way_out = "numbers that rise from row to row", "sort the log by reward_seq"
+        raise batch.bad(int(lessons[row]), "reward_seq", int(numbers[row]), wanted, way_out)
+    at.seen = int(numbers[-1])
+    ahead = numbers[numbers > at.number]
+    if gaps or not ahead.size:
+        return
+    missing = np.diff(ahead, prepend=at.number) != 1
+    if missing.any():
+        number = int(ahead[np.argmax(missing)])
+        row = int(lessons[numbers == number][0])
+        wanted = "every lesson, in a row from the last one this agent learned"
+        raise batch.bad(row, "reward_seq", number, wanted, "pass gaps=True to learn what is there")
+
+
+def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+    """What enters the kernel is what an agent would have let in."""
+    assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
+    reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
+    low, high, reach = agent._low, agent._high, agent._policy.reach
+    limits = (
+        ("reward", reward, (reward >= low) & (reward <= high), f"a reward from {low:g} to {high:g}"),
+        ("reward_tick", tick, np.diff(tick, prepend=at.tick) >= 0, f"ticks that never fall, from {at.tick} on"),
+        ("reward_tick", tick, tick <= LATEST, "a tick below 2^53"),
+        ("born", born, (born <= tick) & (born >= 0), "a tick from 0 to that of its reward"),
+    )
+    for column, values, good, wanted in limits:
+        if not good.all():
+            place = int(np.argmin(good))
+            raise batch.bad(int(rows[place]), column, values[place].item(), wanted)
+    if batch.x is not None and not isinstance(agent._policy, Own):
+        x = batch.x[rows] if rows.size < batch.rows else batch.x
+        norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+        if not norms.max() <= reach * (1.0 + NORM_SLACK):
+            place = int(np.argmax(norms))
+            got = f"a vector of norm {norms[place]:.6g}"
+            raise batch.bad(int(rows[place]), "x", got, f"norms of at most L = {reach:g}", "pass a larger L")
+
+
+def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+    """Checked lessons: in one call where the policy takes many, one after the other else."""
+    assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
+    policy = agent._policy
+    reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
+    ticks, ages = np.diff(tick, prepend=at.tick).astype(np.float64), (tick - born).astype(np.float64)
+    at.tick = int(tick[-1])
+    if getattr(policy, "folds", False):
+        assert batch.x is not None
+        x = batch.x[rows] if rows.size < batch.rows else batch.x
+        policy.fold(at.state, x, reward, ticks, ages)
+        late = slice(max(0, rows.size - RECENT), None)
+        for one, *lesson in zip(x[late], tick[late].tolist(), born[late].tolist(), reward[late].tolist(), strict=True):
+            at.meter.recent.append((lesson[0], lesson[1], one.reshape(1, -1, 1).copy(), lesson[2]))
+        return
+    for place, row in enumerate(rows.tolist()):
+        _one(agent, batch, row, at, float(ticks[place]), int(tick[place]))
+
+
+def _one(agent: Agent, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
+    """One lesson, as `Agent.reward` learns it."""
+    assert batch.x is not None and batch.reward is not None and batch.born is not None
+    born, value = int(batch.born[row]), float(batch.reward[row])
+    x: Any = batch.x[row].reshape(1, -1, 1).copy()
+    shown = _lent(batch, row) if isinstance(agent._policy, Own) else x
+    agent._policy.take(at.state, shown, value, ticks, float(tick - born))
+    at.meter.recent.append((tick, born, x, value))
+    if agent._bank:
+        at.meter.weigh(tick, at.state.scores)
+
+
+def _lent(batch: Batch, row: int) -> Lent:
+    """All arms of a decision, for a policy of the user's own."""
+    assert batch.arms is not None and batch.arm is not None
+    arms, arm = batch.arms[row], int(batch.arm[row])
+    if not 0 <= arm < len(arms):
+        raise batch.bad(row, "arms", f"arm {arm} of {len(arms)}", "all arms of the decision", "write with arms=True")
+    return Lent(ArmSet(arms), arm)
+
+
+def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress) -> None:
+    """MASTER and BOB: rounds that ended without a reward pass before the next is learned from, as they did live."""
+    assert batch.reward is not None and batch.reward_seq is not None
+    assert batch.born is not None and batch.reward_tick is not None
+    for row in range(batch.rows):
+        lesson = not np.isnan(batch.reward[row])
+        if lesson and batch.reward_seq[row] <= at.number:
+            continue
+        missed = int(batch.born[row]) - 1 - at.tick
+        if missed > 0:
+            agent._policy.advance(at.state, float(missed))
+            at.tick += missed
+        if lesson:
+            _check(agent, batch, np.array([row]), at)
+            tick = int(batch.reward_tick[row])
+            _one(agent, batch, row, at, float(tick - at.tick), tick)
+            at.tick = tick
+
+
+def _quiet(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+    """Decisions that closed without a lesson, of which the agent has not heard."""
+    if batch.verdict is None or batch.seq is None:
+        return
+    opened = agent._book.open
+    for row in rows.tolist():
+        verdict, id = batch.verdict[row], None if batch.decision_id is None else batch.decision_id[row]
+        if verdict not in ("expired", "cancelled"):
+            continue
+        if id in opened:
+            at.closed.append((id, verdict, 0.0))
+        elif batch.seq[row] > agent._seq:
+            at.quiet[verdict] = at.quiet.get(verdict, 0) + 1
+
+
+def _tell(agent: Agent, at: _Progress) -> None:
+    """The books and clocks, at the moment the state is published."""
+    book, clock = agent._book, agent._clock
+    known = [(book.open[id], verdict, value) for id, verdict, value in at.closed if id in book.open]
+    lessons = dict(at.verdicts)
+    for entry, verdict, value in known:
+        book.close(entry, Verdict(verdict), value)
+        if verdict in lessons:
+            lessons[verdict] -= 1
+    for verdict, many in (*lessons.items(), *at.quiet.items()):
+        book.counts[verdict] += many
+        book.counts["decided"] += many
+    agent._meter = at.meter
+    agent._seq = max(agent._seq, at.seq)
+    if clock.kind != "rewards":
+        clock.newest = max(clock.newest, at.tick)
+    if clock.kind == "rounds":
+        agent._seq = clock.newest = max(agent._seq, clock.newest)

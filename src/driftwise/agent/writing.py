@@ -1,0 +1,101 @@
+"""An agent's log: a row for every decision when it closes (PRODUCT.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driftwise.agent.encoding import candidates
+from driftwise.agent.own import Lent
+from driftwise.agent.record import Entry, Item, Logged, Verdict
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Ints
+from driftwise.policies.arms import ArmSet
+from driftwise.tables.write import Row, Writer
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+_LESSONS = (Verdict.LEARNED, Verdict.DEFAULTED)
+
+
+class AgentLog:
+    """The log that an agent writes: `flush` and it is on disk, `close` and the agent writes no more.
+
+    The agent calls `closing` while nobody else chooses; rows then wait for their part.
+    """
+
+    def __init__(self, agent: Agent, writer: Writer) -> None:
+        self._agent, self._writer = agent, writer
+        self.arms = writer.arms
+
+    @property
+    def path(self) -> Path:
+        """The folder of its parts."""
+        return self._writer.folder
+
+    def closing(self, entry: Entry, verdict: Verdict, value: float) -> None:
+        """An open decision is about to be closed; its counts are those of before."""
+        one, shown, agent = entry.decision, entry.shown, self._agent
+        lesson = verdict in _LESSONS
+        counts = agent._book.counts
+        place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
+        x = entry.x
+        self._writer.add(Row(
+            one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
+            x.column if isinstance(x, Lent) else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
+            one.policy, None if shown is None else shown.state_seq,
+            value if lesson else None, agent._book.told_at if lesson else None,
+            agent._states.tick if lesson else None,
+            counts["learned"] + counts["defaulted"] + 1 if lesson else None, verdict.value,
+            None if shown is None else shown.context, None if shown is None else shown.candidates,
+            None if shown is None or shown.arms is None else shown.arms.columns[0].T,
+        ))  # fmt: skip
+
+    def shown(
+        self, offered: ArmSet, place: int, items: Sequence[Item] | None, places: Ints | None,
+        context: dict[str, Any] | None,
+    ) -> Logged:
+        """What a decision that is being made will be logged with."""
+        counts = self._agent._book.counts
+        named = None if items is None else candidates(items, places)
+        lessons = counts["learned"] + counts["defaulted"]
+        return Logged(lessons, place, offered if self.arms else None, context, named)
+
+    def flush(self) -> None:
+        """All that closed so far is on disk when this returns."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Flush, and write no more."""
+        with self._agent._choosing:
+            if self._agent._book.log is self:
+                self._agent._book.log = None
+        self._writer.close()
+
+    def __enter__(self) -> AgentLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentLog:
+    """See `Agent.log_to`."""
+    with agent._learning:
+        if agent._book.log is not None:
+            raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
+        fields = None if agent.features is None else agent.features.fields
+        writer = Writer(path, arms=arms, fields=fields, **options)
+        lessons = agent._book.counts["learned"] + agent._book.counts["defaulted"]
+        last = writer.last_lesson()
+        if last and last != lessons:
+            writer.close()
+            wanted = f"a log that ends where this agent stands, at lesson {lessons}"
+            way_out = "learn_log it first" if last > lessons else "pass a new folder"
+            raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)
+        log = AgentLog(agent, writer)
+        with agent._choosing:
+            agent._book.log = log
+    return log

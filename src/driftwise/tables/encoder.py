@@ -1,0 +1,120 @@
+"""Arms of a context: item rows are encoded once and kept, and a decision costs a few array operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.tables.features import Features
+from driftwise.tables.fields import Field, Number, text_of
+from driftwise.tables.schema import Floats
+
+# Item rows that are kept; the one encoded first goes first.
+MOST_ITEMS = 100_000
+
+
+class Encoder:
+    """Features at work: `arms` of a context and items, given by name or as rows by name.
+
+    A row given once is known by its name from then on, and replaced when another is given. One thread at a time.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.rows: dict[str, dict[str, Any]] = {}  # declared fields of items, as numbers and texts
+        self._given: dict[str, dict[str, Any]] = {}
+        self._kept: dict[str, tuple[Floats, int]] = {}  # item fields encoded, and the item's block
+        self._owners = {name: place for place, name in enumerate(features.blocks)}
+        context, self._context = 0, {}
+        for field, kind in features.context.items():
+            self._context[field] = slice(context, context + kind.width)
+            context += kind.width
+        item, self._item = 0, {}
+        for field, kind in features.item.items():
+            self._item[field] = slice(item, item + kind.width)
+            item += kind.width
+        self._widths = context, item
+        self._unknown = np.zeros(item)
+
+    def know(self, items: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Encode item rows by name, those that are new or changed."""
+        for name, row in items.items():
+            key = str(text_of(name))
+            if self._given.get(key) == row:
+                continue
+            if not isinstance(row, Mapping):
+                raise BadInput("items", row, "a row of fields for each item", "pass {name: {field: value}}")
+            kept = _plain(self.features.item, row)
+            made = np.zeros(self._widths[1])
+            for field, kind in self.features.item.items():
+                kind.put(field, kept[field], made[self._item[field]])
+            if len(self.rows) >= MOST_ITEMS and key not in self.rows:
+                oldest = next(iter(self.rows))
+                del self.rows[oldest], self._given[oldest], self._kept[oldest]
+            self.rows[key], self._given[key] = kept, dict(row)
+            self._kept[key] = made, self._owners.get(key, len(self._owners))
+
+    def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """A context's declared fields as a log keeps them: numbers and texts."""
+        if not isinstance(context, Mapping):
+            raise BadInput("context", context, "fields by name", 'pass {"hour": 12}, or {} for none')
+        return _plain(self.features.context, context)
+
+    def arms(self, context: Mapping[str, Any], items: Sequence[Any] | Mapping[Any, Mapping[str, Any]]) -> Floats:
+        """Vectors (n, d) of items in a context."""
+        if isinstance(items, Mapping):
+            self.know(items)
+        spec, (wide, deep) = self.features, self._widths
+        known = [self._kept.get(key) for key in (one if type(one) is str else str(text_of(one)) for one in items)]
+        if not known:
+            raise BadInput("items", items, "an item at least", "pass the names of the items to choose from")
+        told, given = self.context(context), np.zeros(wide)
+        for field, kind in spec.context.items():
+            kind.put(field, told[field], given[self._context[field]])
+        given *= spec.scale
+        rows = np.array([self._unknown if one is None else one[0] for one in known]).reshape(len(known), deep)
+        made = np.zeros((len(known), spec.dim))
+        at = 0
+        if spec.intercept:
+            made[:, 0], at = spec.scale, 1
+        made[:, at : at + wide] = given
+        made[:, at + wide : at + wide + deep] = rows * spec.scale
+        at += wide + deep
+        for mine, theirs in spec.cross:
+            left, right = given[self._context[mine]], rows[:, self._item[theirs]]
+            size = left.size * right.shape[1]
+            made[:, at : at + size] = (left[None, :, None] * right[:, None, :]).reshape(len(known), size)
+            at += size
+        if spec.blocks:
+            places = np.array([self._owner(one, name) for one, name in zip(known, items, strict=True)])
+            first = at + places * (wide + 1)
+            every = np.arange(len(known))
+            made[every, first] = spec.scale
+            made[every[:, None], first[:, None] + 1 + np.arange(wide)] = given
+        return made
+
+    def _owner(self, known: tuple[Floats, int] | None, name: Any) -> int:
+        return known[1] if known is not None else self._owners.get(str(text_of(name)), len(self._owners))
+
+
+def _plain(fields: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared fields of a row as numbers and texts, None where they are missing."""
+    made: dict[str, Any] = {}
+    for field, kind in fields.items():
+        value = row.get(field)
+        made[field] = _number(field, value) if isinstance(kind, Number) else text_of(value)
+    return made
+
+
+def _number(field: str, value: Any) -> float | None:
+    try:
+        number = math.nan if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(field, value, "a number or nothing", "declare it by levels, or mend it") from None
+    if math.isinf(number):
+        raise BadInput(field, value, "a finite number or nothing", "mend it")
+    return None if math.isnan(number) else number

@@ -1,0 +1,161 @@
+"""Features: a declared way from contexts and item rows to arm vectors, as plain data.
+
+A vector is an intercept, the context's fields, the item's fields, crosses of a field of one with a field of the other,
+and blocks: for each item named its own copy of (1, context). Every term has norm 1 at most, and all are scaled by one
+number so that ‖x‖ ≤ L. What is not there has a meaning: a missing value is 0 (for a number, its mean); a level nobody
+declared is "other"; an item without a row has no item fields, one without a block shares the block "other".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from driftwise.border import real, whole
+from driftwise.errors import BadInput
+from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, text_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """What becomes of a context and an item: fields of either by name, (context field, item field) to cross, and items
+    with a block of their own."""
+
+    context: Mapping[str, Field]
+    item: Mapping[str, Field]
+    cross: Sequence[tuple[str, str]] = ()
+    blocks: Sequence[str] = ()
+    intercept: bool = True
+    L: float = 1.0
+
+    number: ClassVar[type[Number]] = Number
+    levels: ClassVar[type[Levels]] = Levels
+    hashed: ClassVar[type[Hashed]] = Hashed
+
+    def __post_init__(self) -> None:
+        for name in ("context", "item"):
+            for field, kind in dict(getattr(self, name)).items():
+                if not isinstance(field, str) or not isinstance(kind, Field):
+                    wanted = "fields by name, each a Features.number, .levels or .hashed"
+                    way_out = "pass {'age': Features.number(40, 20)}, say"
+                    raise BadInput(name, f"{kind!r} for {field!r}", wanted, way_out)
+            object.__setattr__(self, name, dict(getattr(self, name)))
+        pairs = tuple((str(mine), str(theirs)) for mine, theirs in self.cross)
+        for mine, theirs in pairs:
+            if mine not in self.context or theirs not in self.item:
+                wanted = "a field of the context and one of the item"
+                raise BadInput("cross", f"{mine} with {theirs}", wanted, "declare both first")
+        object.__setattr__(self, "cross", pairs)
+        object.__setattr__(self, "blocks", tuple(str(text_of(one)) for one in self.blocks))
+        real("L", self.L, 0.0, low_open=True, way_out="pass the L of the policy")
+        if not self.names:
+            raise BadInput("features", "nothing", "an intercept, a field or a block at least", "declare one")
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What each number of a vector stands for."""
+        context = [name for field, kind in self.context.items() for name in kind.names(field)]
+        item = [name for field, kind in self.item.items() for name in kind.names(field)]
+        crossed = [
+            f"{one} × {other}" for mine, theirs in self.cross
+            for one in self.context[mine].names(mine) for other in self.item[theirs].names(theirs)
+        ]  # fmt: skip
+        owners = [*self.blocks, OTHER] if self.blocks else []
+        blocks = [f"{owner}: {name}" for owner in owners for name in ("1", *context)]
+        return [*(["1"] if self.intercept else []), *context, *item, *crossed, *blocks]
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return len(self.names)
+
+    @cached_property
+    def scale(self) -> float:
+        """L over the largest norm that terms of norm 1 add up to."""
+        terms = self.intercept + len(self.context) + len(self.item) + len(self.cross)
+        return self.L / math.sqrt(terms + (1 + len(self.context) if self.blocks else 0))
+
+    @property
+    def fields(self) -> dict[str, bool]:
+        """Fields of a context, and whether each is a number: as a log writes them."""
+        return {field: isinstance(kind, Number) for field, kind in self.context.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data that JSON holds; equal features, equal data."""
+        made: dict[str, Any] = {"intercept": bool(self.intercept), "L": float(self.L), "blocks": list(self.blocks)}
+        for name in ("context", "item"):
+            made[name] = [[field, _kind(one), _numbers(one)] for field, one in getattr(self, name).items()]
+        return made | {"cross": [list(pair) for pair in self.cross]}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Features:
+        """The features that `to_dict` wrote, or the one sentence."""
+        try:
+            rest = {name: data[name] for name in ("cross", "blocks", "intercept", "L")}
+            sides: dict[str, Any] = {
+                name: {field: KINDS[kind](**numbers) for field, kind, numbers in data[name]}
+                for name in ("context", "item")
+            }
+            if set(data) != {*rest, *sides} or type(data["intercept"]) is not bool:
+                raise KeyError
+            return cls(**sides, **rest)
+        except (LookupError, TypeError, ValueError, AttributeError) as slip:
+            if isinstance(slip, BadInput):
+                raise
+            raise BadInput("features", data, "what Features.to_dict wrote", "write it anew") from None
+
+    @classmethod
+    def fit(
+        cls, contexts: Any, items: Any, *, cross: Sequence[tuple[str, str]] = (), blocks: bool = False,
+        most_levels: int = 32, width: int = 32, L: float = 1.0,
+    ) -> Features:
+        """Features as data suggest them. contexts are rows (dicts, or a data frame), items rows by name.
+
+        Numbers get their mean and standard deviation; texts and truth values a place each, those beyond the
+        `most_levels` most frequent being "other", or signed hashing into `width` where there are ten times as many.
+        """
+        rows = dict(items) if isinstance(items, Mapping) else dict(enumerate(rows_of(items)))
+        sides = {"context": rows_of(contexts), "item": list(rows.values())}
+        found = {name: _fitted(side, whole("most_levels", most_levels), width) for name, side in sides.items()}
+        owners = tuple(str(text_of(name)) for name in rows) if blocks else ()
+        return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L)
+
+
+def _kind(field: Field) -> str:
+    return next(name for name, kind in KINDS.items() if type(field) is kind)
+
+
+def _numbers(field: Field) -> Any:
+    return json.loads(json.dumps(asdict(field)))  # tuples become lists, as in a file
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Rows as dicts, of a data frame too."""
+    if hasattr(table, "columns"):
+        import narwhals
+
+        return list(narwhals.from_native(table, eager_only=True).iter_rows(named=True))
+    rows = list(table) if isinstance(table, Iterable) else [table]
+    if not all(isinstance(row, dict) for row in rows):
+        raise BadInput("rows", table, "dicts, or a data frame", "pass a list of {field: value}")
+    return rows
+
+
+def _fitted(rows: list[dict[str, Any]], most: int, width: int) -> dict[str, Field]:
+    made: dict[str, Field] = {}
+    for field in dict.fromkeys(name for row in rows for name in row):
+        values = [row[field] for row in rows if text_of(row.get(field)) is not None]
+        if values and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+            mean = math.fsum(values) / len(values)
+            spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+            made[field] = Number(mean, spread if spread > 0.0 else 1.0)
+        elif values:
+            counted = Counter(str(text_of(value)) for value in values)
+            often = [level for level, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
+            made[field] = Hashed(width) if len(often) > 10 * most else Levels(tuple(often[:most]))
+    return made

@@ -1,0 +1,101 @@
+"""Kinds of fields: how one value of a context or an item becomes numbers, of norm 1 at most."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+from driftwise.border import real, whole
+from driftwise.errors import BadInput
+from driftwise.tables.schema import Floats
+
+OTHER = "other"
+
+
+def text_of(value: Any) -> str | None:
+    """A level as text: 3, 3.0 and "3" are one, and so are true and "true"; None where it is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """(value - mean) / scale, cut off at ±clip and divided by it."""
+
+    mean: float = 0.0
+    scale: float = 1.0
+    clip: float = 3.0
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for name, low in (("mean", -math.inf), ("scale", 0.0), ("clip", 0.0)):
+            real(name, getattr(self, name), low, low_open=True)
+
+    def put(self, field: str, value: Any, out: Floats) -> None:
+        if value is not None:
+            out[0] = max(-1.0, min(1.0, (value - self.mean) / self.scale / self.clip))
+
+    def names(self, field: str) -> list[str]:
+        return [field]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """One place a level, and a last one for all others."""
+
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        given = [self.levels] if isinstance(self.levels, str) else self.levels
+        found = tuple(str(text_of(one)) for one in given)
+        if not found or len(set(found)) != len(found):
+            raise BadInput("levels", self.levels, "levels that differ, at least one", "name each once")
+        object.__setattr__(self, "levels", found)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {level: place for place, level in enumerate(self.levels)}
+
+    @property
+    def width(self) -> int:
+        return len(self.levels) + 1
+
+    def put(self, field: str, value: Any, out: Floats) -> None:
+        text = text_of(value)
+        if text is not None:
+            out[self._places.get(text, len(self.levels))] = 1.0
+
+    def names(self, field: str) -> list[str]:
+        return [f"{field}={level}" for level in (*self.levels, OTHER)]
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Levels too many to name: each is +1 or -1 at one of `width` places, by a digest of its text."""
+
+    width: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", whole("width", self.width, 1))
+
+    def put(self, field: str, value: Any, out: Floats) -> None:
+        text = text_of(value)
+        if text is not None:
+            raw = hashlib.blake2b(f"{field}\0{text}".encode("utf-8", "replace"), digest_size=8).digest()
+            drawn = int.from_bytes(raw, "little")
+            out[(drawn >> 1) % self.width] = 1.0 if drawn & 1 else -1.0
+
+    def names(self, field: str) -> list[str]:
+        return [f"{field}#{place}" for place in range(self.width)]
+
+
+Field: TypeAlias = Number | Levels | Hashed
+KINDS: dict[str, Any] = {"number": Number, "levels": Levels, "hashed": Hashed}

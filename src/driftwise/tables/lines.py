@@ -1,0 +1,71 @@
+"""Logs as JSON lines, for people: one object a row, times in ISO 8601, null for what there is not.
+
+A last line that does not end is what a process was writing when it died: it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from driftwise.errors import BadInput
+from driftwise.tables.columns import Place, column_of
+from driftwise.tables.logs import ROWS, Filed
+from driftwise.tables.schema import COLUMNS, Batch, asked, bad_row
+
+
+class LinesPart(Filed):
+    """A part of JSON lines."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that its first row has: the rows of a log are alike."""
+        found = next(self._objects(), {})
+        return tuple(name for name in COLUMNS if name in found)
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(1 for _ in self._texts())
+
+    def _texts(self) -> Iterator[bytes]:
+        """Whole lines that are not blank."""
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n") and line.strip():
+                        yield line
+        except OSError as slip:
+            raise BadInput("log", f"{self.name}: {slip.strerror}", "a file that can be read", "check it") from None
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        for row, line in enumerate(self._texts()):
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                found = None
+            if not isinstance(found, dict):
+                wanted, way_out = "a JSON object a line", "mend or leave out the line"
+                raise BadInput("log", f"{line[:40]!r} in row {row} of {self.name}", wanted, way_out)
+            yield found
+
+    def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
+        names = [name for name in asked(columns) if name in self.columns]
+        start, waiting = 0, []
+        for one in self._objects():
+            waiting.append(one)
+            if len(waiting) == rows:
+                yield self._batch(start, waiting, names)
+                start, waiting = start + rows, []
+        if waiting:
+            yield self._batch(start, waiting, names)
+
+    def _batch(self, start: int, objects: list[dict[str, Any]], names: list[str]) -> Batch:
+        made = {}
+        for name in names:
+            values = [one.get(name) for one in objects]
+            if not COLUMNS[name].nullable and None in values:
+                raise bad_row(self.name, start + values.index(None), name, "nothing at all", "a value in every row")
+            made[name] = column_of(Place(self.name, start, name), values)
+        return Batch(self.name, start, len(objects), **made)

@@ -1,0 +1,230 @@
+"""Reading a log: a file, a folder of parts, a table, a data frame or plain columns, always batch by batch.
+
+What leaves this module has the types of the schema; what the numbers mean is for `check_log` and for those who learn
+from them. Only one batch of one part is in memory at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.files import HALF
+from driftwise.tables.columns import Place, column_of
+from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked
+
+# Rows of a batch: 10 MB at d=20, and nothing is gained by more.
+ROWS = 65_536
+
+_READABLE = "a .parquet, .arrow, .feather or .jsonl file, a folder of such parts, a table or a data frame"
+
+
+class Part:
+    """A stretch of a log that is stored as one: it has a name, columns of the schema, and a digest of its bytes."""
+
+    name: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the schema it has."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        raise NotImplementedError
+
+    @property
+    def dim(self) -> int | None:
+        """The length of its vectors; None where there are none."""
+        for batch in self.batches(["x"], rows=1):
+            return None if batch.x is None else int(batch.x.shape[1])
+        return None
+
+    def digest(self) -> str:
+        """The sha256 of its bytes, in hex."""
+        raise NotImplementedError
+
+    def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
+        """Its rows in order, at most so many at a time, with these columns."""
+        raise NotImplementedError
+
+
+class Filed(Part):
+    """A part that is a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.name
+
+    def digest(self) -> str:
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Held(Part):
+    """A part that is numpy columns in memory."""
+
+    def __init__(self, columns: dict[str, Any], name: str = "memory") -> None:
+        self.name = name
+        lengths = {one: _length(values) for one, values in columns.items()}
+        self._rows = max(lengths.values(), default=0)
+        for one, length in lengths.items():
+            if length != self._rows:
+                wanted = f"{self._rows} rows, as other columns have"
+                raise BadInput("log", f"{length} rows of {one}", wanted, "pass columns of one length")
+        self._columns = {one: column_of(Place(name, 0, one), values) for one, values in columns.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(one for one in COLUMNS if one in self._columns)
+
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    def digest(self) -> str:
+        found = hashlib.sha256()
+        for name in self.columns:
+            values = self._columns[name]
+            found.update(name.encode() + b"\0")
+            arrays = values if isinstance(values, Ragged) else (values,)
+            for one in arrays:
+                found.update(one.tobytes() if isinstance(one, np.ndarray) else repr(one).encode())
+        return found.hexdigest()
+
+    def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
+        names = [name for name in asked(columns) if name in self._columns]
+        for start in range(0, self._rows, rows):
+            stop = min(start + rows, self._rows)
+            yield Batch(
+                self.name, start, stop - start, **{name: _cut(self._columns[name], start, stop) for name in names}
+            )
+
+
+def _length(values: Any) -> int:
+    if isinstance(values, Ragged):
+        return len(values.offsets) - 1
+    if not hasattr(values, "__len__") or isinstance(values, (str, bytes, dict)):
+        raise BadInput("log", values, "a sequence of values a column", "pass lists or arrays of one length")
+    return len(values)
+
+
+def _cut(values: Any, start: int, stop: int) -> Any:
+    if not isinstance(values, Ragged):
+        return values[start:stop]
+    first, last = values.offsets[start], values.offsets[stop]
+    return Ragged(values.values[first:last], values.offsets[start : stop + 1] - first)
+
+
+class Log:
+    """Parts in order, read as one."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+
+    def __repr__(self) -> str:
+        return f"<Log of {len(self.parts)} parts: {', '.join(self.columns)}>"
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that every part has."""
+        return tuple(name for name in COLUMNS if all(name in part.columns for part in self.parts))
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(part.rows for part in self.parts)
+
+    @cached_property
+    def dim(self) -> int | None:
+        """The length of the vectors played, which is one; None where there are none."""
+        found: int | None = None
+        for part in self.parts:
+            dim = part.dim
+            if dim is not None and found is not None and dim != found:
+                got = f"vectors of {dim} numbers in {part.name}"
+                raise BadInput("log", got, f"{found} numbers, as in the parts before it", "read them apart")
+            found = dim if found is None else found
+        return found
+
+    def require(self, columns: Iterable[str], why: str) -> None:
+        """These columns are there, or the sentence that says what they are for."""
+        for name in columns:
+            if name not in self.columns:
+                got = f"no column {name}; there are {', '.join(self.columns) or 'none'}"
+                raise BadInput("log", got, f"the column {name}, {why}", "see docs/logs.md for what a log holds")
+
+    def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
+        """All rows in order, at most so many at a time, with these columns."""
+        names = asked(columns)
+        for part in self.parts:
+            yield from part.batches(names, rows)
+
+
+def read_log(source: Any) -> Log:
+    """A log from a path, a list of paths, a pyarrow table or any data frame.
+
+    A path is a .parquet, .arrow, .feather or .jsonl file, or a folder of such parts, which are read in order of their
+    names.
+    """
+    if isinstance(source, Log):
+        return source
+    if isinstance(source, (str, Path)):
+        return Log(_at(Path(source)))
+    if isinstance(source, (list, tuple)):
+        return Log([part for one in source for part in read_log(one).parts])
+    if isinstance(source, Part):
+        return Log([source])
+    if isinstance(source, dict):
+        return log_of(**source)
+    from driftwise.tables.arrow import from_frame
+
+    return Log([from_frame(source)])
+
+
+def _at(path: Path) -> list[Part]:
+    """The parts at a path."""
+    if path.is_dir():
+        found = sorted(one for one in path.iterdir() if one.is_file() and one.suffix in _FORMATS)
+        if not found:
+            raise BadInput("log", f"{path}, a folder without parts", _READABLE, "pass the folder that log_to wrote")
+        return [_FORMATS[one.suffix](one) for one in found]
+    if not path.exists():
+        raise BadInput("log", str(path), "a path that exists", "check its spelling")
+    if path.suffix not in _FORMATS:
+        way_out = "it was never finished" if path.suffix == HALF else "name it by its format"
+        raise BadInput("log", str(path), _READABLE, way_out)
+    return [_FORMATS[path.suffix](path)]
+
+
+def log_of(**columns: Any) -> Log:
+    """A log of plain columns in memory, named as in the schema; arms are rows of arrays (n, d), or a `Ragged`."""
+    asked(columns)
+    return Log([Held(columns)])
+
+
+def _parquet(path: Path) -> Part:
+    from driftwise.tables.arrow import ParquetPart
+
+    return ParquetPart(path)
+
+
+def _arrow(path: Path) -> Part:
+    from driftwise.tables.arrow import ArrowPart
+
+    return ArrowPart(path)
+
+
+def _lines(path: Path) -> Part:
+    from driftwise.tables.lines import LinesPart
+
+    return LinesPart(path)
+
+
+_FORMATS = {".parquet": _parquet, ".arrow": _arrow, ".feather": _arrow, ".jsonl": _lines}

@@ -1,0 +1,147 @@
+"""The log's columns (PRODUCT.md 5), and a stretch of its rows as numpy columns.
+
+`arm` counts among the `n` arms that were allowed, which `arms` and `candidates` list in that order. A row is a lesson
+where it has a reward: its verdict is then "learned" or "defaulted", and `reward_seq` is its number among all lessons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from driftwise.border import one_of
+from driftwise.errors import BadInput
+
+VERSION = 1
+# The key of the version in the metadata of a file.
+MARK = "driftwise.log"
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Times: TypeAlias = npt.NDArray[np.datetime64]
+
+VERDICTS = ("open", "learned", "defaulted", "expired", "cancelled")
+LESSONS = ("learned", "defaulted")
+
+
+class Column(NamedTuple):
+    """A column: its kind, whether it may be null in a row, and what cannot be done without it."""
+
+    name: str
+    kind: str  # int, float, bool, text, time, vector, vectors, texts or fields
+    nullable: bool
+    needed: tuple[str, ...] = ()
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("seq", "int", False),
+        Column("decision_id", "text", False),
+        Column("stream", "text", True),
+        Column("at", "time", False),
+        Column("born", "int", False, ("fold", "sums")),
+        Column("arm", "int", True, ("evaluate",)),
+        Column("item", "text", True),
+        Column("n", "int", False),
+        Column("x", "vector", False, ("fold", "sums")),
+        Column("propensity", "float", True, ("evaluate",)),
+        Column("explored", "bool", False),
+        Column("score", "float", True),
+        Column("mean", "float", True),
+        Column("bonus", "float", True),
+        Column("policy", "text", True),
+        Column("state_seq", "int", True),
+        Column("reward", "float", True, ("fold", "sums", "evaluate")),
+        Column("reward_at", "time", True),
+        Column("reward_tick", "int", True, ("fold", "sums")),
+        Column("reward_seq", "int", True, ("fold",)),
+        Column("verdict", "text", False),
+        Column("context", "fields", True),
+        Column("candidates", "texts", True),
+        Column("arms", "vectors", True, ("evaluate",)),
+    )
+}
+
+# What stands for a null in columns of whole numbers: no arm is -1, no reward has number 0.
+_NULLS = {"arm": -1, "state_seq": -1}
+
+
+def null_of(name: str) -> int:
+    """The whole number that stands for a null."""
+    return _NULLS.get(name, 0)
+
+
+class Ragged(NamedTuple):
+    """Rows of several lengths: row i is `values[offsets[i] : offsets[i + 1]]`."""
+
+    values: Floats  # (total, d)
+    offsets: Ints  # (rows + 1,)
+
+    def __getitem__(self, row: int) -> Floats:  # type: ignore[override]
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A stretch of rows, from row `start` of a part; a column is None where it was not asked for or is absent.
+
+    Nulls: NaN in floats, NaT in times, None in texts, contexts and candidates; 0 in `reward_tick` and `reward_seq`, -1
+    in `arm` and `state_seq`; no arms at all in `arms`. Everything that is not null is finite.
+    """
+
+    part: str
+    start: int
+    rows: int
+    seq: Ints | None = None
+    decision_id: Sequence[str] | None = None
+    stream: Sequence[str | None] | None = None
+    at: Times | None = None
+    born: Ints | None = None
+    arm: Ints | None = None
+    item: Sequence[str | None] | None = None
+    n: Ints | None = None
+    x: Floats | None = None  # (rows, d), C-contiguous
+    propensity: Floats | None = None
+    explored: npt.NDArray[np.bool_] | None = None
+    score: Floats | None = None
+    mean: Floats | None = None
+    bonus: Floats | None = None
+    policy: Sequence[str | None] | None = None
+    state_seq: Ints | None = None
+    reward: Floats | None = None
+    reward_at: Times | None = None
+    reward_tick: Ints | None = None
+    reward_seq: Ints | None = None
+    verdict: Sequence[str] | None = None
+    context: Sequence[dict[str, Any] | None] | None = None
+    candidates: Sequence[list[str] | None] | None = None
+    arms: Ragged | None = None
+
+    def bad(
+        self, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"
+    ) -> BadInput:
+        """The sentence for row `row` of this batch."""
+        return bad_row(self.part, self.start + row, column, got, wanted, way_out)
+
+
+def bad_row(
+    part: str, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"
+) -> BadInput:
+    """The one sentence about a row of a log, counted from 0, and a column."""
+    shown = got if isinstance(got, str) else repr(got)
+    return BadInput("log", f"{shown[:60]} in row {row}, column {column} of {part}", wanted, way_out)
+
+
+def asked(columns: Iterable[str]) -> tuple[str, ...]:
+    """Names of columns, each of which the schema has."""
+    if isinstance(columns, str):
+        raise BadInput("columns", columns, "a list of names", f"pass [{columns!r}]")
+    names = tuple(columns)
+    for name in names:
+        one_of("columns", name, list(COLUMNS))
+    return names

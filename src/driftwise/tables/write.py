@@ -1,0 +1,249 @@
+"""Writing a log: parts in a folder, each there whole or not at all, in the order in which decisions closed.
+
+Rows gather in memory and are written by a thread of their own, so that nobody who closes a decision waits for a disk. A
+process that is killed loses the rows since the last part, never a part: `flush` says that all are on disk.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwise.border import one_of, real, whole
+from driftwise.errors import BadInput
+from driftwise.files import HALF, keep_durably
+from driftwise.tables.logs import read_log
+from driftwise.tables.schema import COLUMNS, MARK, VERSION
+
+FORMATS = ("parquet", "jsonl")
+
+
+class Row(NamedTuple):
+    """A row of the log, a value a column; times are seconds since 1970, vectors arrays of any shape."""
+
+    seq: int
+    decision_id: str
+    stream: str | None
+    at: float
+    born: int
+    arm: int | None
+    item: str | None
+    n: int
+    x: Any
+    propensity: float
+    explored: bool
+    score: float
+    mean: float
+    bonus: float
+    policy: str
+    state_seq: int | None
+    reward: float | None
+    reward_at: float | None
+    reward_tick: int | None
+    reward_seq: int | None
+    verdict: str
+    context: dict[str, Any] | None = None
+    candidates: Sequence[str] | None = None
+    arms: Any = None  # (n, d)
+
+
+class Writer:
+    """An append-only log in a folder: `add` rows, `flush` them to disk, `close` it.
+
+    A part is written when `rows` have gathered, or `seconds` after the first of them. `fields` are those of contexts, a
+    name and whether it is a number.
+    """
+
+    def __init__(
+        self, folder: str | Path, *, format: str | None = None, rows: int = 50_000, seconds: float = 60.0,
+        arms: bool = False, fields: dict[str, bool] | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        chosen = format or ("parquet" if find_spec("pyarrow") else "jsonl")
+        one_of("format", chosen, FORMATS)
+        if chosen == "parquet" and not find_spec("pyarrow"):
+            raise BadInput("format", "parquet without pyarrow", "pyarrow, or jsonl", "pip install driftwise[logs]")
+        self.format = chosen
+        self.arms, self.fields = arms, fields
+        self._most = whole("rows", rows, 1)
+        self._seconds = real("seconds", seconds, 0.0, low_open=True)
+        self._number = self._begin()
+        self._waiting: list[Row] = []
+        self._since = 0.0
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._due = threading.Condition()
+        self._writing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="driftwise log", daemon=True)
+        self._thread.start()
+
+    def _begin(self) -> int:
+        """The number of the next part; what a killed process left half written goes."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for half in self.folder.glob(f"part-*{HALF}"):
+                half.unlink(missing_ok=True)
+            numbers = [int(one.name[5:13]) for one in self.folder.glob("part-*.*") if one.name[5:13].isdigit()]
+        except OSError as slip:
+            raise BadInput("path", str(self.folder), "a folder that can be written", str(slip.strerror)) from None
+        return max(numbers, default=0) + 1
+
+    def last_lesson(self) -> int:
+        """The number of the last lesson in the parts that are there; 0 where there is none."""
+        if not any(one.suffix.lstrip(".") in FORMATS for one in self.folder.iterdir()):
+            return 0
+        found = 0
+        for part in reversed(read_log(self.folder).parts):
+            for batch in part.batches(["reward_seq"]):
+                if batch.reward_seq is not None:
+                    found = max(found, int(batch.reward_seq.max()))
+            if found:
+                break
+        return found
+
+    def add(self, row: Row) -> None:
+        """A row, which is on disk when a part is full, or after `flush`."""
+        waiting = self._waiting
+        waiting.append(row)
+        if len(waiting) == 1 or len(waiting) == self._most:
+            with self._due:
+                self._since = time.monotonic()
+                self._due.notify()
+
+    def flush(self) -> None:
+        """All rows so far are on disk when this returns."""
+        self._write(1)
+        if self._failure is not None:
+            slip, self._failure = self._failure, None
+            what = f"{self.folder}: {getattr(slip, 'strerror', None) or slip}"
+            raise BadInput("path", what, "a folder that can be written", "make room; the rows are kept, flush again")
+
+    def close(self) -> None:
+        """Flush, and end."""
+        with self._due:
+            self._closed = True
+            self._due.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.flush()
+
+    def _run(self) -> None:
+        while True:
+            with self._due:
+                while not self._closed and not self._ready():
+                    left = self._since + self._seconds - time.monotonic() if self._waiting else None
+                    self._due.wait(left)
+                if self._closed:
+                    return
+                least = 1 if time.monotonic() >= self._since + self._seconds else self._most
+            self._write(least)
+            if self._failure is not None:
+                time.sleep(1.0)  # the rows are kept and tried again
+
+    def _ready(self) -> bool:
+        many = len(self._waiting)
+        return many >= self._most or (many > 0 and time.monotonic() >= self._since + self._seconds)
+
+    def _write(self, least: int) -> None:
+        """What waits becomes parts of at least so many rows; one that cannot be written waits on."""
+        with self._writing:
+            while len(self._waiting) >= least:
+                rows = self._waiting[: self._most]
+                try:
+                    data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields)
+                    keep_durably(self.folder / f"part-{self._number:08d}.{self.format}", data)
+                except BaseException as slip:
+                    self._failure = slip
+                    return
+                self._number += 1
+                self._failure = None
+                del self._waiting[: len(rows)]  # rows are only ever added behind
+                self._since = time.monotonic()
+
+
+# ------------------------------------------------------------------------------------------ formats
+
+
+def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes:
+    """Rows as JSON lines."""
+    made = []
+    for row in rows:
+        one = {name: _plain(value) for name, value in row._asdict().items()}
+        one["at"], one["reward_at"] = _iso(row.at), None if row.reward_at is None else _iso(row.reward_at)
+        one["x"] = np.ravel(row.x).tolist()
+        if not arms:
+            del one["arms"]
+        if fields is None:
+            del one["context"]
+        made.append(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    return ("\n".join(made) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
+
+
+def _micros(seconds: Any) -> Any:
+    """Microseconds, as far as 64 bits go."""
+    return np.clip(np.rint(np.asarray(seconds, dtype=np.float64) * 1e6), -(2.0**62), 2.0**62)
+
+
+def _iso(seconds: float) -> str:
+    return f"{_micros(seconds).astype('int64').astype('datetime64[us]')}Z"
+
+
+def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes:
+    """Rows as a Parquet file of the schema's own types."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=True))
+    x = np.concatenate([np.ravel(one) for one in columns["x"]]).astype(np.float64, copy=False)
+    vector = pa.list_(pa.float64(), x.size // len(rows))
+    made: dict[str, Any] = {}
+    for name, column in COLUMNS.items():
+        values = columns[name]
+        if name == "x":
+            made[name] = pa.FixedSizeListArray.from_arrays(x, type=vector)
+        elif name == "arms":
+            if arms:
+                made[name] = _arms(values, vector)
+        elif name == "context":
+            if fields is not None:
+                kinds = [(one, pa.float64() if number else pa.string()) for one, number in fields.items()]
+                made[name] = pa.array(values, pa.struct(kinds))
+        elif column.kind == "time":
+            known = np.array([value is not None for value in values])
+            micros = _micros([0.0 if value is None else value for value in values]).astype(np.int64)
+            made[name] = pa.array(micros, mask=~known).cast(pa.timestamp("us", "UTC"))
+        else:
+            kind = {
+                "int": pa.int32() if name in ("arm", "n") else pa.int64(), "float": pa.float64(), "bool": pa.bool_(),
+                "text": pa.string(), "texts": pa.list_(pa.string()),
+            }[column.kind]  # fmt: skip
+            made[name] = pa.array(values, kind, from_pandas=column.kind == "float")
+    table = pa.table(made).replace_schema_metadata({MARK: str(VERSION)})
+    sink = io.BytesIO()
+    pa.parquet.write_table(table, sink, compression="zstd", compression_level=1)
+    return sink.getvalue()
+
+
+def _arms(values: Sequence[Any], vector: Any) -> Any:
+    """Arms of every row, none where they are not known."""
+    import pyarrow as pa
+
+    counts = [0 if one is None else len(one) for one in values]
+    given = [np.ascontiguousarray(one).ravel() for one in values if one is not None]
+    flat = np.concatenate(given) if given else np.zeros(0)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, pa.FixedSizeListArray.from_arrays(flat, type=vector))
