@@ -1,0 +1,316 @@
+"""The service over HTTP: routes, bodies read within limits, keys checked, and every answer in one shape.
+
+An endpoint is an ASGI application of its own, because reading at most so many bytes, answering in one message and
+leaving out what nobody asked for is most of what a request costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from driftwise.errors import DriftwiseError
+from driftwise.service import metrics
+from driftwise.service.logs import Log
+from driftwise.service.openapi import document
+from driftwise.service.protocol import (
+    MOST_BATCH,
+    MOST_BODY,
+    DecideBody,
+    Error,
+    Health,
+    ItemsBody,
+    Refusal,
+    RewardBody,
+    StreamBody,
+    refusal_of,
+)
+from driftwise.service.serving import Service
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Handler = Callable[["Api", str, Any, Scope], Awaitable[tuple[int, Any]]]
+
+_encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
+_LATE = msgspec.DecodeError, DriftwiseError, UnicodeError, RecursionError
+
+
+class Gone(Exception):
+    """The caller went away before the request was whole."""
+
+
+class Endpoint:
+    """One route: the scope a key needs, what the body is, and what is done with it."""
+
+    def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
+        self.api, self.handler, self.scope = api, handler, scope
+        self.decode = None if body is None else msgspec.json.Decoder(body).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, api = time.perf_counter(), self.api
+        stream = scope["path_params"].get("stream", "")
+        try:
+            api.admit(scope, self.scope, stream or None)
+            body = None
+            if self.decode is not None:
+                body = self.decode(await _body(scope, receive))
+            status, answer = await self.handler(api, stream, body, scope)
+            await _send(send, status, _encode(answer))
+        except Gone:
+            return
+        except _LATE as slip:
+            refusal = refusal_of(slip)
+            status = refusal.status
+            await refuse(send, refusal)
+        api.log.request(scope, stream, status, began)
+        api.count(status)
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, or 413 as soon as it is known to be too long."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and len(value) < 20 and int(value) > MOST_BODY:
+            raise _too_long()
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        if len(whole) > MOST_BODY:
+            raise _too_long()
+        return whole
+    parts, size = [], 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise Gone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MOST_BODY:
+            raise _too_long()
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _too_long() -> Refusal:
+    return Refusal(413, f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
+
+
+async def _send(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
+    headers = [_JSON, (b"content-length", b"%d" % len(body)), *more]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, refusal: Refusal) -> None:
+    """The one shape of a refusal."""
+    more = []
+    if refusal.retry_after:
+        more.append((b"retry-after", b"%d" % refusal.retry_after))
+    if refusal.status == 401:
+        more.append((b"www-authenticate", b"Bearer"))
+    if refusal.status == 413:
+        more.append((b"connection", b"close"))  # the rest of the body is not read
+    await _send(send, refusal.status, _encode(refusal.answer), *more)
+
+
+# ------------------------------------------------------------------------------------------ handlers
+
+
+async def _decide(api: Api, stream: str, body: DecideBody, scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    offer = found.offers.offer(body)
+    return 200, await service.engine.submit(lambda: found.decide(body, offer, service.now()))
+
+
+async def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    return 200, await service.engine.submit(lambda: found.reward(body, service.now()))
+
+
+async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+
+    def one(asked: DecideBody) -> Any:
+        return found.decide(asked, found.offers.offer(asked), service.now())
+
+    return 200, await service.engine.submit(lambda: [_each(one, asked) for asked in _few(body)])
+
+
+async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    return 200, await service.engine.submit(
+        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)]
+    )
+
+
+def _few(body: list[Any]) -> list[Any]:
+    if len(body) > MOST_BATCH:
+        raise Refusal(422, f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
+    return body
+
+
+def _each(work: Callable[[Any], Any], asked: Any) -> Any:
+    """The answer to a member of a batch; one that is refused stops nobody."""
+    try:
+        return work(asked)
+    except DriftwiseError as slip:
+        refusal = refusal_of(slip)
+        answer = refusal.answer
+        return Error(error=answer.error, field=answer.field, hint=answer.hint, status=refusal.status)
+
+
+async def _put(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
+    return await api.service.put(stream, body)
+
+
+async def _policy(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.change(stream, body)
+
+
+async def _items(api: Api, stream: str, body: ItemsBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.items(stream, body)
+
+
+async def _get(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, api.service.stream(stream).answer()
+
+
+async def _pause(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.pause(stream, True)
+
+
+async def _resume(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.pause(stream, False)
+
+
+async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.reset(stream)
+
+
+async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.explain(stream, unquote(scope["path_params"]["id"]))
+
+
+# method, path, handler, scope of the key, body: the first two are asked most, and are matched first.
+ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
+    ("POST", "/v1/streams/{stream}/decide", _decide, "decide", DecideBody),
+    ("POST", "/v1/streams/{stream}/reward", _reward, "reward", RewardBody),
+    ("POST", "/v1/streams/{stream}/decide/batch", _decide_batch, "decide", list[DecideBody]),
+    ("POST", "/v1/streams/{stream}/reward/batch", _reward_batch, "reward", list[RewardBody]),
+    ("GET", "/v1/streams/{stream}/explain/{id}", _explain, None, None),
+    ("PUT", "/v1/streams/{stream}/policy", _policy, "admin", StreamBody),
+    ("PUT", "/v1/streams/{stream}/items", _items, "admin", ItemsBody),
+    ("POST", "/v1/streams/{stream}/pause", _pause, "admin", None),
+    ("POST", "/v1/streams/{stream}/resume", _resume, "admin", None),
+    ("POST", "/v1/streams/{stream}/reset", _reset, "admin", None),
+    ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
+    ("GET", "/v1/streams/{stream}", _get, None, None),
+)
+
+
+class Api:
+    """What all endpoints share."""
+
+    def __init__(self, service: Service, log: Log) -> None:
+        self.service, self.log = service, log
+        self.statuses: dict[int, int] = {}
+
+    def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> None:
+        """Whether a request may pass now, by whom it is from."""
+        engine, access = self.service.engine, self.service.access
+        if engine.stopping:
+            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        if access.keys:
+            caller = scope["client"][0] if scope.get("client") else ""
+            given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+            access.check(caller, None if given is None else given.decode("latin-1"), wanted, stream)
+
+    def count(self, status: int) -> None:
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    async def health(self, request: Request) -> Response:
+        engine = self.service.engine
+        if engine.stopping:
+            return Response(_encode(Health(status="stopping")), 503, media_type="application/json")
+        if engine.full:
+            return Response(_encode(Health(status="full", reason=engine.full)), 503, media_type="application/json")
+        return Response(_encode(Health(status="fine")), media_type="application/json")
+
+    async def metrics(self, request: Request) -> Response:
+        try:
+            self.admit(request.scope, None, None)  # type: ignore[arg-type]
+        except Refusal as slip:
+            return Response(_encode(slip.answer), slip.status, media_type="application/json")
+        return Response(metrics.text(self), media_type=metrics.TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(_encode(document()), media_type="application/json")
+
+
+def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Starlette:
+    """The application; `started` is called when it serves."""
+    api = Api(service, log)
+
+    @asynccontextmanager
+    async def living(_: Starlette) -> Any:
+        watch = asyncio.create_task(_watch(service))
+        started()
+        yield
+        service.engine.stopping = True
+        watch.cancel()
+        await service.engine.idle()
+        service.close()
+
+    async def unknown(request: Request, slip: Exception) -> Response:
+        status = slip.status_code if isinstance(slip, HTTPException) else 404
+        error = {404: "no such path", 405: "no such method here"}.get(status, "refused")
+        headers = slip.headers if isinstance(slip, HTTPException) else None
+        body = _encode(Error(error=error, field="path", hint="see /openapi.json"))
+        return Response(body, status, headers=headers, media_type="application/json")
+
+    routes = [
+        Route(path, Endpoint(api, handler, scope, body), methods=_methods(path))
+        if len(_methods(path)) == 1 else Route(path, _Both(api, path), methods=_methods(path))
+        for _, path, handler, scope, body in ROUTES
+    ]  # fmt: skip
+    routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
+    return Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown})
+
+
+def _methods(path: str) -> list[str]:
+    return [row[0] for row in ROUTES if row[1] == path]
+
+
+class _Both:
+    """A path with several methods."""
+
+    def __init__(self, api: Api, path: str) -> None:
+        self.ends = {row[0]: Endpoint(api, row[2], row[3], row[4]) for row in ROUTES if row[1] == path}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self.ends[method](scope, receive, send)
+
+
+async def _watch(service: Service) -> None:
+    """Twice a second: keys that were made or revoked meanwhile."""
+    while True:
+        await asyncio.sleep(0.4)
+        if not service.engine._committing:
+            service.refresh()
