@@ -54,9 +54,7 @@ class Engine:
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
-        loop = self._loop
-        if loop is None:
-            loop = self._loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         if len(self._waiting) >= MOST_WAITING:
             raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
         future = loop.create_future()

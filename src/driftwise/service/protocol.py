@@ -79,7 +79,7 @@ class ItemsBody(Wire):
 
 
 class Decided(Wire):
-    """A decision. `proposed` is the policy's own arm and `cohort` who chose, where somebody else did."""
+    """A decision; `cohort` says who chose, and `proposed` is the policy's own arm where somebody else did."""
 
     id: str
     arm: int
@@ -91,7 +91,7 @@ class Decided(Wire):
     explored: bool
     seq: int
     state_seq: int
-    cohort: Literal["live", "shadow", "baseline"] = "live"
+    cohort: Literal["live", "shadow", "baseline"]
     proposed: int | None = None
 
 

@@ -53,11 +53,14 @@ _ADD = {kind: _insert(kind) for kind in _TABLES}
 
 
 class SQLiteStore:
-    """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have."""
+    """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have. A command
+    that writes beside a server, which takes a moment and a row, does so with `lock=False`."""
 
-    def __init__(self, path: str | Path, *, writes: bool = True, pages: int | None = None) -> None:
+    def __init__(
+        self, path: str | Path, *, writes: bool = True, lock: bool = True, pages: int | None = None
+    ) -> None:
         self.path = Path(path)
-        self._lock = Lock(self.path) if writes else None
+        self._lock = Lock(self.path) if writes and lock else None
         self._sets: dict[bytes, int] = {}
         self._new_sets: list[bytes] = []
         try:
@@ -91,7 +94,7 @@ class SQLiteStore:
     # ------------------------------------------------------------------------------------ transactions
 
     def begin(self) -> None:
-        self._run("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """On disk when it returns. What fails here other than for want of room leaves nothing to rely on."""
@@ -128,7 +131,11 @@ class SQLiteStore:
         """Another view of the file, of what is committed now."""
         return SQLiteStore(self.path, writes=False)
 
-    def _run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
+    def soundness(self) -> str:
+        """What SQLite says of the file's structure: "ok", or what is wrong."""
+        return str(next(self._read("PRAGMA integrity_check(1)"))[0])
+
+    def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
         try:
             if rows is not None:
                 return self._database.executemany(statement, rows)
@@ -141,21 +148,21 @@ class SQLiteStore:
     # ------------------------------------------------------------------------------------ writing
 
     def add_stream(self, name: str, at: float) -> int:
-        return int(self._run("INSERT INTO stream (name, created) VALUES (?, ?)", values=(name, at)).lastrowid)
+        return int(self.run("INSERT INTO stream (name, created) VALUES (?, ?)", values=(name, at)).lastrowid)
 
     def set_paused(self, stream: int, paused: bool) -> None:
-        self._run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
+        self.run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
 
     def add_era(self, row: EraRow) -> None:
-        self._run(_ADD[EraRow], values=(*row, seal(row)))
+        self.run(_ADD[EraRow], values=(*row, seal(row)))
 
     def arm_set(self, sha256: bytes, n: int, data: bytes) -> int:
         known = self._sets.get(sha256)
         if known is not None:
             return known
-        found = self._run("SELECT id FROM arm_set WHERE sha256 = ?", values=(sha256,)).fetchone()
+        found = self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(sha256,)).fetchone()
         if found is None:
-            found = (self._run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?)",
+            found = (self.run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?)",
                                values=(sha256, n, data)).lastrowid,)  # fmt: skip
             self._new_sets.append(sha256)
         if len(self._sets) >= _KEPT_SETS:
@@ -164,18 +171,18 @@ class SQLiteStore:
         return number
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> None:
-        self._run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
+        self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
-        self._run(_ADD[RewardRow], rows=[(*row, seal(row)) for row in rows])
+        self.run(_ADD[RewardRow], rows=[(*row, seal(row)) for row in rows])
 
     def add_digests(self, rows: Sequence[DigestRow]) -> None:
-        self._run("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?)", rows=rows)
+        self.run("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?)", rows=rows)
 
     def add_snapshot(self, row: SnapshotRow) -> None:
         stream, era, *_ = row
-        self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", values=row)
-        self._run(
+        self.run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", values=row)
+        self.run(
             "DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq NOT IN (SELECT seq FROM snapshot "
             "WHERE stream = ? AND era = ? ORDER BY seq DESC LIMIT ?) AND seq NOT IN "
             "(SELECT base FROM era WHERE stream = ? AND number = ?)",
@@ -183,7 +190,7 @@ class SQLiteStore:
         )
 
     def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None:
-        self._run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", rows=[(stream, *row) for row in rows])
+        self.run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", rows=[(stream, *row) for row in rows])
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -193,6 +200,8 @@ class SQLiteStore:
             yield from self._database.execute(statement, values)
         except sqlite3.DatabaseError as slip:
             raise Damaged(str(self.path), str(slip)) from None
+        except sqlite3.Error as slip:
+            raise Broken(f"{self.path}: {slip}") from None
 
     def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...]) -> Iterator[_Sealed]:
         for found in self._read(f"SELECT * FROM {_TABLES[kind]} {rest}", values):
