@@ -207,7 +207,7 @@ async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int
     return 200, await api.service.explain(stream, unquote(scope["path_params"]["id"]))
 
 
-# method, path, handler, scope of the key, body: the first two are asked most, and are matched first.
+# method, path, handler, scope of the key, body. The first two are asked most (see Front).
 ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("POST", "/v1/streams/{stream}/decide", _decide, "decide", DecideBody),
     ("POST", "/v1/streams/{stream}/reward", _reward, "reward", RewardBody),
@@ -263,7 +263,26 @@ class Api:
         return Response(_encode(document()), media_type="application/json")
 
 
-def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Starlette:
+class Front:
+    """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
+
+    def __init__(self, inside: Starlette, api: Api) -> None:
+        self.inside = inside
+        self.straight = {
+            path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            parts = scope["path"].split("/")
+            if len(parts) == 5 and parts[4] in self.straight and parts[1:3] == ["v1", "streams"]:
+                scope["path_params"] = {"stream": parts[3]}
+                await self.straight[parts[4]](scope, receive, send)
+                return
+        await self.inside(scope, receive, send)  # type: ignore[arg-type]
+
+
+def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Front:
     """The application; `started` is called when it serves."""
     api = Api(service, log)
 
@@ -290,7 +309,7 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         for _, path, handler, scope, body in ROUTES
     ]  # fmt: skip
     routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
-    return Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown})
+    return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api)
 
 
 def _methods(path: str) -> list[str]:

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,10 @@ def loopback(host: str) -> bool:
         return False
 
 
-def settle_garbage() -> None:
-    """numba's heap is large and stays: collecting it again and again doubled what a request costs."""
+def settle() -> None:
+    """numba's heap is large and stays: collecting it again and again doubled what a request costs. And the thread that
+    has committed is not to wait long for the one that decides."""
+    sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
@@ -92,16 +95,21 @@ def serve(
     log = Log(requests)
 
     def started() -> None:
-        settle_garbage()
+        settle()
         log.event("serving", db=str(db), host=host, port=port, streams=len(service.engine.streams), pid=os.getpid())
 
+    run(app(service, log, started), host, port)
+    log.event("stopped")
+
+
+def run(application: Any, host: str, port: int) -> None:
+    """An application until it is told to stop."""
     config = uvicorn.Config(
-        app(service, log, started), host=host, port=port, http=Impatient, log_config=None, access_log=False,
-        server_header=False, date_header=False, lifespan="on", timeout_keep_alive=75,
-        timeout_graceful_shutdown=_DRAIN, backlog=1024, ws="none",
+        application, host=host, port=port, http=Impatient, log_config=None, access_log=False, server_header=False,
+        date_header=False, lifespan="on", timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024,
+        ws="none", proxy_headers=False,
     )  # fmt: skip
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     uvicorn.Server(config).run()
-    log.event("stopped")

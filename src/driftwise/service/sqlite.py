@@ -82,7 +82,8 @@ class SQLiteStore:
         if writes:
             self._database.execute("PRAGMA journal_mode=WAL").fetchone()
             self._database.execute("PRAGMA synchronous=FULL")
-            self._database.execute("PRAGMA journal_size_limit=16777216")
+            self._database.execute("PRAGMA wal_autocheckpoint=4000")  # pages, 16 MB: fewer are copied twice
+            self._database.execute("PRAGMA journal_size_limit=33554432")
             migrate(self._database, self.path)
             if pages is not None:
                 self._database.execute(f"PRAGMA max_page_count={int(pages)}")
@@ -160,14 +161,16 @@ class SQLiteStore:
         known = self._sets.get(sha256)
         if known is not None:
             return known
-        found = self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(sha256,)).fetchone()
-        if found is None:
-            found = (self.run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?)",
-                               values=(sha256, n, data)).lastrowid,)  # fmt: skip
+        made = self.run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                        values=(sha256, n, data))  # fmt: skip
+        if made.rowcount:
+            number = int(made.lastrowid)
             self._new_sets.append(sha256)
+        else:
+            number = int(self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(sha256,)).fetchone()[0])
         if len(self._sets) >= _KEPT_SETS:
             del self._sets[next(iter(self._sets))]
-        self._sets[sha256] = number = int(found[0])
+        self._sets[sha256] = number
         return number
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> None:
@@ -225,6 +228,9 @@ class SQLiteStore:
         return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key WHERE revoked IS NULL ORDER BY id")]
 
     def decision(self, stream: int, id: str) -> DecisionRow | None:
+        # Asked for every new id, of which there is none: that answer is the quick one.
+        if self.run("SELECT 1 FROM decision WHERE stream = ? AND event_id = ?", values=(stream, id)).fetchone() is None:
+            return None
         return next(self._sealed(DecisionRow, "WHERE stream = ? AND event_id = ?", (stream, id)), None)
 
     def reward(self, stream: int, id: str) -> RewardRow | None:
