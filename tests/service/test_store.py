@@ -42,7 +42,7 @@ def opened(request, tmp_path):
 
 def decision(seq, id, arm_set=1):
     chosen = (2, 0, None, 0.5, 0, 0.5, 0.1, 0.1, 0.0, 0, 0)
-    return DecisionRow(1, seq, id, 1, 0, seq, 1.5, arm_set, *chosen, "live", None, None)
+    return DecisionRow(1, seq, id, 1, 0, seq, 1.5, arm_set, *chosen, "live", None, None, None)
 
 
 def reward(seq, id, value=1.0):

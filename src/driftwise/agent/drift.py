@@ -12,15 +12,18 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftwise.agent.clock import Clock
 from driftwise.agent.explain import remembered
+from driftwise.agent.own import Own
 from driftwise.agent.replay import Lesson, replayed
 from driftwise.kernels.adapt.book import BELIEVED
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
+from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import AWAKE, TrendBank
 
@@ -140,8 +143,16 @@ def drift(agent: Agent) -> Drift:
     policy = agent._policy
     with agent._learning:
         history, recent, front = list(agent._meter.history), list(agent._meter.recent), agent._states.front.copy()
+    return read(policy, front, history, recent, (agent._low, agent._high), agent._clock)
+
+
+def read(
+    policy: Compiled | Own, front: Any, history: list[tuple[int, Floats]], recent: list[Lesson],
+    rewards: tuple[float, float], clock: Clock,
+) -> Drift:
+    """The meter of a state: a bank's by the weights it had, any other's by the last lessons; an agent's or a log's."""
     now = remembered(policy, front)
-    days = agent._clock.days(now)
+    days = clock.days(now)
     if isinstance(policy, Bank):
         at = np.array([tick for tick, _ in history], dtype=np.int64)
         weights = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
@@ -153,7 +164,7 @@ def drift(agent: Agent) -> Drift:
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
         return Drift(memories, at, np.zeros((0, len(memories))), np.zeros(len(memories)), now, days)
-    nats = np.cumsum(replayed(policy, recent, memories, (agent._low, agent._high)), axis=0)
+    nats = np.cumsum(replayed(policy, recent, memories, rewards), axis=0)
     shares = np.exp(nats - nats.max(axis=1, keepdims=True))
     base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)

@@ -147,7 +147,7 @@ def explain(
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
         scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
         theta, lane = estimate(policy, state)
-        memory, effective = remembered(policy, state), _effective(state, lane)
+        memory, worth = remembered(policy, state), effective(state, lane)
     if place is not None:
         chosen = place
     elif decision is not None and decision.arm < prepared.count:
@@ -156,14 +156,21 @@ def explain(
     rival = others[0] if others else None
     pulls: tuple[tuple[str, float], ...] = ()
     if rival is not None and theta.size:
-        pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
-        pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
+        pulls = pulls_of(theta, prepared, chosen, rival, labels)
     judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
-        effective, memory, agent._clock.days(memory), decision,
+        worth, memory, agent._clock.days(memory), decision,
         scores.bonus >= 0.0 if judged else None,
     )  # fmt: skip
+
+
+def pulls_of(
+    theta: Floats, arms: ArmSet, chosen: int, rival: int, labels: Sequence[str]
+) -> tuple[tuple[str, float], ...]:
+    """What each feature did for the arm chosen against another, the strongest first."""
+    pull = theta * (arms.columns[0, :, chosen] - arms.columns[0, :, rival])
+    return tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
 
 
 def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
@@ -183,7 +190,8 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     return column[0].T, [decision.arm if decision.item is None else decision.item], 0
 
 
-def _effective(state: Any, lane: int) -> float:
+def effective(state: Any, lane: int) -> float:
+    """(Σw)²/Σw² of a lane: the observations its estimate is worth; NaN where nobody knows."""
     if isinstance(state, OwnState):
         return math.nan
     counters, lanes = state.counters, len(state.counters)

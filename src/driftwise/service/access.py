@@ -46,10 +46,10 @@ class Access:
     def __repr__(self) -> str:
         return f"<Access with {len(self.keys)} keys>"
 
-    def check(self, caller: str, header: str | None, scope: str | None, stream: str | None) -> None:
-        """Let a request pass, or 401, 403, 429. scope None: any key of the stream will do."""
+    def check(self, caller: str, header: str | None, scope: str | None, stream: str | None) -> KeyRow | None:
+        """Let a request pass with its key, or 401, 403, 429. scope None: any key of the stream will do."""
         if not self.keys:
-            return
+            return None
         self._limit(caller)
         given = header[7:] if header is not None and header[:7].lower() == "bearer " else None
         known = None
@@ -65,6 +65,7 @@ class Access:
         if not fits or (scope is not None and scope not in known.scopes.split(",")):
             hint = "use a key with that scope and stream"
             raise Refusal(403, f"this key has no {scope or 'scope'} here", "authorization", hint)
+        return known
 
     def _limit(self, caller: str) -> None:
         recent = self._failures.get(caller)

@@ -96,8 +96,8 @@ def _forget(store: SQLiteStore, stream: int, before: float) -> int:
                   values=(seal(bare), stream, reward.seq))  # fmt: skip
         decision = store.decision(stream, reward.id)
         if decision is not None and decision.arm_set is not None:
-            empty = decision._replace(arm_set=None, context=None, candidates=None)
-            store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, seal = ? "
+            empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
+            store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
                       "WHERE stream = ? AND seq = ?", values=(seal(empty), stream, decision.seq))  # fmt: skip
             count += 1
     return count

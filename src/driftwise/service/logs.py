@@ -21,9 +21,10 @@ class Log:
         self._out.write(msgspec.json.encode(line).decode() + "\n")
         self._out.flush()
 
-    def request(self, scope: dict[str, Any], stream: str, status: int, began: float) -> None:
+    def request(self, scope: dict[str, Any], stream: str, status: int, began: float, route: str = "") -> None:
         """One request: its route and not its path, which has ids of the caller's."""
         if self.requests or status >= 500 or status == 429:
-            route = scope["path"].partition("/v1/streams/")[2].partition("/")[2].partition("/")[0] or "stream"
+            named = route or scope["path"].partition("/v1/streams/")[2].partition("/")[2].partition("/")[0]
+            named = named or "stream"
             spent = round((time.perf_counter() - began) * 1e3, 3)
-            self.event("request", method=scope["method"], route=route, stream=stream, status=status, ms=spent)
+            self.event("request", method=scope["method"], route=named, stream=stream, status=status, ms=spent)

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftwise.agent.choosing import Picked
 from driftwise.policies.arms import ArmSet
+from driftwise.policies.state import State
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import rows_of
 from driftwise.service.protocol import Arm, Explained, Refusal, StreamBody
@@ -63,26 +64,64 @@ def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
     return None if found is None else ArmSet(rows_of(found[2], found[1]))
 
 
-def explain(store: Store, stream: int, id: str) -> Explained:
-    """One decision explained from the log alone."""
+class Remade(NamedTuple):
+    """A decision, its era, and where its arms are still known these and the fold that it was chosen on."""
+
+    row: DecisionRow
+    era: Era
+    arms: ArmSet | None
+    fold: Fold | None
+
+    @property
+    def state(self) -> State:
+        """The state that it was chosen on, at its tick."""
+        assert self.fold is not None, "asked only where arms are known"
+        found: State = self.fold.states.at(upon(self.era.setup, self.row) - self.era.row.origin)
+        return found
+
+    @property
+    def draw(self) -> int | None:
+        return None if self.era.setup.policy.deterministic else self.row.seq
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of its items, where arms had names."""
+        return None if self.row.candidates is None else msgspec.json.decode(self.row.candidates, type=list[str])
+
+
+def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
+    """A decision by its id."""
     row = store.decision(stream, id)
     if row is None:
         raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
-    era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
-    arms, listed, recomputed = arms_of(store, row), [], None
-    if arms is not None:
-        fold = _fold_at(store, era, row.state_seq)
-        policy = fold.policy
+    return row
+
+
+def remade(store: Store, row: DecisionRow) -> Remade:
+    """A decision as it was made, from the log alone."""
+    era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
+    arms = arms_of(store, row)
+    return Remade(row, era, arms, None if arms is None else _fold_at(store, era, row.state_seq))
+
+
+def explain(store: Store, stream: int, id: str) -> Explained:
+    """One decision explained from the log alone."""
+    return explained(store, remade(store, decision_of(store, stream, id)))
+
+
+def explained(store: Store, found: Remade) -> Explained:
+    """What there is to say of it."""
+    row, era, arms, fold = found
+    listed, recomputed = [], None
+    if arms is not None and fold is not None:
         recomputed = same(row, again(fold, era.setup, row, arms))
-        state = fold.states.at(upon(era.setup, row) - era.row.origin)
-        scores = policy.scores(state, arms, None if policy.deterministic else row.seq)
-        names = None if row.candidates is None else msgspec.json.decode(row.candidates, type=list[str])
+        scores, names = fold.policy.scores(found.state, arms, found.draw), found.names
         listed = [
             Arm(arm=arm, item=None if names is None else names[arm], score=float(scores.score[arm]),
                 mean=float(scores.mean[arm]), bonus=float(scores.bonus[arm]))
             for arm in np.argsort(-scores.score, kind="stable").tolist()
         ]  # fmt: skip
-    reward = store.reward(stream, id)
+    reward = store.reward(row.stream, row.id)
     return Explained(
         decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=listed, recomputed=recomputed,
         reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,

@@ -22,8 +22,8 @@ CREATE TABLE arm_set (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, n INT
 CREATE TABLE decision (stream INTEGER NOT NULL, seq INTEGER NOT NULL, event_id TEXT NOT NULL, era INTEGER NOT NULL,
     state_seq INTEGER NOT NULL, born INTEGER NOT NULL, at REAL NOT NULL, arm_set INTEGER, n INTEGER NOT NULL,
     arm INTEGER NOT NULL, item TEXT, propensity REAL, proposed INTEGER NOT NULL, share REAL, score REAL, mean REAL,
-    bonus REAL, explored INTEGER NOT NULL, draws INTEGER NOT NULL, cohort TEXT NOT NULL, context TEXT, candidates TEXT,
-    seal INTEGER NOT NULL, PRIMARY KEY (stream, seq), UNIQUE (stream, event_id)) WITHOUT ROWID;
+    bonus REAL, explored INTEGER NOT NULL, draws INTEGER NOT NULL, cohort TEXT NOT NULL, unit INTEGER, context TEXT,
+    candidates TEXT, seal INTEGER NOT NULL, PRIMARY KEY (stream, seq), UNIQUE (stream, event_id)) WITHOUT ROWID;
 CREATE TABLE reward (stream INTEGER NOT NULL, seq INTEGER NOT NULL, event_id TEXT NOT NULL, value REAL NOT NULL,
     tick INTEGER NOT NULL, at REAL NOT NULL, verdict TEXT NOT NULL, learned INTEGER NOT NULL, born INTEGER NOT NULL,
     x BLOB, seal INTEGER NOT NULL, PRIMARY KEY (stream, seq), UNIQUE (stream, event_id)) WITHOUT ROWID;

@@ -63,6 +63,7 @@ class DecisionRow(NamedTuple):
     explored: int
     draws: int
     cohort: str
+    unit: int | None  # a keyed hash of who is held back or not: lift counts units, and need not know them
     context: str | None
     candidates: str | None
 

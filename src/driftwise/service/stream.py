@@ -52,6 +52,7 @@ class Stream:
             self.rewarded, self.learned = newest.seq, newest.learned
             self.clock.newest = max(self.clock.newest, newest.tick)
         self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
+        self.duplicates = 0  # rewards that came again since this process serves
         self.process = os.urandom(4).hex()
         self.known: dict[str, Known] = {}
         self.begin_era(setup, fold)
@@ -87,7 +88,7 @@ class Stream:
         born, upon = self.clock.born(at, fold.tick)
         choice, share, draws, explored = fold.choose(arms, upon, seq)
         id = f"{seq:x}.{self.process}" if asked.id is None else asked.id
-        arm, propensity, cohort = self._played(asked, choice.arm, share, arms.count, seq)
+        arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
         item = None if offer.items is None else offer.items[arm]
         score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
         answer = Decided(
@@ -97,7 +98,7 @@ class Stream:
         )  # fmt: skip
         self._decided.append((DecisionRow(
             self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
-            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, offer.context,
+            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context,
             None if offer.items is None else _TEXT(offer.items).decode(),
         ), offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
@@ -106,25 +107,28 @@ class Stream:
 
     def _played(
         self, asked: DecideBody, arm: int, share: float, count: int, seq: int
-    ) -> tuple[int, float | None, str]:
-        """The arm that is played, its propensity given who chose, and who did."""
+    ) -> tuple[int, float | None, str, int | None]:
+        """The arm that is played, its propensity given who chose, who did, and the unit that it is counted to."""
         body = self.setup.body
         if body.mode == "shadow":
             if asked.action is None or asked.action >= count:
                 wanted = f"action from 0 to {count - 1}, the arm that you play"
                 raise Refusal(422, f"a shadow needs {wanted}", "action", "or make the stream live")
-            return asked.action, asked.propensity, "shadow"
+            return asked.action, asked.propensity, "shadow", None
         if asked.action is not None or asked.propensity is not None:
             raise Refusal(422, "only a shadow is told action and propensity", "action", "leave both out")
+        hashed = None
         if body.mode == "holdback":
             unit = asked.id if asked.unit is None else asked.unit
             if unit is None:
                 raise Refusal(422, "who is held back is decided by unit, or by id", "unit", "send one of them")
-            if key(body.seed, "holdback", unit) < body.holdback * 2.0**64:
+            drawn = key(body.seed, "holdback", unit)
+            hashed = drawn - 2**63  # SQLite's integers have a sign
+            if drawn < body.holdback * 2.0**64:
                 if body.baseline == "first":
-                    return 0, 1.0, "baseline"
-                return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline"
-        return arm, share, "live"
+                    return 0, 1.0, "baseline", hashed
+                return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline", hashed
+        return arm, share, "live", hashed
 
     # ---------------------------------------------------------------------------------------- reward
 
@@ -135,7 +139,9 @@ class Stream:
         if known is None:
             raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
         if known.reward is not None:
-            return _again(known.reward, value)
+            answer = _again(known.reward, value)
+            self.duplicates += 1
+            return answer
         tick = self.clock.read(at, self.learned)
         expire = self.setup.expire_after
         late = expire is not None and tick - known.born > expire
