@@ -22,6 +22,8 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
+from driftwise.service.dashboard.web import Dashboard
+from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
@@ -266,11 +268,15 @@ class Api:
 class Front:
     """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
 
-    def __init__(self, inside: Starlette, api: Api) -> None:
-        self.inside = inside
+    def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
+        self.inside, self.board = inside, board
         self.straight = {
             path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
         }
+
+    def leave(self) -> None:
+        """The server is told to stop: those who only look are let go, so that nobody waits for them."""
+        self.board.leaving = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -285,6 +291,7 @@ class Front:
 def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Front:
     """The application; `started` is called when it serves."""
     api = Api(service, log)
+    board = Dashboard(api)
 
     @asynccontextmanager
     async def living(_: Starlette) -> Any:
@@ -293,6 +300,7 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         yield
         service.engine.stopping = True
         watch.cancel()
+        board.close()
         await service.engine.idle()
         service.close()
 
@@ -309,7 +317,8 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         for _, path, handler, scope, body in ROUTES
     ]  # fmt: skip
     routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
-    return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api)
+    routes += dashboard_routes(board)
+    return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api, board)
 
 
 def _methods(path: str) -> list[str]:

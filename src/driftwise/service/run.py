@@ -60,6 +60,16 @@ class Impatient(HttpToolsProtocol):
             self.transport.close()
 
 
+class Leaving(uvicorn.Server):
+    """Tells the application of a signal when it comes: uvicorn waits for open connections before it says so."""
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        leave = getattr(self.config.app, "leave", None)
+        if leave is not None:
+            leave()
+        super().handle_exit(sig, frame)
+
+
 def loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     if host == "localhost":
@@ -112,4 +122,4 @@ def run(application: Any, host: str, port: int) -> None:
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    uvicorn.Server(config).run()
+    Leaving(config).run()
