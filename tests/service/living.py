@@ -57,6 +57,7 @@ def living(path, now=None, **options):
     thread.start()
     client = httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://here")
     asked = Living(service, client, out, loop)
+    asked.board = made.board
     life = made.inside.router.lifespan_context(made.inside)
     asked.wait(life.__aenter__())
     try:

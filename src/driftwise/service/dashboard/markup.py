@@ -48,7 +48,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Seq
         return tag("tr", *made)
 
     body = tag("tbody", *(line(row, False) for row in rows))
-    inside = tag("table", tag("thead", line(columns, True)), body)
+    inside = tag("table", tag("thead", line(columns, True)) if columns else "", body)
     return tag("div", inside, class_="wide", tabindex="0", role="region", aria_label=label)
 
 
@@ -71,7 +71,7 @@ def real(value: float | None, digits: int = 4) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if value and abs(value) >= 10_000:
+    if abs(value) >= 1_000:
         return f"{value:,.0f}"
     return f"{value:.{digits}g}"
 

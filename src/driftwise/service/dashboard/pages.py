@@ -249,8 +249,6 @@ def _drift(track: Track) -> Html:
         kind = "no" if found.level.believed else "yes"
         said.append(tag("p", badge("the level moves" if found.level.believed else "no level apart", kind), " ",
                         str(found.level), "."))  # fmt: skip
-        said.append(tag("p", f"Level remembered for {real(found.level.level, 3)} ticks, preferences for "
-                        f"{real(found.level.preferences, 3)}.", class_="soft"))  # fmt: skip
     else:
         said.append(tag("p", "This policy does not tell a level that all arms share from preferences; Auto with "
                         "levels does.", class_="soft"))  # fmt: skip
@@ -393,11 +391,11 @@ def decision(why: Why) -> dict[str, Html]:
     again = {True: badge("recomputed to the last bit", "yes"), False: badge("does not come out again", "no"),
              None: badge("not recomputed")}[told.recomputed]  # fmt: skip
     said = tag("p", again, f" {why.reason}" if why.reason else "")
-    found = {"facts": _card("What was decided", said, table(("", ""), facts, (), "The decision"))}
-    if told.arms:
-        found["arms"] = _arms(why)
+    found = {"facts": _card("What was decided", said, table((), facts, (), "The decision"))}
     if why.pulls:
         found["pulls"] = _pulls(why)
+    if told.arms:
+        found["arms"] = _arms(why)
     if row.context:
         found["context"] = _context(row.context)
     return found

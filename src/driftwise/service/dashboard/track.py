@@ -23,7 +23,8 @@ from driftwise.service.store import EraRow, RewardRow, Store
 from driftwise.service.stream import SNAPSHOT_EVERY
 
 POINTS = 256
-_FAR = SNAPSHOT_EVERY + 2_000  # rewards behind which a snapshot is taken instead
+_SOME = 2_000  # rewards that a history should have
+_FAR = SNAPSHOT_EVERY + _SOME  # rewards behind which a snapshot is taken instead
 _AGAIN = 32  # rewards after which the meter is read anew
 
 
@@ -52,9 +53,13 @@ class Track:
         self._drift: tuple[int, Drift] | None = None
 
     def _start(self, store: Store, newest: int) -> None:
-        """At the newest snapshot that leaves some way to go, the oldest where none does, or at the beginning."""
+        """Where there is some way to go, and not too long a one: at a snapshot, or at the beginning."""
         known = [row.seq for row in store.snapshots(self.era.stream, self.era.number) if row.seq <= newest]
-        start = next((seq for seq in known if seq <= newest - 2_000), min(known, default=self.era.first))
+        if not self.era.base:
+            known.append(self.era.first)
+        near = [seq for seq in known if newest - seq <= _FAR]
+        some = [seq for seq in near if newest - seq >= _SOME]
+        start = max(some) if some else min(near) if near else max(known, default=newest)
         self.fold = resume(store, self.era, self.setup, upto=start)
 
     def follow(self, store: Store, newest: int) -> None:

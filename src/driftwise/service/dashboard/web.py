@@ -28,6 +28,7 @@ from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.markup import Html, joined, tag
 from driftwise.service.dashboard.pages import Live, Server, Why
 from driftwise.service.dashboard.track import Track, labels_of
+from driftwise.service.fold import Unlike
 from driftwise.service.protocol import Explained, Refusal, refusal_of
 from driftwise.service.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.store import DecisionRow, KeyRow, Store
@@ -151,14 +152,13 @@ class Dashboard:
         if looked.running is not None:
             return await asyncio.shield(looked.running)
         fresh = time.monotonic() - looked.at < 0.9 * PAUSE
-        if looked.parts and (fresh or looked.key == (live, self.server())):
+        if looked.parts and (fresh or looked.key == _key(live, self.server())):
             return looked.parts
         loop = asyncio.get_running_loop()
-        looked.running = asyncio.ensure_future(loop.run_in_executor(self._thread, self._look, looked, live, self.server()))
-        try:
-            return await asyncio.shield(looked.running)
-        finally:
-            looked.running = None
+        look = loop.run_in_executor(self._thread, self._look, looked, live, self.server())
+        looked.running = asyncio.ensure_future(look)
+        looked.running.add_done_callback(lambda _: setattr(looked, "running", None))
+        return await asyncio.shield(looked.running)  # whoever goes away takes nothing from the others
 
     def _look(self, looked: Looked, live: Live, server: Server) -> Parts:
         """In the thread."""
@@ -171,9 +171,11 @@ class Dashboard:
             found = reading.newest(reader, live.number, live.decided)
             parts = {"now": pages.now(live, server, track)}
             parts |= pages.parts(live, found, reading.listed(reader, live.number, live.decided), track)
+        except Unlike as slip:
+            raise Refusal(409, f"the log does not come out as written: {slip}", "", "run driftwise verify") from None
         finally:
             reader.close()
-        looked.parts, looked.key, looked.at = parts, (live, server), time.monotonic()
+        looked.parts, looked.key, looked.at = parts, _key(live, server), time.monotonic()
         return parts
 
     async def one_decision(self, name: str, id: str) -> Parts:
@@ -188,6 +190,11 @@ class Dashboard:
                 reader.close()
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _key(live: Live, server: Server) -> object:
+    """What a page depends on; an era says which setup it has."""
+    return live._replace(setup=None), server  # type: ignore[arg-type]
 
 
 def _bearer(header: str) -> str:
@@ -267,7 +274,7 @@ class Page:
     async def _made(self, stream: str, id: str, key: KeyRow | None) -> bytes:
         board = self.board
         if self.kind == "decision":
-            up = joined([tag("a", "All streams", href="/"), " › ",
+            up = joined([tag("a", "All streams", href="/"), " / ",
                          tag("a", stream, href=f"/streams/{quote(stream, safe='')}")])  # fmt: skip
             return document(id, up, "One decision explained from the log.", await board.one_decision(stream, id))
         if self.kind == "stream":
