@@ -92,7 +92,7 @@ class Engine:
             for write in self._extra:
                 write()
         except Broken as slip:
-            _end(slip)
+            end(slip)
         except DriftwiseError as slip:
             self._refuse(slip, touched, group, answers)
             return
@@ -113,7 +113,7 @@ class Engine:
         except Full as slip:
             return slip
         except BaseException as slip:
-            _end(slip)
+            end(slip)
         spent = time.perf_counter() - began
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
@@ -180,7 +180,7 @@ def _settle(group: list[Waiting], answers: list[Any]) -> None:
             one.future.set_result(answer)
 
 
-def _end(slip: BaseException) -> None:
+def end(slip: BaseException) -> None:
     """After a failed sync nobody knows what is on disk: end at once, answering nobody."""
     print(f"driftwise: the store failed and can promise nothing: {slip}", file=sys.stderr, flush=True)
     os._exit(BROKEN)

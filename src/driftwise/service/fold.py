@@ -193,6 +193,8 @@ def _restored(era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
     state = State.from_bytes(row.data)
     setup.policy._check_layout(state)
     setup.policy._vet(state)
+    if state.clock != row.tick - era.origin:
+        raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
     own = setup.policy.start(setup.body.seed)
     own.floats[:], own.ints[:] = state.floats, state.ints
     fold = Fold(era, setup, own, row.seq)
