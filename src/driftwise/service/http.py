@@ -75,6 +75,10 @@ class Endpoint:
             refusal = refusal_of(slip)
             status = refusal.status
             await refuse(send, refusal)
+        except Exception as slip:
+            api.log.slip(slip)
+            status = 503
+            await refuse(send, Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1))
         api.log.request(scope, stream, status, began)
         api.count(status)
 
@@ -229,6 +233,7 @@ class Api:
 
     def __init__(self, service: Service, log: Log) -> None:
         self.service, self.log = service, log
+        service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> None:
