@@ -7,11 +7,11 @@ leaving out what nobody asked for is most of what a request costs.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
-from driftwise.service import metrics
+from driftwise.service import dashboard, metrics
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
@@ -208,7 +208,7 @@ async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, 
 
 
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.explain(stream, unquote(scope["path_params"]["id"]))
+    return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
 
 # method, path, handler, scope of the key, body. The first two are asked most (see Front).
@@ -272,10 +272,14 @@ class Front:
     """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
 
     def __init__(self, inside: Starlette, api: Api) -> None:
-        self.inside = inside
+        self.inside, self.api = inside, api
         self.straight = {
             path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
         }
+
+    def stop(self) -> None:
+        """Take nothing new: what was asked is still answered."""
+        self.api.service.engine.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -309,11 +313,12 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         return Response(body, status, headers=headers, media_type="application/json")
 
     routes = [
-        Route(path, Endpoint(api, handler, scope, body), methods=_methods(path))
+        Route(path.replace("{id}", "{id:path}"), Endpoint(api, handler, scope, body), methods=_methods(path))
         if len(_methods(path)) == 1 else Route(path, _Both(api, path), methods=_methods(path))
         for _, path, handler, scope, body in ROUTES
     ]  # fmt: skip
     routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
+    routes += dashboard.routes(api)
     return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api)
 
 
@@ -333,8 +338,11 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: keys that were made or revoked meanwhile."""
-    while True:
+    """Twice a second keys that were made or revoked meanwhile; now and then the coefficients, for the dashboard."""
+    for turn in itertools.count():
         await asyncio.sleep(0.4)
         if not service.engine._committing:
             service.refresh()
+        if turn % 12 == 0:
+            for name, stream in service.engine.streams.items():
+                service.past[name].note(stream)

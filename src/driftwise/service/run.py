@@ -8,6 +8,7 @@ import ipaddress
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,16 @@ class Impatient(HttpToolsProtocol):
         self._due = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells the application to stop when it is told so itself, and not only when the last connection is gone."""
+
+    stop: Callable[[], None]
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self.stop()
+        super().handle_exit(sig, frame)
 
 
 def loopback(host: str) -> bool:
@@ -112,4 +123,6 @@ def run(application: Any, host: str, port: int) -> None:
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    uvicorn.Server(config).run()
+    server = _Server(config)
+    server.stop = application.stop
+    server.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from driftwise.policies.base import Compiled
 from driftwise.service.access import Access
 from driftwise.service.engine import Engine, end
 from driftwise.service.fold import Fold, Unlike, resume
+from driftwise.service.looking import Past
 from driftwise.service.protocol import (
     Explained,
     ItemsBody,
@@ -52,6 +54,7 @@ class Service:
         self.access = Access(store.keys())
         self._seen = store.version()
         self._changing = asyncio.Lock()
+        self.past: defaultdict[str, Past] = defaultdict(Past)
 
     def _resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
@@ -215,12 +218,15 @@ class Service:
 
     async def explain(self, name: str, id: str) -> Explained:
         """One decision again from the log, aside from those that decide."""
-        number = self.stream(name).row.id
+        return await self.aside(explain, self.stream(name).row.id, id)
 
-        def found() -> Explained:
+    async def aside(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Work on a view of the file of its own, in a thread, aside from those that decide."""
+
+        def found() -> _T:
             reader = self.store.reader()
             try:
-                return explain(reader, number, id)
+                return work(reader, *arguments)
             finally:
                 reader.close()
 

@@ -207,7 +207,8 @@ class SQLiteStore:
     def _read(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows, or the sentence that names the file."""
         try:
-            yield from self._database.execute(statement, values)
+            for row in self._database.execute(statement, values):  # noqa: UP028 - which would close the cursor too late
+                yield row
         except sqlite3.DatabaseError as slip:
             raise Damaged(str(self.path), str(slip)) from None
         except sqlite3.Error as slip:
