@@ -6,6 +6,7 @@ early            answer before the commit            (negative control)
 twice            learn every reward twice            (negative control)
 forgetful        know no id again, and no UNIQUE     (negative control)
 nosync           fsync fails at the N-th commit: nosync:N
+hasty            patience with slow callers of half a second
 often            snapshots every 50 rewards, digests every 10
 """
 
@@ -157,7 +158,11 @@ def nosync(times):
     before(sqlite.SQLiteStore, "commit", fail)
 
 
-WHAT = {"early": early, "twice": twice, "forgetful": forgetful, "often": often,
+def hasty():
+    run.PATIENCE = 0.5
+
+
+WHAT = {"hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
         "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02))}  # fmt: skip
 
 if __name__ == "__main__":

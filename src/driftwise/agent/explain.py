@@ -147,7 +147,7 @@ def explain(
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
         scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
         theta, lane = estimate(policy, state)
-        memory, worth = remembered(policy, state), effective(state, lane)
+        memory, effective = remembered(policy, state), effective_of(state, lane)
     if place is not None:
         chosen = place
     elif decision is not None and decision.arm < prepared.count:
@@ -160,7 +160,7 @@ def explain(
     judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
-        worth, memory, agent._clock.days(memory), decision,
+        effective, memory, agent._clock.days(memory), decision,
         scores.bonus >= 0.0 if judged else None,
     )  # fmt: skip
 
@@ -190,8 +190,8 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     return column[0].T, [decision.arm if decision.item is None else decision.item], 0
 
 
-def effective(state: Any, lane: int) -> float:
-    """(Σw)²/Σw² of a lane: the observations its estimate is worth; NaN where nobody knows."""
+def effective_of(state: Any, lane: int) -> float:
+    """(Σw)²/Σw² of a lane, the observations its estimate is worth; NaN where nobody knows."""
     if isinstance(state, OwnState):
         return math.nan
     counters, lanes = state.counters, len(state.counters)

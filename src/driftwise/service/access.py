@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -35,6 +37,17 @@ def checked_scopes(text: str) -> str:
     return ",".join(one for one in SCOPES if one in asked)
 
 
+def _presented(header: str | None) -> str | None:
+    """The key in a header: a bearer's, or the password that a browser asked for."""
+    kind, _, rest = (header or "").partition(" ")
+    if kind.lower() == "bearer":
+        return rest
+    if kind.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(rest).decode().partition(":")[2]
+    return None
+
+
 class Access:
     """Keys at hand. Where there are none everybody may do everything: the server then listens to this machine only."""
 
@@ -51,7 +64,7 @@ class Access:
         if not self.keys:
             return None
         self._limit(caller)
-        given = header[7:] if header is not None and header[:7].lower() == "bearer " else None
+        given = _presented(header)
         known = None
         if given is not None:
             presented = hashed(given)

@@ -52,10 +52,12 @@ def verify(db: Database) -> None:
     found = run(db)
     for one in found:
         print(one)
-    differs = [what for one in found for what in one.differs]
+        for what in one.differs:
+            print(f"  {what}")
+    differs = sum(len(one.differs) for one in found)
     if differs:
-        got = f"{len(differs)} that differ, the first in {differs[0]}"
-        raise BadInput(str(db), got, "everything as it was written", "restore a backup, or tell us")
+        got = f"{differs} differences, listed above"
+        raise BadInput(str(db), got, "everything as it was written", "restore a backup")
 
 
 def export(

@@ -51,6 +51,7 @@ class Engine:
         self._last = 1  # how many the last group had
         self._thread = ThreadPoolExecutor(1, "driftwise commit")
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.slip: Callable[[Exception], None] = lambda slip: None  # who is told of what should not happen
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
@@ -81,7 +82,12 @@ class Engine:
                 answers.append(one.work())
             except DriftwiseError as slip:
                 answers.append(slip)
-        touched = [stream for stream in self.streams.values() if stream.touched]
+            except Exception as slip:  # a slip of ours: half a request may have been done, so nothing of the group is
+                self.slip(slip)
+                answers += [None] * (len(group) - len(answers))
+                self._refuse(DriftwiseError("a slip"), list(self.streams.values()), group, answers)
+                return
+        touched = self._touched()
         if not touched and not self._extra:
             _settle(group, answers)
             return
@@ -92,7 +98,7 @@ class Engine:
             for write in self._extra:
                 write()
         except Broken as slip:
-            _end(slip)
+            end(slip)
         except DriftwiseError as slip:
             self._refuse(slip, touched, group, answers)
             return
@@ -105,6 +111,9 @@ class Engine:
             running = self._loop.run_in_executor(self._thread, self._commit)
             running.add_done_callback(lambda ended: self._done(ended.result(), touched, group, answers))
 
+    def _touched(self) -> list[Stream]:
+        return [stream for stream in self.streams.values() if stream.touched]
+
     def _commit(self) -> Full | None:
         """In the thread: what is on disk when it returns None."""
         began = time.perf_counter()
@@ -113,7 +122,7 @@ class Engine:
         except Full as slip:
             return slip
         except BaseException as slip:
-            _end(slip)
+            end(slip)
         spent = time.perf_counter() - began
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
@@ -180,7 +189,7 @@ def _settle(group: list[Waiting], answers: list[Any]) -> None:
             one.future.set_result(answer)
 
 
-def _end(slip: BaseException) -> None:
+def end(slip: BaseException) -> None:
     """After a failed sync nobody knows what is on disk: end at once, answering nobody."""
     print(f"driftwise: the store failed and can promise nothing: {slip}", file=sys.stderr, flush=True)
     os._exit(BROKEN)

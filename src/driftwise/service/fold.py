@@ -85,7 +85,7 @@ class Fold:
         if not group:
             return
         front, back = states.front, states.back
-        states.front, states.back, states.tick = back, front, self._tick
+        states.front, states.back, states.tick, states.viewed = back, front, self._tick, -1
         front.told, front.outside = back.told, back.outside
         if self.policy.can_fail or len(group) > _FEW:
             front.floats[:], front.ints[:] = back.floats, back.ints
@@ -126,6 +126,7 @@ class Fold:
             if wanted is not None and digest(self.policy, state) != wanted:
                 raise Unlike(self.era, self.seq)
         self.states.tick = self._tick = tick
+        self.states.viewed = -1
         self.drop()
 
     def _learn(self, state: State, tick: int, rows: list[RewardRow]) -> int:
@@ -193,6 +194,8 @@ def _restored(era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
     state = State.from_bytes(row.data)
     setup.policy._check_layout(state)
     setup.policy._vet(state)
+    if state.clock != row.tick - era.origin:
+        raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
     own = setup.policy.start(setup.body.seed)
     own.floats[:], own.ints[:] = state.floats, state.ints
     fold = Fold(era, setup, own, row.seq)

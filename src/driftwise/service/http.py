@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 from starlette.applications import Starlette
@@ -77,6 +76,10 @@ class Endpoint:
             refusal = refusal_of(slip)
             status = refusal.status
             await refuse(send, refusal)
+        except Exception as slip:
+            api.log.slip(slip)
+            status = 503
+            await refuse(send, Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1))
         api.log.request(scope, stream, status, began)
         api.count(status)
 
@@ -206,7 +209,7 @@ async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, 
 
 
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.explain(stream, unquote(scope["path_params"]["id"]))
+    return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
 
 # method, path, handler, scope of the key, body. The first two are asked most (see Front).
@@ -231,6 +234,7 @@ class Api:
 
     def __init__(self, service: Service, log: Log) -> None:
         self.service, self.log = service, log
+        service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> None:
@@ -269,14 +273,14 @@ class Front:
     """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
 
     def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
-        self.inside, self.board = inside, board
+        self.inside, self.api, self.board = inside, api, board
         self.straight = {
             path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
         }
 
-    def leave(self) -> None:
-        """The server is told to stop: those who only look are let go, so that nobody waits for them."""
-        self.board.leaving = True
+    def stop(self) -> None:
+        """Take nothing new: what was asked is still answered."""
+        self.api.service.engine.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -312,7 +316,7 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         return Response(body, status, headers=headers, media_type="application/json")
 
     routes = [
-        Route(path, Endpoint(api, handler, scope, body), methods=_methods(path))
+        Route(path.replace("{id}", "{id:path}"), Endpoint(api, handler, scope, body), methods=_methods(path))
         if len(_methods(path)) == 1 else Route(path, _Both(api, path), methods=_methods(path))
         for _, path, handler, scope, body in ROUTES
     ]  # fmt: skip

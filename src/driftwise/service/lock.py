@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 from driftwise.errors import BadInput
 from driftwise.service.store import Taken
@@ -31,15 +32,32 @@ class Lock:
             os.close(self._file)
             raise Taken("db", f"{database}, which {who} has", "a database that no other process has",
                         "stop that one, or pass another --db") from None  # fmt: skip
-        note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        boot = _boot()
+        # Whether all that the last holder wrote is still there, on disk or in the system's memory.
+        self.same_boot = boot is not None and self._note().get("boot") == boot
+        note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "boot": boot}  # fmt: skip
         os.truncate(self._file, 0)
         os.pwrite(self._file, json.dumps(note).encode(), 0)
 
+    def _note(self) -> dict[str, Any]:
+        with contextlib.suppress(ValueError):
+            found = json.loads(os.pread(self._file, 1000, 0))
+            return found if isinstance(found, dict) else {}
+        return {}
+
     def _holder(self) -> str:
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            note = json.loads(os.pread(self._file, 1000, 0))
+        note = self._note()
+        if {"pid", "host", "since"} <= set(note):
             return f"process {note['pid']} on {note['host']} since {note['since']}"
         return "another process"
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _boot() -> str | None:
+    """What this run of the machine is known by, where the system tells."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return None

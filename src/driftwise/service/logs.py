@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from typing import Any, TextIO
 
 import msgspec
@@ -20,6 +21,11 @@ class Log:
         line = {"at": round(time.time(), 3), "event": event, **facts}
         self._out.write(msgspec.json.encode(line).decode() + "\n")
         self._out.flush()
+
+    def slip(self, slip: BaseException) -> None:
+        """Something that should not happen: its kind and place, and nothing that a caller sent."""
+        place = traceback.extract_tb(slip.__traceback__)[-1]
+        self.event("slip", kind=type(slip).__name__, file=place.filename.rpartition("/")[2], line=place.lineno)
 
     def request(self, scope: dict[str, Any], stream: str, status: int, began: float, route: str = "") -> None:
         """One request: its route and not its path, which has ids of the caller's."""

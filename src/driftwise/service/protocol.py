@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.store import Damaged
 
 MOST_BODY = 1 << 20  # bytes of a request
 MOST_ARMS = 10_000
@@ -181,6 +182,8 @@ def refusal_of(slip: BaseException) -> Refusal:
     """What the caller is told of something raised on purpose."""
     if isinstance(slip, Refusal):
         return slip
+    if isinstance(slip, Damaged):
+        return Refusal(503, str(slip), "", slip.way_out, retry_after=60)
     if isinstance(slip, BadInput):
         return Refusal(422, str(slip), slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):

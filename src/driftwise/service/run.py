@@ -8,6 +8,7 @@ import ipaddress
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,13 @@ class Impatient(HttpToolsProtocol):
             self.transport.close()
 
 
-class Leaving(uvicorn.Server):
-    """Tells the application of a signal when it comes: uvicorn waits for open connections before it says so."""
+class _Server(uvicorn.Server):
+    """Tells the application to stop when it is told so itself, and not only when the last connection is gone."""
+
+    stop: Callable[[], None]
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        leave = getattr(self.config.app, "leave", None)
-        if leave is not None:
-            leave()
+        self.stop()
         super().handle_exit(sig, frame)
 
 
@@ -122,4 +123,6 @@ def run(application: Any, host: str, port: int) -> None:
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    Leaving(config).run()
+    server = _Server(config)
+    server.stop = application.stop
+    server.run()

@@ -1,7 +1,7 @@
 """The tables of a SQLite database, and how an older database becomes a newer one.
 
-`era`, `decision` and `reward` end in a seal: a checksum of the row as it was written. Rows are in the order of their
-numbers, so that a fold reads a stretch of the file and a new row goes to its end.
+What a fold or an answer rests on ends in a seal: a checksum of the row as it was written. Rows are in the order of
+their numbers, so that a fold reads a stretch of the file and a new row goes to its end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ APPLICATION = 0x44574953  # what SQLite's header says the file is: "DWIS"
 
 _FIRST = """
 CREATE TABLE stream (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created REAL NOT NULL,
-    paused INTEGER NOT NULL DEFAULT 0);
+    paused INTEGER NOT NULL DEFAULT 0, seal INTEGER NOT NULL);
 CREATE TABLE era (stream INTEGER NOT NULL, number INTEGER NOT NULL, after INTEGER NOT NULL, first INTEGER NOT NULL,
     begun_at INTEGER NOT NULL, origin INTEGER NOT NULL, body TEXT NOT NULL, policy TEXT NOT NULL,
     base INTEGER NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
@@ -28,11 +28,11 @@ CREATE TABLE reward (stream INTEGER NOT NULL, seq INTEGER NOT NULL, event_id TEX
     tick INTEGER NOT NULL, at REAL NOT NULL, verdict TEXT NOT NULL, learned INTEGER NOT NULL, born INTEGER NOT NULL,
     x BLOB, seal INTEGER NOT NULL, PRIMARY KEY (stream, seq), UNIQUE (stream, event_id)) WITHOUT ROWID;
 CREATE TABLE snapshot (stream INTEGER NOT NULL, era INTEGER NOT NULL, seq INTEGER NOT NULL, tick INTEGER NOT NULL,
-    data BLOB NOT NULL, UNIQUE (stream, era, seq));
+    data BLOB NOT NULL, seal INTEGER NOT NULL, UNIQUE (stream, era, seq));
 CREATE TABLE digest (stream INTEGER NOT NULL, era INTEGER NOT NULL, seq INTEGER NOT NULL, digest TEXT NOT NULL,
     PRIMARY KEY (stream, era, seq)) WITHOUT ROWID;
-CREATE TABLE item (stream INTEGER NOT NULL, name TEXT NOT NULL, row TEXT NOT NULL, PRIMARY KEY (stream, name))
-    WITHOUT ROWID;
+CREATE TABLE item (stream INTEGER NOT NULL, name TEXT NOT NULL, row TEXT NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (stream, name)) WITHOUT ROWID;
 CREATE TABLE key (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, name TEXT NOT NULL, scopes TEXT NOT NULL,
     stream TEXT NOT NULL, created REAL NOT NULL, revoked REAL);
 """

@@ -16,7 +16,7 @@ from driftwise.errors import BadInput
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.service.access import Access
-from driftwise.service.engine import Engine
+from driftwise.service.engine import Engine, end
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.protocol import (
     Explained,
@@ -33,6 +33,7 @@ from driftwise.service.store import Damaged, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Stream
 
 _T = TypeVar("_T")
+_SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
 
 
 class Service:
@@ -40,13 +41,17 @@ class Service:
 
     def __init__(self, store: SQLiteStore, now: Callable[[], float] = time.time) -> None:
         self.store, self.now = store, now
+        self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
+        if store.path.stat().st_size <= _SMALL:
+            _check(store)
+        else:
+            self._aside.submit(_check_aside, store)
         self.engine = Engine(store)
         for row in store.streams():
             self.engine.streams[row.name] = self._resumed(row)
         self.access = Access(store.keys())
         self._seen = store.version()
         self._changing = asyncio.Lock()
-        self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
 
     def _resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
@@ -210,12 +215,15 @@ class Service:
 
     async def explain(self, name: str, id: str) -> Explained:
         """One decision again from the log, aside from those that decide."""
-        number = self.stream(name).row.id
+        return await self.aside(explain, self.stream(name).row.id, id)
 
-        def found() -> Explained:
+    async def aside(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Work on a view of the file of its own, in a thread, aside from those that decide."""
+
+        def found() -> _T:
             reader = self.store.reader()
             try:
-                return explain(reader, number, id)
+                return work(reader, *arguments)
             finally:
                 reader.close()
 
@@ -226,6 +234,24 @@ class Service:
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._aside, work, *arguments)
+
+
+def _check(store: SQLiteStore) -> None:
+    """Whether tables and their indices say the same: an id that its index lost would be decided twice."""
+    found = store.soundness()
+    if found != "ok":
+        raise Damaged(str(store.path), found)
+
+
+def _check_aside(store: SQLiteStore) -> None:
+    """The same of a large file, while it serves: the server ends if it is not whole."""
+    reader = store.reader()
+    try:
+        _check(reader)
+    except Damaged as slip:
+        end(slip)
+    finally:
+        reader.close()
 
 
 def _warm(body: StreamBody, tick: float | None) -> Setup:

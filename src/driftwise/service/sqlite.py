@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -30,6 +31,7 @@ from driftwise.service.store import (
     SnapshotRow,
     StreamRow,
 )
+from driftwise.service.wal import damage_of
 
 _KEPT_SETS = 50_000  # numbers of arm sets that are known without asking the file
 _SNAPSHOTS = 3
@@ -75,6 +77,10 @@ class SQLiteStore:
     def _open(self, writes: bool, pages: int | None) -> None:
         if not writes and not self.path.is_file():
             raise BadInput("db", str(self.path), "a database that is there", "pass the --db of driftwise serve")
+        if self._lock is not None:
+            damage = damage_of(self.path, self._lock.same_boot)
+            if damage:
+                raise Damaged(f"{self.path}-wal", damage)
         address = f"file:{quote(str(self.path))}?mode={'rwc' if writes else 'ro'}"
         self._database = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False, timeout=_WAIT
@@ -108,8 +114,8 @@ class SQLiteStore:
         self._new_sets.clear()
 
     def rollback(self) -> None:
-        for sha256 in self._new_sets:
-            self._sets.pop(sha256, None)
+        for digest in self._new_sets:
+            self._sets.pop(digest, None)
         self._new_sets.clear()
         if self._database.in_transaction:
             self._database.execute("ROLLBACK")
@@ -149,7 +155,8 @@ class SQLiteStore:
     # ------------------------------------------------------------------------------------ writing
 
     def add_stream(self, name: str, at: float) -> int:
-        return int(self.run("INSERT INTO stream (name, created) VALUES (?, ?)", values=(name, at)).lastrowid)
+        statement = "INSERT INTO stream (name, created, seal) VALUES (?, ?, ?)"
+        return int(self.run(statement, values=(name, at, seal((name, at)))).lastrowid)
 
     def set_paused(self, stream: int, paused: bool) -> None:
         self.run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
@@ -157,20 +164,20 @@ class SQLiteStore:
     def add_era(self, row: EraRow) -> None:
         self.run(_ADD[EraRow], values=(*row, seal(row)))
 
-    def arm_set(self, sha256: bytes, n: int, data: bytes) -> int:
-        known = self._sets.get(sha256)
+    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
+        known = self._sets.get(digest)
         if known is not None:
             return known
         made = self.run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                        values=(sha256, n, data))  # fmt: skip
+                        values=(digest, n, data))  # fmt: skip
         if made.rowcount:
             number = int(made.lastrowid)
-            self._new_sets.append(sha256)
+            self._new_sets.append(digest)
         else:
-            number = int(self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(sha256,)).fetchone()[0])
+            number = int(self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(digest,)).fetchone()[0])
         if len(self._sets) >= _KEPT_SETS:
             del self._sets[next(iter(self._sets))]
-        self._sets[sha256] = number
+        self._sets[digest] = number
         return number
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> None:
@@ -184,7 +191,7 @@ class SQLiteStore:
 
     def add_snapshot(self, row: SnapshotRow) -> None:
         stream, era, *_ = row
-        self.run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", values=row)
+        self.run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)", values=(*row, seal(row)))
         self.run(
             "DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq NOT IN (SELECT seq FROM snapshot "
             "WHERE stream = ? AND era = ? ORDER BY seq DESC LIMIT ?) AND seq NOT IN "
@@ -193,14 +200,15 @@ class SQLiteStore:
         )
 
     def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None:
-        self.run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", rows=[(stream, *row) for row in rows])
+        self.run("INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?)", rows=[(stream, *row, seal(row)) for row in rows])
 
     # ------------------------------------------------------------------------------------ reading
 
     def _read(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows, or the sentence that names the file."""
         try:
-            yield from self._database.execute(statement, values)
+            for row in self._database.execute(statement, values):  # noqa: UP028 - which would close the cursor too late
+                yield row
         except sqlite3.DatabaseError as slip:
             raise Damaged(str(self.path), str(slip)) from None
         except sqlite3.Error as slip:
@@ -214,14 +222,23 @@ class SQLiteStore:
             yield row
 
     def streams(self) -> list[StreamRow]:
-        rows = self._read("SELECT id, name, created, paused FROM stream ORDER BY id")
-        return [StreamRow(row[0], row[1], row[2], bool(row[3])) for row in rows]
+        found = []
+        for id, name, created, paused, sealed in self._read("SELECT * FROM stream ORDER BY id"):
+            if seal((name, created)) != sealed:
+                raise Damaged(str(self.path), f"a changed row {id} of table stream")
+            found.append(StreamRow(id, name, created, bool(paused)))
+        return found
 
     def eras(self, stream: int) -> list[EraRow]:
         return list(self._sealed(EraRow, "WHERE stream = ? ORDER BY number", (stream,)))
 
     def items(self, stream: int) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self._read("SELECT name, row FROM item WHERE stream = ?", (stream,))]
+        found = []
+        for name, row, sealed in self._read("SELECT name, row, seal FROM item WHERE stream = ?", (stream,)):
+            if seal((name, row)) != sealed:
+                raise Damaged(str(self.path), f"a changed row {name!r} of table item")
+            found.append((name, row))
+        return found
 
     def keys(self) -> list[KeyRow]:
         columns = ", ".join(KeyRow._fields)
@@ -254,11 +271,15 @@ class SQLiteStore:
 
     def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
         found = next(self._read("SELECT sha256, n, data FROM arm_set WHERE id = ?", (number,)), None)
-        return None if found is None else (found[0], found[1], found[2])
+        if found is None:
+            return None
+        if sha256(found[2]).digest() != found[0]:
+            raise Damaged(str(self.path), f"a changed row {number} of table arm_set")
+        return found[0], found[1], found[2]
 
     def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
         rows = self._read("SELECT * FROM snapshot WHERE stream = ? AND era = ? ORDER BY seq DESC", (stream, era))
-        return [SnapshotRow(*row) for row in rows]
+        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # others are as good as none
 
     def digests(self, stream: int, era: int) -> dict[int, str]:
         return dict(self._read("SELECT seq, digest FROM digest WHERE stream = ? AND era = ?", (stream, era)))

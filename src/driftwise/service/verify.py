@@ -95,8 +95,8 @@ def _same_vector(store: SQLiteStore, decision: DecisionRow, row: RewardRow) -> b
     arms = None if decision.arm_set is None else store.arms(decision.arm_set)
     if arms is None or row.x is None:
         return row.x is None
-    digest, n, data = arms
-    return sha256(data).digest() == digest and rows_of(data, n)[decision.arm].tobytes() == row.x
+    _, n, data = arms
+    return bytes(rows_of(data, n)[decision.arm].tobytes()) == row.x
 
 
 def _era(store: SQLiteStore, era: Era, end: int | None, found: Found) -> None:

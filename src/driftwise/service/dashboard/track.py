@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.agent.drift import RECENT, Drift, read
-from driftwise.agent.explain import effective, estimate, remembered
+from driftwise.agent.explain import effective_of, estimate, remembered
 from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Bank
@@ -93,7 +93,7 @@ class Track:
         policy, state = self.fold.policy, self.fold.states.front
         theta, lane = estimate(policy, state)
         weights = state.scores.copy() if isinstance(policy, Bank) else None
-        return Point(self.fold.seq, self.fold.tick, theta.copy(), effective(state, lane), weights)
+        return Point(self.fold.seq, self.fold.tick, theta.copy(), effective_of(state, lane), weights)
 
     @property
     def memory(self) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
@@ -110,20 +109,18 @@ class Dashboard:
 
     def __init__(self, api: Api) -> None:
         self.api, self.service = api, api.service
-        self.leaving = False  # the server is told to stop: nobody is kept
         self.watching = 0
         self._looked: dict[str, Looked] = {}
         self._thread = ThreadPoolExecutor(1, "driftwise dashboard")
 
     def close(self) -> None:
-        self.leaving = True
         self._thread.shutdown()
 
     def admit(self, scope: Scope, stream: str | None) -> KeyRow | None:
         """The key of a request: an admin's, as a bearer or as the password of Basic. Nobody is guessing who was not
         asked yet, so a request without credentials is no failure."""
         engine, access = self.service.engine, self.service.access
-        if engine.stopping or self.leaving:
+        if engine.stopping:
             raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
         if not access.keys:
             return None
@@ -131,7 +128,7 @@ class Dashboard:
         if given is None:
             raise Refusal(401, "a key is needed", "authorization", "sign in with an admin key as the password")
         caller = scope["client"][0] if scope.get("client") else ""
-        return access.check(caller, _bearer(given), "admin", stream)
+        return access.check(caller, given, "admin", stream)
 
     def live(self, name: str) -> Live:
         return pages.live_of(self.service.stream(name), self.service.now())
@@ -195,18 +192,6 @@ class Dashboard:
 def _key(live: Live, server: Server) -> object:
     """What a page depends on; an era says which setup it has."""
     return live._replace(setup=None), server  # type: ignore[arg-type]
-
-
-def _bearer(header: str) -> str:
-    """Basic's password as a bearer; what cannot be read is no key."""
-    kind, _, rest = header.partition(" ")
-    if kind.lower() != "basic":
-        return header
-    try:
-        told = base64.b64decode(rest.strip(), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return ""
-    return f"Bearer {told.partition(':')[2]}"
 
 
 def _why(store: Store, stream: int, id: str) -> Why:
