@@ -241,9 +241,11 @@ def _drift(track: Track) -> Html:
     columns = [found.weights[row].tolist() for row in rows]
     last = columns[-1] if columns else [1.0 / len(names)] * len(names)
     best = names[found.memories.index(found.best)] if found.best in found.memories else "–"
+    # A level that is believed is played by lanes of their own; the weights are of the others.
+    among = "of memories without a level, " if found.level is not None and found.level.believed else ""
     said: list[object] = [tag(
         "p", "Remembers ", tag("b", f"{real(found.remembers, 3)} ticks"),
-        "" if found.days is None else f" ({span(found.days * 86400.0)})", f"; {best} predicts best.",
+        "" if found.days is None else f" ({span(found.days * 86400.0)})", f"; {among}{best} predicts best.",
     )]  # fmt: skip
     if found.level is not None:
         kind = "no" if found.level.believed else "yes"
