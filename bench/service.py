@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -138,28 +139,54 @@ def fdatasync(folder: Path, times: int = 200) -> float:
     return float(np.quantile(spent, 0.99))
 
 
-def pairs(server: Server, clients: int, kind: str, options, made: list[bytes]) -> None:
+class Pairs(NamedTuple):
+    """Medians of interleaved pairs of a no-op (floor) and the real thing."""
+
+    clients: int
+    kind: str
+    ratio: float
+    floor: float
+    cpu: float
+    floor_micros: float
+    tail: float
+    floor_tail: float
+    steady: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{self.clients:4d} clients, {self.kind:6s}: rate/no-op {self.ratio:.2f} ({self.ratio * self.floor:.0f} of "
+            f"{self.floor:.0f} /s), CPU/no-op {self.cpu:.2f} (of {self.floor_micros:.0f} µs), "
+            f"p99 {self.tail * 1e3:.1f} ms (no-op {self.floor_tail * 1e3:.1f} ms)"
+            + ("" if self.steady else "  [no result: the no-op rate moved by more than 2]")
+        )
+
+
+def pairs(server: Server, clients: int, kind: str, seconds: float, count: int, made: list[bytes]) -> Pairs:
     """One row: the ratios of so many interleaved pairs."""
     rates, cpus, tails, floors, lows, micros = [], [], [], [], [], []
-    for pair in range(options.pairs):
+    for pair in range(count):
         told = {}
         for what in ("noop", kind):
             used = server.cpu()
-            spent = asyncio.run(phase(server.port, clients, options.seconds, made, what, f"{kind}{clients}.{pair}"))
+            spent = asyncio.run(phase(server.port, clients, seconds, made, what, f"{kind}{clients}.{pair}"))
             used = server.cpu() - used
-            told[what] = len(spent) / options.seconds, used / len(spent), float(np.quantile(spent, 0.99))
+            told[what] = len(spent) / seconds, used / len(spent), float(np.quantile(spent, 0.99))
         (rate, cpu, tail), (floor, idle, low) = told[kind], told["noop"]
         micros.append(idle * 1e6)
         rates.append(rate / floor), cpus.append(cpu / idle), tails.append(tail), floors.append(floor), lows.append(low)
-    middle = statistics.median
-    steady = max(floors) <= 2.0 * min(floors)
-    print(
-        f"{clients:4d} clients, {kind:6s}: rate/no-op {middle(rates):.2f} ({middle(rates) * middle(floors):.0f} of "
-        f"{middle(floors):.0f} /s), CPU/no-op {middle(cpus):.2f} (of {middle(micros):.0f} µs), p99 "
-        f"{middle(tails) * 1e3:.1f} ms (no-op {middle(lows) * 1e3:.1f} ms)"
-        + ("" if steady else "  [no result: the no-op rate moved by more than 2]"),
-        flush=True,
-    )
+    middle, steady = statistics.median, max(floors) <= 2.0 * min(floors)
+    numbers = (middle(one) for one in (rates, floors, cpus, micros, tails, lows))
+    return Pairs(clients, kind, *numbers, steady)
+
+
+def make_stream(server: Server, policy: str) -> None:
+    """The stream that is asked."""
+    import httpx
+
+    body = {"policy": {"name": policy, "dim": DIM}, "rewards": [0, 1], "clock": "rewards"}
+    if policy == "OFUL":
+        body = {**body, "policy": {**body["policy"], "horizon": 100_000}, "half_life": 1000}
+    httpx.put(f"http://127.0.0.1:{server.port}/v1/streams/bench", json=body, timeout=120).raise_for_status()
 
 
 def main() -> None:
@@ -174,24 +201,16 @@ def main() -> None:
     if options.serve:
         serve(options.serve, options.port)
         return
-    import httpx
-
     os.sched_setaffinity(0, {1 % (os.cpu_count() or 1)})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         server, made = Server(folder), bodies()
         try:
-            body = {"policy": {"name": options.policy, "dim": DIM}, "rewards": [0, 1], "clock": "rewards"}
-            if options.policy == "OFUL":
-                body = {**body, "policy": {**body["policy"], "horizon": 100_000}, "half_life": 1000}
-            address = f"http://127.0.0.1:{server.port}/v1/streams/bench"
-            httpx.put(address, json=body, timeout=120).raise_for_status()
+            make_stream(server, options.policy)
             print(f"{options.policy}, {ARMS} arms of {DIM}; fdatasync p99 {fdatasync(folder) * 1e3:.1f} ms", flush=True)
             for clients in map(int, options.clients.split(",")):
-                if clients == 32:
-                    pairs(server, clients, "decide", options, made)
-                else:
-                    pairs(server, clients, "mix", options, made)
+                kind = "decide" if clients == 32 else "mix"
+                print(pairs(server, clients, kind, options.seconds, options.pairs, made), flush=True)
             print(f"fdatasync p99 {fdatasync(folder) * 1e3:.1f} ms after")
         finally:
             server.stop()

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import threading
+import time
 from contextlib import contextmanager
 
 import httpx
@@ -45,6 +46,19 @@ class Living:
         return self.ask("GET", name).json()
 
 
+class Written:
+    """What a log has written so far, all of it."""
+
+    def __init__(self, log, out):
+        self.log, self.out = log, out
+
+    def getvalue(self):
+        while self.log._lines.qsize():
+            time.sleep(0.001)
+        time.sleep(0.005)
+        return self.out.getvalue()
+
+
 class Passing(httpx.BaseTransport):
     """Requests of a client, passed to the service."""
 
@@ -63,12 +77,13 @@ def living(path, now=None, **options):
     store = SQLiteStore(path, **options)
     store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
     service, out = Service(store) if now is None else Service(store, now), io.StringIO()
-    made = app(service, Log(requests=True, out=out))
+    log = Log(requests=True, out=out)
+    made = app(service, log)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     client = httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://here")
-    asked = Living(service, client, out, loop)
+    asked = Living(service, client, Written(log, out), loop)
     asked.board = made.board
     life = made.inside.router.lifespan_context(made.inside)
     asked.wait(life.__aenter__())
@@ -77,6 +92,7 @@ def living(path, now=None, **options):
     finally:
         asked.wait(client.aclose())
         asked.wait(life.__aexit__(None, None, None))
+        log.close()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -1,11 +1,13 @@
 """Groups: many at once, more than can be served, one that goes wrong, callers that are slow."""
 
 import asyncio
+import os
 import socket
 import time
 
 import pytest
 
+from driftwise.service.logs import Log
 from driftwise.service.protocol import MOST_WAITING
 from driftwise.service.stream import Stream
 from driftwise.service.verify import verify
@@ -64,6 +66,21 @@ def test_a_slip_of_ours_undoes_its_group_and_is_told_without_what_was_sent(tmp_p
         assert asked.reward("before", 1.0).json() == {"verdict": "learned", "seq": 1}
         assert "before" not in asked.log.getvalue()
     assert not verify(tmp_path / "a.db")[0].differs
+
+
+def test_a_log_that_nobody_reads_holds_up_nobody():
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as out:
+        log, began = Log(out=out), time.monotonic()
+        for number in range(5_000):  # a pipe holds a few hundred of these
+            log.event("said", number=number, padding="x" * 200)
+        assert time.monotonic() - began < 2.0 and log.left_out > 1_000
+        told = b""
+        while b"left_out" not in told:
+            told += os.read(reading, 1 << 16)
+            log.event("more")
+        log.close()
+    os.close(reading)
 
 
 HEAD = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"

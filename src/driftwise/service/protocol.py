@@ -79,7 +79,7 @@ class ItemsBody(Wire):
     items: dict[Text, dict[Text, float | Text | bool | None]]
 
 
-class Decided(Wire):
+class Decided(Wire, gc=False):
     """A decision; `cohort` says who chose, and `proposed` is the policy's own arm where somebody else did."""
 
     id: str
@@ -96,7 +96,7 @@ class Decided(Wire):
     proposed: int | None = None
 
 
-class Rewarded(Wire):
+class Rewarded(Wire, gc=False):
     """What became of a reward, and its number among those of the stream."""
 
     verdict: Literal["learned", "duplicate", "late"]

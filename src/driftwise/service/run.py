@@ -111,6 +111,7 @@ def serve(
 
     run(app(service, log, started), host, port)
     log.event("stopped")
+    log.close()
 
 
 def run(application: Any, host: str, port: int) -> None:

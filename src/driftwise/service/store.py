@@ -7,7 +7,7 @@ numbers, so that one that was changed since is an error that names the place, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from driftwise.errors import BadInput, DriftwiseError
 
@@ -150,7 +150,9 @@ class Store(Protocol):
     def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
         """The number of a set of arms of this sha256, which is written where it is new."""
 
-    def add_decisions(self, rows: Sequence[DecisionRow]) -> None: ...
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Rows as DecisionRow has them."""
+
     def add_rewards(self, rows: Sequence[RewardRow]) -> None: ...
     def add_digests(self, rows: Sequence[DigestRow]) -> None: ...
     def add_snapshot(self, row: SnapshotRow) -> None:

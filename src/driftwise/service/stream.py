@@ -56,7 +56,7 @@ class Stream:
         self.process = os.urandom(4).hex()
         self.known: dict[str, Known] = {}
         self.begin_era(setup, fold)
-        self._decided: list[tuple[DecisionRow, Offer]] = []
+        self._decided: list[tuple[tuple[Any, ...], Offer]] = []
         self._rewarded: list[RewardRow] = []
         self._digests: list[Any] = []
         self._snapshot: Any = None
@@ -96,7 +96,7 @@ class Stream:
             explored=explored, seq=seq, state_seq=fold.seq, cohort=cohort,  # type: ignore[arg-type]
             proposed=None if cohort == "live" else choice.arm,
         )  # fmt: skip
-        self._decided.append((DecisionRow(
+        self._decided.append(((  # a DecisionRow whose arm_set gets its number when it is written
             self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
             choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context,
             None if offer.items is None else _TEXT(offer.items).decode(),
@@ -177,8 +177,9 @@ class Stream:
         """The group's rows, into the store's transaction."""
         store = self.store
         if self._decided:
+            place = DecisionRow._fields.index("arm_set")
             store.add_decisions([
-                row._replace(arm_set=store.arm_set(offer.sha256, offer.arms.count, offer.data))
+                (*row[:place], store.arm_set(offer.sha256, offer.arms.count, offer.data), *row[place + 1 :])
                 for row, offer in self._decided
             ])  # fmt: skip
         if self._rewarded:
@@ -201,8 +202,8 @@ class Stream:
             known = self.known.get(reward.id)
             if known is not None:
                 known.reward = None
-        for decision, _ in self._decided:
-            self.known.pop(decision.id, None)
+        for row, _ in self._decided:
+            self.known.pop(row[DecisionRow._fields.index("id")], None)
         self.seq, self.rewarded, self.learned = self.kept
         self._clear()
 
