@@ -25,7 +25,7 @@ from driftwise.service.dashboard.comparing import cohort, compare
 from driftwise.service.dashboard.track import Track
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import DecisionRow, RewardRow
-from service.living import ARMS, living
+from service.living import ARMS, BODY, living
 from service.loading import Server
 from test_browser import CHROMIUM, GROUND, QUIET
 
@@ -208,6 +208,23 @@ def test_a_track_is_thinned_and_starts_at_a_snapshot_when_it_is_far_behind(tmp_p
         assert asked.board._looked["home"].track.now.seq == 3000
 
 
+def test_decisions_from_before_a_holdback_are_not_held_against_it(tmp_path):
+    """Everybody earned 1 before and 0 since: counted together the policy would seem better than the baseline."""
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        for number in range(30):
+            asked.decide(f"a{number}")
+            asked.reward(f"a{number}", 1.0)
+        assert asked.ask("PUT", "home/policy", json={**BODY, "mode": "holdback", "holdback": 0.5}).status_code == 200
+        for number in range(30):
+            asked.decide(f"b{number}")
+            asked.reward(f"b{number}", float(number % 2) / 10)
+        reader = asked.service.store.reader()
+        found = reading.against_holdback(reading.newest(reader, 1, 60))
+        reader.close()
+        assert found.live.decisions + found.baseline.decisions == 30 and abs(found.difference.value) < 0.1
+
+
 def test_late_and_expired_are_counted(tmp_path):
     clock = [1000.0]
     with living(tmp_path / "a.db", now=lambda: clock[0]) as asked:
@@ -333,6 +350,26 @@ def test_pulls_add_up_to_the_difference_of_estimates(tmp_path):
         mean = {arm.arm: arm.mean for arm in why.told.arms}
         rival = next(arm for arm in why.told.arms if arm.arm != proposed)
         assert sum(pull for _, pull in why.pulls) == pytest.approx(mean[proposed] - mean[rival.arm], abs=1e-9)
+
+
+def test_a_unit_is_known_by_a_keyed_hash_that_says_its_cohort_and_is_forgotten_with_the_rest(tmp_path):
+    db = tmp_path / "a.db"
+    with living(db) as asked:
+        asked.put(mode="holdback", holdback=0.4)
+        for number in range(40):
+            asked.decide(f"d{number}", unit=f"visitor-{number % 10}")
+            asked.reward(f"d{number}", 1.0)
+        rows = list(asked.service.store.decisions(1))
+    assert len({row.unit for row in rows}) == 10 and all(row.unit == rows[n % 10].unit for n, row in enumerate(rows))
+    for row in rows:
+        assert row.cohort == ("baseline" if (row.unit + 2**63) / 2**64 < 0.4 else "live")
+    assert {row.cohort for row in rows} == {"live", "baseline"}
+    assert b"visitor-" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    keeping.forget(db, time.time() + 1.0)
+    with living(db) as asked:
+        assert {row.unit for row in asked.service.store.decisions(1)} == {None}
+        assert asked.get("/streams/home").status_code == 200
+        assert "arms were forgotten" in asked.get("/streams/home/decisions/d3").text
 
 
 # ------------------------------------------------------------------------------------------ what it costs

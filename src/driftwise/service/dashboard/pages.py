@@ -430,7 +430,10 @@ def _pulls(why: Why) -> Html:
         (name, signed(pull, 4), charts.meter(abs(pull) / most, f"{name} {signed(pull)}", 0 if pull >= 0.0 else 1))
         for name, pull in why.pulls[:_PULLS]
     ]
-    said = tag("p", "What each feature did for the policy's arm against the runner-up, ", tag("b", why.rival), ".")
+    own = next(arm for arm in why.told.arms if arm.arm == why.row.proposed)
+    other = next(arm for arm in why.told.arms if arm.arm != why.row.proposed)
+    together = f". Together {signed(own.mean - other.mean)}; the bonus makes {signed(own.bonus - other.bonus)}."
+    said = tag("p", "What each feature did for the policy's arm against the runner-up, ", tag("b", why.rival), together)
     return _card("What moved the choice", said, table(("feature", "pull", ""), rows, (1,), "Pulls of features"))
 
 

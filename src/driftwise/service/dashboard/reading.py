@@ -58,7 +58,7 @@ class Newest(NamedTuple):
     at: Floats
     arms: list[str]  # the item, or the arm's number where arms have no names
     cohort: npt.NDArray[np.str_]
-    units: list[object]
+    units: list[int | None]  # none where nobody was held back, or where it was forgotten
     explored: Ints
     agreed: npt.NDArray[np.bool_]  # the arm played is the policy's own
     born: Ints
@@ -80,7 +80,7 @@ def newest(store: SQLiteStore, stream: int, last: int) -> Newest:
     return Newest(
         np.array(seq, dtype=np.int64), np.array(at, dtype=np.float64),
         [f"arm {a}" if i is None else i for a, i in zip(arm, item, strict=True)],
-        np.array(cohorts, dtype=np.str_), [s if u is None else ("unit", u) for s, u in zip(seq, unit, strict=True)],
+        np.array(cohorts, dtype=np.str_), list(unit),
         np.array(explored, dtype=np.int64), np.array(arm, dtype=np.int64) == np.array(proposed, dtype=np.int64),
         np.array(born, dtype=np.int64), np.array(value, dtype=np.float64), np.maximum(took, 0.0),
         np.array([one == "late" for one in verdict], dtype=np.bool_),
@@ -93,8 +93,10 @@ def listed(store: SQLiteStore, stream: int, last: int) -> list[Listed]:
 
 
 def against_holdback(found: Newest) -> Comparison:
-    """Rewards of the policy's cohort and of the baseline's."""
-    came = ~np.isnan(found.value)
+    """Rewards of the policy's cohort and of the baseline's, of decisions whose unit was drawn: those from before there
+    was a holdback are of another time, and those whose unit was forgotten cannot be counted to one."""
+    drawn = np.array([unit is not None for unit in found.units], dtype=np.bool_)
+    came = drawn & ~np.isnan(found.value)
     sides = []
     for name in ("live", "baseline"):
         places = np.flatnonzero(came & (found.cohort == name))
