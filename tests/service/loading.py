@@ -106,7 +106,7 @@ class Clients:
                 await self._ask(reader, writer, *asked)
                 if rng.random() < 0.1:
                     await self._ask(reader, writer, *asked)
-                if rng.random() < 0.7:
+                if id in self.decided and rng.random() < 0.7:
                     asked = ("reward", {"id": id, "value": float(rng.random() < 0.5)})
                     await self._ask(reader, writer, *asked)
         except (OSError, EOFError):

@@ -39,6 +39,9 @@ def serve(
 ) -> None:
     """Decide and learn over HTTP; every answer is on disk before it is sent."""
     _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
+    from driftwise.service.lock import check_free
+
+    check_free(db)
     from driftwise.service.run import serve as run
 
     run(db, host, port, requests=log_requests, pages=max_pages)

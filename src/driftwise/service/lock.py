@@ -25,35 +25,45 @@ class Lock:
         except OSError as slip:
             got = f"{database}: {slip.strerror}"
             raise BadInput("db", got, "a file in a folder that can be written", "pass another --db") from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            who = self._holder()
-            os.close(self._file)
-            raise Taken("db", f"{database}, which {who} has", "a database that no other process has",
-                        "stop that one, or pass another --db") from None  # fmt: skip
+        _take(self._file, database)
         boot = _boot()
         # Whether all that the last holder wrote is still there, on disk or in the system's memory.
-        self.same_boot = boot is not None and self._note().get("boot") == boot
+        self.same_boot = boot is not None and _note(self._file).get("boot") == boot
         note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "boot": boot}  # fmt: skip
         os.truncate(self._file, 0)
         os.pwrite(self._file, json.dumps(note).encode(), 0)
 
-    def _note(self) -> dict[str, Any]:
-        with contextlib.suppress(ValueError):
-            found = json.loads(os.pread(self._file, 1000, 0))
-            return found if isinstance(found, dict) else {}
-        return {}
-
-    def _holder(self) -> str:
-        note = self._note()
-        if {"pid", "host", "since"} <= set(note):
-            return f"process {note['pid']} on {note['host']} since {note['since']}"
-        return "another process"
-
     def close(self) -> None:
         os.close(self._file)
+
+
+def check_free(database: Path) -> None:
+    """Say at once that another process has a database, before all that a server needs is imported."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        file = os.open(database.with_name(database.name + ".lock"), os.O_RDWR | os.O_CLOEXEC)
+        _take(file, database)
+        os.close(file)
+
+
+def _take(file: int, database: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        note = _note(file)
+        known = {"pid", "host", "since"} <= set(note)
+        who = f"process {note['pid']} on {note['host']} since {note['since']}" if known else "another process"
+        os.close(file)
+        raise Taken("db", f"{database}, which {who} has", "a database that no other process has",
+                    "stop that one, or pass another --db") from None  # fmt: skip
+
+
+def _note(file: int) -> dict[str, Any]:
+    """What the last one that took the lock wrote of itself."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(os.pread(file, 1000, 0))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _boot() -> str | None:
