@@ -1,18 +1,12 @@
-"""The service over HTTP: routes, bodies read within limits, keys checked, and every answer in one shape.
-
-An endpoint is an ASGI application of its own, because reading at most so many bytes, answering in one message and
-leaving out what nobody asked for is most of what a request costs.
-"""
+"""The service over HTTP: what is asked, who may ask it, and the application that answers."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,11 +17,11 @@ from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
 from driftwise.service.dashboard.web import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
+from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, encode
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
     MOST_BATCH,
-    MOST_BODY,
     DecideBody,
     Error,
     Health,
@@ -39,95 +33,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.serving import Service
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Handler = Callable[["Api", str, Any, Scope], Awaitable[tuple[int, Any]]]
-
-_encode = msgspec.json.Encoder().encode
-_JSON = (b"content-type", b"application/json")
-_LATE = msgspec.DecodeError, DriftwiseError, UnicodeError, RecursionError
-
-
-class Gone(Exception):
-    """The caller went away before the request was whole."""
-
-
-class Endpoint:
-    """One route: the scope a key needs, what the body is, and what is done with it."""
-
-    def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
-        self.api, self.handler, self.scope = api, handler, scope
-        self.decode = None if body is None else msgspec.json.Decoder(body).decode
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, api = time.perf_counter(), self.api
-        stream = scope["path_params"].get("stream", "")
-        try:
-            api.admit(scope, self.scope, stream or None)
-            body = None
-            if self.decode is not None:
-                body = self.decode(await _body(scope, receive))
-            status, answer = await self.handler(api, stream, body, scope)
-            await _send(send, status, _encode(answer))
-        except Gone:
-            return
-        except _LATE as slip:
-            refusal = refusal_of(slip)
-            status = refusal.status
-            await refuse(send, refusal)
-        except Exception as slip:
-            api.log.slip(slip)
-            status = 503
-            await refuse(send, Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1))
-        api.log.request(scope, stream, status, began)
-        api.count(status)
-
-
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    """The whole body, or 413 as soon as it is known to be too long."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and len(value) < 20 and int(value) > MOST_BODY:
-            raise _too_long()
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        whole: bytes = message.get("body", b"")
-        if len(whole) > MOST_BODY:
-            raise _too_long()
-        return whole
-    parts, size = [], 0
-    while True:
-        if message["type"] == "http.disconnect":
-            raise Gone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MOST_BODY:
-            raise _too_long()
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
-
-
-def _too_long() -> Refusal:
-    return Refusal(413, f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
-
-
-async def _send(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
-    headers = [_JSON, (b"content-length", b"%d" % len(body)), *more]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def refuse(send: Send, refusal: Refusal) -> None:
-    """The one shape of a refusal."""
-    more = []
-    if refusal.retry_after:
-        more.append((b"retry-after", b"%d" % refusal.retry_after))
-    if refusal.status == 401:
-        more.append((b"www-authenticate", b"Bearer"))
-    if refusal.status == 413:
-        more.append((b"connection", b"close"))  # the rest of the body is not read
-    await _send(send, refusal.status, _encode(refusal.answer), *more)
+_JSON_TYPE = "application/json"
 
 
 # ------------------------------------------------------------------------------------------ handlers
@@ -253,20 +159,20 @@ class Api:
     async def health(self, request: Request) -> Response:
         engine = self.service.engine
         if engine.stopping:
-            return Response(_encode(Health(status="stopping")), 503, media_type="application/json")
+            return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
         if engine.full:
-            return Response(_encode(Health(status="full", reason=engine.full)), 503, media_type="application/json")
-        return Response(_encode(Health(status="fine")), media_type="application/json")
+            return Response(encode(Health(status="full", reason=engine.full)), 503, media_type=_JSON_TYPE)
+        return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
 
     async def metrics(self, request: Request) -> Response:
         try:
             self.admit(request.scope, None, None)  # type: ignore[arg-type]
         except Refusal as slip:
-            return Response(_encode(slip.answer), slip.status, media_type="application/json")
+            return Response(encode(slip.answer), slip.status, media_type=_JSON_TYPE)
         return Response(metrics.text(self), media_type=metrics.TYPE)
 
     async def openapi(self, request: Request) -> Response:
-        return Response(_encode(document()), media_type="application/json")
+        return Response(encode(document()), media_type=_JSON_TYPE)
 
 
 class Front:
@@ -312,8 +218,8 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
         status = slip.status_code if isinstance(slip, HTTPException) else 404
         error = {404: "no such path", 405: "no such method here"}.get(status, "refused")
         headers = slip.headers if isinstance(slip, HTTPException) else None
-        body = _encode(Error(error=error, field="path", hint="see /openapi.json"))
-        return Response(body, status, headers=headers, media_type="application/json")
+        body = encode(Error(error=error, field="path", hint="see /openapi.json"))
+        return Response(body, status, headers=headers, media_type=_JSON_TYPE)
 
     routes = [
         Route(path.replace("{id}", "{id:path}"), Endpoint(api, handler, scope, body), methods=_methods(path))
