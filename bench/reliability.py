@@ -13,6 +13,8 @@ import importlib.util
 import json
 import os
 import random
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -123,7 +125,8 @@ def l8(share: float) -> Told:
     from service.desk import Desk
 
     policy = {"name": "OFUL", "dim": 10, "horizon": 100_000}
-    count, rng = max(1000, round(1_000_000 * share / 500) * 500), np.random.default_rng(0)
+    # As far behind its last snapshot as a server can be that was killed.
+    count, rng = round(1_000_000 * share / 10_000) * 10_000 + 9_500, np.random.default_rng(0)
     sets = [(rng.normal(size=(5, 10)) / 10).tolist() for _ in range(200)]
     with tempfile.TemporaryDirectory() as name:
         desk = Desk(Path(name) / "a.db", {"policy": policy, "rewards": [0, 1], "half_life": 1000})
@@ -146,7 +149,7 @@ def l8(share: float) -> Told:
         slow, used = time.perf_counter() - began, time.process_time() - used
         service.close()
     told = f"{count} rewards: {quick:.2f} s from a snapshot, {slow:.1f} s by refold ({used:.1f} s of CPU)"
-    return told, same and quick <= 1.0 and slow <= 5.0
+    return told, same and quick <= 1.0 and slow <= 5.0 * share
 
 
 # ------------------------------------------------------------------------------------------ faults
@@ -222,34 +225,61 @@ def f3(share: float) -> Told:
     return ", ".join(told), passed
 
 
-def _tests(*names: str) -> Callable[[float], Told]:
-    """Rows whose whole size is what the tests run."""
+def f4(share: float) -> Told:
+    """Half of the row: that every first answer comes after a sync. Unsynced writes are not replayed yet."""
+    if shutil.which("strace") is None:
+        return "no strace here", False
+    with tempfile.TemporaryDirectory() as name:
+        server, clients, trace = Server(Path(name) / "a.db"), Clients(4, clients=1), Path(name) / "trace"
+        server.put()
+        calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg"
+        words = ["strace", "-f", "-e", calls, "-s", "60", "-o", str(trace), "-p", str(server.process.pid)]
+        looking = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        clients.run(server.port, max(2.0, 20.0 * share))
+        looking.terminate()
+        looking.wait()
+        server.kill()
+        lines = trace.read_text().splitlines() if trace.exists() else []
+    answers = unsynced = 0
+    synced = False
+    for line in lines:
+        if "sync" in line and line.rstrip().endswith("= 0"):
+            synced = True
+        elif "HTTP/1.1 200" in line:
+            answers, unsynced, synced = answers + 1, unsynced + (not synced), False
+    told = f"{answers} answers, {unsynced} without a sync before them, {len(clients.repeats)} of them repeats"
+    return f"{told}; unsynced writes were not replayed", False
+
+
+def _tests(what: str, *names: str) -> Callable[[float], Told]:
+    """Rows that are what the tests run and no more; `what` says how much of the row that is."""
 
     def run(share: float) -> Told:
         import pytest
 
         paths = [str(ROOT / "tests" / "service" / name) for name in names]
         code = pytest.main(["-q", "-p", "no:cacheprovider", *paths])
-        return ", ".join(name.partition("::")[2] or name for name in names), code == 0
+        return what, code == 0
 
     return run
 
 
 def f8(share: float) -> Told:
-    import subprocess
-
     with tempfile.TemporaryDirectory() as name:
         server = Server(Path(name) / "a.db")
         command = [sys.executable, "-m", "driftwise.cli", "serve", "--db", str(server.db), "--port", "0"]
         spent = []
-        for _ in range(max(2, round(5 * share))):
+        for _ in range(5):
             began = time.monotonic()
             second = subprocess.run(command, capture_output=True, text=True, check=False)
             spent.append(time.monotonic() - began)
             if second.returncode != 3 or f"process {server.process.pid} " not in second.stderr:
                 return f"exit {second.returncode}: {second.stderr[:80]}", False
         server.kill()
-    return f"exit 3 in {min(spent):.2f} s at best of {len(spent)}, imports included", min(spent) <= 1.0
+    middle = float(np.median(spent))
+    told = f"exit 3 after {middle:.2f} s, median of {len(spent)} (at most {max(spent):.2f}), imports included"
+    return told, middle <= 1.0
 
 
 async def _open_loop(port: int, path: bytes, made: list[bytes], rate: float, seconds: float, tag: str) -> float:
@@ -292,7 +322,7 @@ def l4(share: float) -> Told:
     return f"{ours * 1e3:.1f} ms, no-op {floor * 1e3:.1f} ms", ours <= floor + 0.010
 
 
-ROWS: dict[str, tuple[str, str, Callable[[float], Told] | None]] = {
+ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
     "L1": ("durable decisions/s at 32 clients, of a no-op's", "≥ 0.40, target 0.60", l1),
     "L2": ("server CPU a decision, of a no-op's", "≤ 2.0", l2),
     "L3": ("p99 at 32 clients", "≤ 2.5 × no-op + 2 × fdatasync p99", l3),
@@ -304,21 +334,28 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told] | None]] = {
     "F1": ("kill -9 at random moments, half with slowed commits", "nothing acknowledged lost, all comes out", f1),
     "F2": ("kill -9 at named points", "same", f2),
     "F3": ("negative controls", "the suite fails", f3),
-    "F4": ("power cut", "all acknowledged present, the database opens", None),
-    "F5": ("torn and flipped bytes", "all acknowledged, or a sentence", _tests("test_damage.py")),
+    "F4": ("power cut", "a sync before every reply; all acknowledged present, the database opens", f4),
+    "F5": ("torn and flipped bytes", "all acknowledged, or a sentence",
+            _tests("a flipped bit in 100 databases and 100 logs, 20 cuts, 20 holes; not in the very last frame",
+                  "test_damage.py")),
     "F6": ("disk full", "507, health says why, goes on",
-           _tests("test_damage.py::test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room")),
+            _tests("by max_page_count; no tmpfs",
+                   "test_damage.py::test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room")),
     "F7": ("fsync fails", "the process exits",
-           _tests("test_faults.py::test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody")),
+            _tests("a commit that raises as SQLite's would; no failing disk",
+                   "test_faults.py::test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody")),
     "F8": ("a second server on the file", "exits 3 within 1 s and says who has it", f8),
     "F10": ("clock ± 1 h", "order, digests, decisions unchanged",
-            _tests("test_wire.py::test_a_clock_that_jumps_moves_nothing_but_later_births")),
+            _tests("+1 h, -2 h, +1 h, once", "test_wire.py::test_a_clock_that_jumps_moves_nothing_but_later_births")),
     "F11": ("SIGTERM under load", "drains within 5 s, exit 0",
-            _tests("test_faults.py::test_told_to_stop_it_answers_who_asked_and_ends_well")),
+            _tests("once, 16 clients, slowed commits",
+                   "test_faults.py::test_told_to_stop_it_answers_who_asked_and_ends_well")),
     "F12": ("client disconnects", "at most one decision",
-            _tests("test_faults.py::test_a_caller_that_goes_away_is_recorded_at_most_once")),
+            _tests("cut after every seventh byte; leaks are not looked for",
+                   "test_faults.py::test_a_caller_that_goes_away_is_recorded_at_most_once")),
     "F13": ("kill in migration, downgrade", "opens; refused with a sentence",
-            _tests("test_faults.py::test_killed_while_it_makes_its_tables_the_next_makes_them",
+            _tests("once each; there is no golden database yet",
+                   "test_faults.py::test_killed_while_it_makes_its_tables_the_next_makes_them",
                    "test_store.py::test_a_database_of_the_future_or_of_others_is_refused_with_a_sentence")),
 }  # fmt: skip
 
@@ -351,8 +388,6 @@ def main() -> None:
     KEPT.parent.mkdir(exist_ok=True)
     for row in options.rows or [row for row in ROWS if row not in kept]:
         run = ROWS[row][2]
-        if run is None:
-            continue
         began = time.monotonic()
         told, passed = run(options.share)
         kept[row] = {"told": told, "passed": passed, "share": options.share, "load": os.getloadavg()[0]}
