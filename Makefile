@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow lint bench clean
+.PHONY: run test test-slow lint bench reliability clean
 
 run: $(READY)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
@@ -22,6 +22,9 @@ lint: $(READY)
 
 bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
 	$(BIN)/python bench/linear.py
+
+reliability: $(READY)  ## the service's load and fault tables, an hour; ROW=F1 runs one row
+	$(BIN)/python bench/reliability.py $(ROW)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

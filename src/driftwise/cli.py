@@ -1,4 +1,4 @@
-"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence."""
+"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence (3: another has the file)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from driftwise import __version__, commands, interrupts
 from driftwise.errors import DriftwiseError
+from driftwise.service.commands import register
 from driftwise.terminal import table as _table
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ app = typer.Typer(
     name="driftwise", help="Choosing under drift.", add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )  # fmt: skip
+register(app)
 
 
 def _version(wanted: bool) -> None:
@@ -261,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         status = app(args=words or ["--help"], standalone_mode=False)
     except DriftwiseError as error:
-        _fail(str(error))
+        _fail(str(error), getattr(error, "exit_code", 2))
     except KeyboardInterrupt:
         status = 130
     except BrokenPipeError:  # whoever read our output has seen enough
@@ -283,9 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str, code: int = 2) -> None:
     print(f"driftwise: {' '.join(sentence.split())}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

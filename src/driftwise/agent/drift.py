@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +40,9 @@ class Meter:
 
     __slots__ = ("history", "recent", "stride", "waited")
 
-    def __init__(self) -> None:
-        self.recent: deque[Lesson] = deque(maxlen=RECENT)
-        self.history: list[tuple[int, Floats]] = []
+    def __init__(self, recent: Iterable[Lesson] = (), history: Iterable[tuple[int, Floats]] = ()) -> None:
+        self.recent: deque[Lesson] = deque(recent, maxlen=RECENT)
+        self.history = list(history)
         self.stride, self.waited = 1, 0
 
     def weigh(self, tick: int, weights: Floats) -> None:

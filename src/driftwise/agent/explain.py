@@ -159,14 +159,21 @@ def explain(
     rival = others[0] if others else None
     pulls: tuple[tuple[str, float], ...] = ()
     if rival is not None and theta.size:
-        pull = theta * (prepared.columns[0, :, chosen] - prepared.columns[0, :, rival])
-        pulls = tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
+        pulls = pulls_of(theta, prepared, chosen, rival, labels)
     judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
         scores.bonus >= 0.0 if judged else None,
     )  # fmt: skip
+
+
+def pulls_of(
+    theta: Floats, arms: ArmSet, chosen: int, rival: int, labels: Sequence[str]
+) -> tuple[tuple[str, float], ...]:
+    """What each feature did for the arm chosen against another, the strongest first."""
+    pull = theta * (arms.columns[0, :, chosen] - arms.columns[0, :, rival])
+    return tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
 
 
 def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:

@@ -13,15 +13,15 @@ class States:
     """The state that is published, the one behind it, and one that is brought forward in time where time matters.
 
     `choosing` is held by whoever chooses, and by a learner only for the swap; learners take turns by a lock of theirs.
-    `tick` is that of the published state.
+    `tick` is that of the published state, `viewed` the tick that it was last brought forward to.
     """
 
-    __slots__ = ("back", "choosing", "front", "policy", "tick", "view")
+    __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed")
 
     def __init__(self, policy: Any, state: Any, ages: bool) -> None:
         self.policy, self.front, self.back = policy, state, state.copy()
         self.view = state.copy() if ages else None
-        self.tick = 0
+        self.tick, self.viewed = 0, -1
         self.choosing = Lock()
 
     def at(self, tick: int) -> Any:
@@ -33,9 +33,13 @@ class States:
         front, view = self.front, self.view
         if view is None or tick <= self.tick:
             return front
+        if tick == self.viewed:
+            return view
         self.policy.renew(view, front)
         view.told = True  # what there is to warn of, lessons do
         self.policy.advance(view, float(tick - self.tick))
+        if isinstance(view, State):  # one of the user's own may be changed by whoever looks at it
+            self.viewed = tick
         return view
 
     def publish(self, state: Any, tick: int, then: Callable[[], None]) -> None:
@@ -43,7 +47,7 @@ class States:
         state.told, state.outside = self.front.told, self.front.outside
         behind = state.copy()
         with self.choosing:
-            self.front, self.back, self.tick = state, behind, tick
+            self.front, self.back, self.tick, self.viewed = state, behind, tick, -1
             then()
 
     def learn(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
@@ -62,7 +66,7 @@ class States:
                 self.policy.renew(back, front)
             raise
         with self.choosing:
-            self.front, self.back, self.tick = back, front, tick
+            self.front, self.back, self.tick, self.viewed = back, front, tick, -1
             then()
         front.told, front.outside = back.told, back.outside
         if self.policy.can_fail:

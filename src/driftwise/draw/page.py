@@ -115,7 +115,7 @@ def html(page: Page, folder: Path) -> str:
     ]
     contents = ['<nav aria-label="Contents">\n<ol>', *entries, "</ol>\n</nav>"] if entries else []
     top = f"<header>\n<h1>{escape(page.title)}</h1>\n<p>{_inline(page.lead, _HTML)}</p>\n</header>"
-    lines = [_HEAD.format(title=escape(page.title), style=_style()), top, *contents, "<main>", *body, "</main>"]
+    lines = [_HEAD.format(title=escape(page.title), style=style()), top, *contents, "<main>", *body, "</main>"]
     return "\n".join([*lines, "</body>\n</html>\n"])
 
 
@@ -280,5 +280,6 @@ _HEAD = """<!doctype html>
 <body>"""
 
 
-def _style() -> str:
+def style() -> str:
+    """The look of a page, for others that are to look like it."""
     return (files("driftwise.draw") / "page.css").read_text(encoding="utf-8")

@@ -1,0 +1,401 @@
+"""The load and fault tables of PRODUCT.md 6, row by row: `make reliability`, or one row by `make reliability ROW=F1`.
+
+Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
+and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table
+unless --share makes them smaller, which the row then says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "build" / "reliability.json"
+sys.path.insert(0, str(ROOT / "tests"))
+
+from service.loading import Clients, Server, wrong  # noqa: E402
+
+_spec = importlib.util.spec_from_file_location("load", ROOT / "bench" / "service.py")
+assert _spec is not None and _spec.loader is not None
+load: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(load)
+
+Told = tuple[str, bool]
+
+
+# ------------------------------------------------------------------------------------------ load
+
+
+def _pairs(share: float, clients: int, kind: str) -> tuple[Any, float]:
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(mine)})
+    with tempfile.TemporaryDirectory() as name:
+        server = load.Server(Path(name))
+        try:
+            load.make_stream(server, "OFUL")
+            sync = load.fdatasync(Path(name))
+            return load.pairs(server, clients, kind, 2.0, max(3, round(7 * share)), load.bodies()), sync
+        finally:
+            server.stop()
+            os.sched_setaffinity(0, mine)
+
+
+def l1(share: float) -> Told:
+    found, _ = _pairs(share, 32, "decide")
+    return str(found).strip(), found.steady and found.ratio >= 0.40
+
+
+def l2(share: float) -> Told:
+    found, _ = _pairs(share, 32, "decide")
+    return f"{found.cpu:.2f} × {found.floor_micros:.0f} µs", found.steady and found.cpu <= 2.0
+
+
+def l3(share: float) -> Told:
+    found, sync = _pairs(share, 32, "decide")
+    most = 2.5 * found.floor_tail + 2.0 * sync
+    return f"{found.tail * 1e3:.1f} ms of {most * 1e3:.1f} (fdatasync {sync * 1e3:.1f})", found.tail <= most
+
+
+def l5(share: float) -> Told:
+    rows = {clients: _pairs(share, clients, "mix")[0] for clients in (1, 8, 128)}
+    passed = all(row.ratio >= (0.25 if clients == 1 else 0.40) for clients, row in rows.items())
+    return ", ".join(f"{row.ratio:.2f} at {clients}" for clients, row in rows.items()), passed
+
+
+def l6(share: float) -> Told:
+    with tempfile.TemporaryDirectory() as name:
+        server, clients = Server(Path(name) / "a.db"), Clients(6, clients=64)
+        server.put()
+        clients.run(server.port, 2.0)
+        before = _memory(server)
+        clients.clients = 512
+        clients.run(server.port, max(3.0, 20.0 * share))
+        after = _memory(server)
+        statuses, found = dict(clients.statuses), wrong(server.db, clients, server.stream()["digest"])
+        server.kill()
+    return (f"{statuses}, memory × {after / before:.2f}, {len(found)} wrong",
+            set(statuses) <= {200, 503} and not found and after <= 1.5 * before)  # fmt: skip
+
+
+def l7(share: float) -> Told:
+    with tempfile.TemporaryDirectory() as name:
+        server, clients = Server(Path(name) / "a.db"), Clients(7, clients=4)
+        server.put()
+        clients.run(server.port, 5.0)
+        slopes, began = [], time.monotonic()
+        files = set()
+        log = 0
+        for _ in range(max(4, round(40 * share))):
+            clients.run(server.port, 15.0)
+            slopes.append(((time.monotonic() - began) / 60.0, _memory(server) / 2**20))
+            files.add(len(os.listdir(f"/proc/{server.process.pid}/fd")))
+            log = max(log, Path(f"{server.db}-wal").stat().st_size)
+        server.kill()
+    slope = float(np.polyfit(*zip(*slopes, strict=True), 1)[0])
+    return (f"{slope:+.2f} MB/min over {slopes[-1][0]:.1f} min, open files {sorted(files)}, WAL {log / 2**20:.0f} MB",
+            slope < 0.5 and max(files) - min(files) <= 1 and log < 64 * 2**20)  # fmt: skip
+
+
+def _memory(server: Server) -> int:
+    text = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+def l8(share: float) -> Told:
+    from driftwise.service.fold import resume
+    from driftwise.service.recompute import eras_of
+    from driftwise.service.serving import Service
+    from driftwise.service.sqlite import SQLiteStore
+    from service.desk import Desk
+
+    policy = {"name": "OFUL", "dim": 10, "horizon": 100_000}
+    # As far behind its last snapshot as a server can be that was killed.
+    count, rng = round(1_000_000 * share / 10_000) * 10_000 + 9_500, np.random.default_rng(0)
+    sets = [(rng.normal(size=(5, 10)) / 10).tolist() for _ in range(200)]
+    with tempfile.TemporaryDirectory() as name:
+        desk = Desk(Path(name) / "a.db", {"policy": policy, "rewards": [0, 1], "half_life": 1000})
+        for start in range(0, count, 500):
+            for number in range(start, start + 500):
+                desk.decide(sets[number % 200], id=str(number))
+            desk.commit()
+            for number in range(start, start + 500):
+                desk.reward(str(number), float(number % 2))
+            desk.commit()
+        digest = desk.stream.fold.digest()
+        desk.close()
+        began = time.perf_counter()
+        store = SQLiteStore(Path(name) / "a.db")
+        service = Service(store)
+        quick, same = time.perf_counter() - began, service.stream("home").fold.digest() == digest
+        era, made = eras_of(store, 1)[-1]
+        began, used = time.perf_counter(), time.process_time()
+        same = same and resume(store, era, made, snapshots=False).digest() == digest
+        slow, used = time.perf_counter() - began, time.process_time() - used
+        service.close()
+    told = f"{count} rewards: {quick:.2f} s from a snapshot, {slow:.1f} s by refold ({used:.1f} s of CPU)"
+    return told, same and quick <= 1.0 and slow <= 5.0 * share
+
+
+# ------------------------------------------------------------------------------------------ faults
+
+
+def _killed(folder: Path, kills: int, *what: str, seed: int = 0) -> tuple[list[str], Clients]:
+    rng, clients = random.Random(seed), Clients(seed)
+    for _ in range(kills):
+        try:
+            server = Server(folder / "a.db", *what)
+        except AssertionError as refused:
+            return [str(refused)], clients
+        server.put()
+        timer = threading.Timer(rng.uniform(0.05, 0.6), server.process.kill)
+        timer.start()
+        clients.run(server.port)
+        timer.join()
+        server.end()
+    try:
+        server = Server(folder / "a.db", *what)
+    except AssertionError as refused:
+        return [str(refused)], clients
+    clients.run(server.port, 0.1)
+    found = wrong(folder / "a.db", clients, server.stream()["digest"])
+    server.kill()
+    return found, clients
+
+
+def f1(share: float) -> Told:
+    told, passed = [], True
+    for what in ((), ("slow",)):
+        kills = max(2, round(500 * share / 2))
+        with tempfile.TemporaryDirectory() as name:
+            found, clients = _killed(Path(name), kills, "often", *what)
+        told.append(f"{kills} kills{' slowed' if what else ''}: {len(clients.decided)} decisions, {len(found)} wrong")
+        passed = passed and not found
+    return "; ".join(told), passed
+
+
+def f2(share: float) -> Told:
+    from service.broken import POINTS
+
+    told, passed = [], True
+    for point in POINTS:
+        times = max(1, round(20 * share))
+        for number in range(times):
+            with tempfile.TemporaryDirectory() as name:
+                clients, db = Clients(number), Path(name) / "a.db"
+                migrating = point == "in-migration"
+                server = Server(db, "often", f"kill:{point}:{5 + 7 * number}", wait=not migrating)
+                if not migrating:
+                    server.put()
+                    clients.run(server.port, 20.0)
+                server.end()
+                died = server.process.returncode == -9
+                server = Server(db, "often")
+                server.put()
+                clients.run(server.port, 0.2)
+                found = wrong(db, clients, server.stream()["digest"])
+                server.kill()
+                passed = passed and died and not found
+        told.append(f"{point} × {times}")
+    return ", ".join(told), passed
+
+
+def f3(share: float) -> Told:
+    told, passed = [], True
+    for what in (("early", "slow"), ("twice",), ("forgetful",)):
+        with tempfile.TemporaryDirectory() as name:
+            found, _ = _killed(Path(name), max(2, round(10 * share)), *what)
+        told.append(f"{what[0]}: {len(found)} found")
+        passed = passed and bool(found)
+    return ", ".join(told), passed
+
+
+def f4(share: float) -> Told:
+    """Half of the row: that every first answer comes after a sync. Unsynced writes are not replayed yet."""
+    if shutil.which("strace") is None:
+        return "no strace here", False
+    with tempfile.TemporaryDirectory() as name:
+        server, clients, trace = Server(Path(name) / "a.db"), Clients(4, clients=1), Path(name) / "trace"
+        server.put()
+        calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg"
+        words = ["strace", "-f", "-e", calls, "-s", "60", "-o", str(trace), "-p", str(server.process.pid)]
+        looking = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        clients.run(server.port, max(2.0, 20.0 * share))
+        looking.terminate()
+        looking.wait()
+        server.kill()
+        lines = trace.read_text().splitlines() if trace.exists() else []
+    answers = unsynced = 0
+    synced = False
+    for line in lines:
+        if "sync" in line and line.rstrip().endswith("= 0"):
+            synced = True
+        elif "HTTP/1.1 200" in line:
+            answers, unsynced, synced = answers + 1, unsynced + (not synced), False
+    told = f"{answers} answers, {unsynced} without a sync before them, {len(clients.repeats)} of them repeats"
+    return f"{told}; unsynced writes were not replayed", False
+
+
+def _tests(what: str, *names: str) -> Callable[[float], Told]:
+    """Rows that are what the tests run and no more; `what` says how much of the row that is."""
+
+    def run(share: float) -> Told:
+        import pytest
+
+        paths = [str(ROOT / "tests" / "service" / name) for name in names]
+        code = pytest.main(["-q", "-p", "no:cacheprovider", *paths])
+        return what, code == 0
+
+    return run
+
+
+def f8(share: float) -> Told:
+    with tempfile.TemporaryDirectory() as name:
+        server = Server(Path(name) / "a.db")
+        command = [sys.executable, "-m", "driftwise.cli", "serve", "--db", str(server.db), "--port", "0"]
+        spent = []
+        for _ in range(5):
+            began = time.monotonic()
+            second = subprocess.run(command, capture_output=True, text=True, check=False)
+            spent.append(time.monotonic() - began)
+            if second.returncode != 3 or f"process {server.process.pid} " not in second.stderr:
+                return f"exit {second.returncode}: {second.stderr[:80]}", False
+        server.kill()
+    middle = float(np.median(spent))
+    told = f"exit 3 after {middle:.2f} s, median of {len(spent)} (at most {max(spent):.2f}), imports included"
+    return told, middle <= 1.0
+
+
+async def _open_loop(port: int, path: bytes, made: list[bytes], rate: float, seconds: float, tag: str) -> float:
+    """The p99 of latencies from the scheduled times."""
+    spent: list[float] = []
+    idle: asyncio.Queue[Any] = asyncio.Queue()
+    for _ in range(128):
+        idle.put_nowait(await asyncio.open_connection("127.0.0.1", port))
+    began = time.perf_counter()
+
+    async def one(number: int, due: float) -> None:
+        pair = await idle.get()
+        await load.ask(*pair, path, b'{"id":"%s-%d",' % (tag.encode(), number) + made[number % len(made)])
+        spent.append(time.perf_counter() - due)
+        idle.put_nowait(pair)
+
+    tasks = []
+    for number in range(round(rate * seconds)):
+        due = began + number / rate
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        tasks.append(asyncio.create_task(one(number, due)))
+    await asyncio.gather(*tasks)
+    while not idle.empty():
+        idle.get_nowait()[1].close()
+    return float(np.quantile(spent, 0.99))
+
+
+def l4(share: float) -> Told:
+    with tempfile.TemporaryDirectory() as name:
+        server, made = load.Server(Path(name)), load.bodies()
+        try:
+            load.make_stream(server, "OFUL")
+            tails: dict[bytes, list[float]] = {b"/noop": [], b"/v1/streams/bench/decide": []}
+            for number in range(max(3, round(7 * share))):
+                for path, found in tails.items():
+                    found.append(asyncio.run(_open_loop(server.port, path, made, 500.0, 3.0, f"o{number}")))
+        finally:
+            server.stop()
+    floor, ours = (float(np.median(found)) for found in tails.values())
+    return f"{ours * 1e3:.1f} ms, no-op {floor * 1e3:.1f} ms", ours <= floor + 0.010
+
+
+ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
+    "L1": ("durable decisions/s at 32 clients, of a no-op's", "≥ 0.40, target 0.60", l1),
+    "L2": ("server CPU a decision, of a no-op's", "≤ 2.0", l2),
+    "L3": ("p99 at 32 clients", "≤ 2.5 × no-op + 2 × fdatasync p99", l3),
+    "L4": ("open loop 500/s, p99 from the scheduled time", "≤ no-op + 10 ms", l4),
+    "L5": ("1, 8, 128 clients, 70% decide 30% reward, of a no-op's", "≥ 0.25 at 1, 0.40 else", l5),
+    "L6": ("overload: 512 connections", "only 200 and 503, nothing lost, memory ≤ 1.5 ×", l6),
+    "L7": ("soak of 10 minutes", "< 0.5 MB/min, files constant, WAL < 64 MB", l7),
+    "L8": ("start with 10⁶ learned rewards", "≤ 1 s from a snapshot, ≤ 5 s by refold", l8),
+    "F1": ("kill -9 at random moments, half with slowed commits", "nothing acknowledged lost, all comes out", f1),
+    "F2": ("kill -9 at named points", "same", f2),
+    "F3": ("negative controls", "the suite fails", f3),
+    "F4": ("power cut", "a sync before every reply; all acknowledged present, the database opens", f4),
+    "F5": ("torn and flipped bytes", "all acknowledged, or a sentence",
+            _tests("a flipped bit in 100 databases and 100 logs, 20 cuts, 20 holes; not in the very last frame",
+                  "test_damage.py")),
+    "F6": ("disk full", "507, health says why, goes on",
+            _tests("by max_page_count; no tmpfs",
+                   "test_damage.py::test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room")),
+    "F7": ("fsync fails", "the process exits",
+            _tests("a commit that raises as SQLite's would; no failing disk",
+                   "test_faults.py::test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody")),
+    "F8": ("a second server on the file", "exits 3 within 1 s and says who has it", f8),
+    "F10": ("clock ± 1 h", "order, digests, decisions unchanged",
+            _tests("+1 h, -2 h, +1 h, once", "test_wire.py::test_a_clock_that_jumps_moves_nothing_but_later_births")),
+    "F11": ("SIGTERM under load", "drains within 5 s, exit 0",
+            _tests("once, 16 clients, slowed commits",
+                   "test_faults.py::test_told_to_stop_it_answers_who_asked_and_ends_well")),
+    "F12": ("client disconnects", "at most one decision",
+            _tests("cut after every seventh byte; leaks are not looked for",
+                   "test_faults.py::test_a_caller_that_goes_away_is_recorded_at_most_once")),
+    "F13": ("kill in migration, downgrade", "opens; refused with a sentence",
+            _tests("once each; there is no golden database yet",
+                   "test_faults.py::test_killed_while_it_makes_its_tables_the_next_makes_them",
+                   "test_store.py::test_a_database_of_the_future_or_of_others_is_refused_with_a_sentence")),
+}  # fmt: skip
+
+
+def write(kept: dict[str, Any]) -> None:
+    lines = [
+        "# Reliability",
+        "",
+        "The load and fault tables of the service, as `make reliability` last ran them (ROW=F1 for one).",
+        "Sizes are a share of the promise's own; the load is what the machine's cores were asked at the time.",
+        "",
+        "| row | measure | pass | found | sizes | load | passed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row, (what, wanted, _) in ROWS.items():
+        one = kept.get(row)
+        tail = "not run | | | " if one is None else (
+            f"{one['told']} | {one['share']:g} × | {one['load']:.1f} | {'yes' if one['passed'] else '**no**'}"
+        )  # fmt: skip
+        lines.append(f"| {row} | {what} | {wanted} | {tail} |")
+    (ROOT / "docs" / "reliability.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rows", nargs="*", help="rows to run; without any, those that were not run yet")
+    parser.add_argument("--share", type=float, default=1.0, help="of the sizes of the table")
+    options = parser.parse_args()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    KEPT.parent.mkdir(exist_ok=True)
+    for row in options.rows or [row for row in ROWS if row not in kept]:
+        run = ROWS[row][2]
+        began = time.monotonic()
+        told, passed = run(options.share)
+        kept[row] = {"told": told, "passed": passed, "share": options.share, "load": os.getloadavg()[0]}
+        KEPT.write_text(json.dumps(kept, indent=1))
+        write(kept)
+        print(f"{row}: {told}: {'passed' if passed else 'FAILED'} ({time.monotonic() - began:.0f} s)", flush=True)
+    write(kept)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""A client in Python: one id a decision, however often it has to be sent.
+
+What cannot be known, a connection that broke before the answer, is asked again with the same id: the server answers
+with the one decision there is.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from driftwise.errors import BadInput, DriftwiseError
+
+try:
+    import httpx
+except ImportError:  # said when it is used
+    httpx = None  # type: ignore[assignment]
+
+_AGAIN = (429, 503, 507)
+
+
+class Refused(DriftwiseError):
+    """The service said no: `status`, and `error`, `field` and `hint` as it told them."""
+
+    def __init__(self, status: int, told: Mapping[str, Any]) -> None:
+        self.status = status
+        self.error, self.field, self.hint = (str(told.get(name, "")) for name in ("error", "field", "hint"))
+        super().__init__(f"{status}: {self.error}" + (f"; {self.hint}" if self.hint else ""))
+
+
+class Client:
+    """`decide` and `reward` over HTTP. key: a bearer key, or that in DRIFTWISE_KEY; tries: how often a request is sent
+    before a broken connection or a busy server is an error."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8000", *, key: str | None = None, tries: int = 5, timeout: float = 10.0,
+        transport: Any = None,
+    ) -> None:
+        if httpx is None:
+            raise BadInput("driftwise", "no httpx", "the package of the client", 'pip install "driftwise[client]"')
+        given = os.environ.get("DRIFTWISE_KEY") if key is None else key
+        headers = {} if given is None else {"authorization": f"Bearer {given}"}
+        self.url, self.tries = url.rstrip("/"), max(1, tries)
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.url}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # ------------------------------------------------------------------------------------ streams
+
+    def put(self, stream: str, **body: Any) -> dict[str, Any]:
+        """Make a stream: policy={"name": "Auto", "dim": 10}, rewards=(0, 1), …; the same again is fine."""
+        return self._ask("PUT", f"/v1/streams/{stream}", body)
+
+    def change(self, stream: str, **body: Any) -> dict[str, Any]:
+        """Another policy, taught all that the one before was."""
+        return self._ask("PUT", f"/v1/streams/{stream}/policy", body)
+
+    def items(self, stream: str, items: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Rows of items, which decisions then call by name."""
+        return self._ask("PUT", f"/v1/streams/{stream}/items", {"items": items})
+
+    def stream(self, stream: str) -> dict[str, Any]:
+        """A stream as it is."""
+        return self._ask("GET", f"/v1/streams/{stream}")
+
+    # ------------------------------------------------------------------------------------ decisions
+
+    def decide(
+        self, stream: str, arms: Sequence[Sequence[float]] | None = None, *, id: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """A decision among arms, or items= in a context=; without an id it gets one here, so that it can be retried."""
+        return self._ask("POST", f"/v1/streams/{stream}/decide", _decision(arms, id, more))
+
+    def decide_many(self, stream: str, many: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Many decisions in one request, each a dict of what `decide` takes."""
+        bodies = [_decision(one.get("arms"), one.get("id"), one) for one in many]
+        found: Any = self._ask("POST", f"/v1/streams/{stream}/decide/batch", bodies)
+        return list(found)
+
+    def reward(self, stream: str, id: str, value: float) -> dict[str, Any]:
+        """What a decision brought. Sent twice, it is learned once."""
+        return self._ask("POST", f"/v1/streams/{stream}/reward", {"id": id, "value": float(value)})
+
+    def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+        """Many rewards in one request."""
+        bodies = [{"id": id, "value": float(value)} for id, value in rewards]
+        found: Any = self._ask("POST", f"/v1/streams/{stream}/reward/batch", bodies)
+        return list(found)
+
+    def explain(self, stream: str, id: str) -> dict[str, Any]:
+        """A decision again from the log."""
+        return self._ask("GET", f"/v1/streams/{stream}/explain/{id}")
+
+    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """A request until it is answered: all that is asked here may be asked again."""
+        pause = 0.05
+        for left in range(self.tries - 1, -1, -1):
+            try:
+                answer = self._http.request(method, path, **({} if body is None else {"json": body}))
+            except httpx.TransportError as slip:
+                if not left:
+                    wanted = f"an answer within {self.tries} tries"
+                    raise BadInput("url", f"{self.url}: {type(slip).__name__}", wanted, "is the server up?") from None
+                wait = pause
+            else:
+                if answer.is_success:
+                    found: dict[str, Any] = answer.json()
+                    return found
+                if answer.status_code not in _AGAIN or not left:
+                    raise Refused(answer.status_code, _told(answer))
+                wait = max(pause, min(float(answer.headers.get("retry-after", 0) or 0), 5.0))
+            time.sleep(wait * random.uniform(0.5, 1.0))  # callers that were cut off together come back apart
+            pause = min(2.0 * pause, 2.0)
+        raise AssertionError("every try ends in an answer or an error")
+
+
+def _decision(arms: Any, id: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """A body of `decide`, which always has an id."""
+    body = {name: value for name, value in more.items() if name not in ("arms", "id")}
+    if arms is not None:
+        body["arms"] = arms.tolist() if hasattr(arms, "tolist") else arms
+    return {"id": uuid.uuid4().hex if id is None else id, **body}
+
+
+def _told(answer: Any) -> Mapping[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,138 @@
+"""The service's commands; each imports what it needs when it runs, and says what is missing."""
+
+from __future__ import annotations
+
+import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftwise.errors import BadInput
+
+Database = Annotated[Path, typer.Argument(help="The database of driftwise serve.", metavar="DB")]
+keys_app = typer.Typer(help="Keys of a database.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    for command in (serve, verify, export, backup, forget):
+        app.command()(command)
+    app.add_typer(keys_app, name="keys")
+
+
+def _needs(*modules: str) -> None:
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise BadInput("driftwise", f"no {missing[0]}", "the packages of a server", 'pip install "driftwise[serve]"')
+
+
+def serve(
+    db: Annotated[Path, typer.Option(help="The database, made where there is none.")],
+    host: Annotated[str, typer.Option(help="The address to listen at; another than this machine needs keys.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port.", min=0, max=65535)] = 8000,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without bodies.")] = False,
+    max_pages: Annotated[int | None, typer.Option(help="The most pages of 4 KiB the file may have.", min=1)] = None,
+) -> None:
+    """Decide and learn over HTTP; every answer is on disk before it is sent."""
+    _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
+    from driftwise.service.lock import check_free
+
+    check_free(db)
+    from driftwise.service.run import serve as run
+
+    run(db, host, port, requests=log_requests, pages=max_pages)
+
+
+def verify(db: Database) -> None:
+    """Recompute every decision, score and digest from what is written."""
+    _needs("msgspec")
+    from driftwise.service.verify import verify as run
+
+    found = run(db)
+    for one in found:
+        print(one)
+        for what in one.differs:
+            print(f"  {what}")
+    differs = sum(len(one.differs) for one in found)
+    if differs:
+        got = f"{differs} differences, listed above"
+        raise BadInput(str(db), got, "everything as it was written", "restore a backup")
+
+
+def export(
+    db: Database,
+    out: Annotated[Path, typer.Option(help="A new folder for the log's parts.")],
+    stream: Annotated[str | None, typer.Option(help="Which stream, where there are several.")] = None,
+    format: Annotated[str | None, typer.Option(help="parquet or jsonl.")] = None,
+) -> None:
+    """Write a stream as a log that agents learn from and evaluations read."""
+    _needs("msgspec")
+    from driftwise.service.export import export as run
+
+    written, left_out = run(db, out, stream, format)
+    print(f"{out}: {written} rows" + (f", {left_out} left out whose arms were forgotten" if left_out else ""))
+
+
+def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a file that is not there yet.")]) -> None:
+    """Copy a database while it is used."""
+    _needs("msgspec")
+    from driftwise.service.keeping import backup as run
+
+    print(f"{out}: {run(db, out)} bytes")
+
+
+def forget(
+    db: Database,
+    before: Annotated[str, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC unless said.")],
+) -> None:
+    """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
+    _needs("msgspec")
+    from driftwise.service.keeping import forget as run
+
+    try:
+        moment = datetime.datetime.fromisoformat(before)
+    except ValueError:
+        raise BadInput("before", before, "a date or time", "pass 2026-01-31, say") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    for name, count in run(db, moment.timestamp()).items():
+        print(f"{name}: {count} decisions forgotten")
+
+
+@keys_app.command("create")
+def create(
+    db: Database,
+    scopes: Annotated[str, typer.Option(help="Some of decide,reward,admin.")] = "decide,reward",
+    stream: Annotated[str, typer.Option(help="The stream it is good for; * for all.")] = "*",
+    name: Annotated[str, typer.Option(help="Who uses it.")] = "",
+) -> None:
+    """Make a key and show it, this once: only its sha256 is kept."""
+    _needs("msgspec")
+    from driftwise.service.keeping import create_key
+
+    print(create_key(db, scopes, stream, name))
+
+
+@keys_app.command("list")
+def listed(db: Database) -> None:
+    """The keys that are good."""
+    _needs("msgspec")
+    from driftwise.service.keeping import keys
+
+    for key in keys(db):
+        made = datetime.datetime.fromtimestamp(key.created, datetime.UTC)
+        print(f"{key.id}  {key.scopes}  stream {key.stream}  made {made:%Y-%m-%d}  {key.name}".rstrip())
+
+
+@keys_app.command("revoke")
+def revoke(db: Database, number: Annotated[int, typer.Argument(help="Its number in the list.")]) -> None:
+    """Make a key useless, within a second."""
+    _needs("msgspec")
+    from driftwise.service.keeping import revoke_key
+
+    revoke_key(db, number)
+    print(f"key {number} is revoked")

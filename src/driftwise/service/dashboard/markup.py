@@ -1,0 +1,104 @@
+"""HTML from small functions: whatever is no `Html` is escaped, so that nobody need remember to."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from html import escape
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def safe(text: object) -> Html:
+    """Markup as it is, anything else as the words it says."""
+    return text if isinstance(text, Html) else Html(escape(str(text)))
+
+
+def joined(parts: Sequence[object], between: str = "") -> Html:
+    return Html(between.join(safe(part) for part in parts))
+
+
+def tag(name: str, *inside: object, **attributes: object) -> Html:
+    """An element; an underscore at the end of an attribute's name is dropped, others become hyphens."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for key, value in attributes.items() if value is not None
+    )  # fmt: skip
+    return Html(f"<{name}{told}>{joined(inside)}</{name}>")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
+    """A table as the report has them: the first cell names its row, and what is too wide scrolls by itself."""
+
+    def line(cells: Sequence[object], head: bool) -> Html:
+        made = []
+        for place, cell in enumerate(cells):
+            kind = "number" if place in numeric else None
+            if head:
+                made.append(tag("th", cell, scope="col", class_=kind))
+            elif place == 0 and kind is None:
+                made.append(tag("th", cell, scope="row"))
+            else:
+                made.append(tag("td", cell, class_=kind))
+        return tag("tr", *made)
+
+    body = tag("tbody", *(line(row, False) for row in rows))
+    inside = tag("table", tag("thead", line(columns, True)) if columns else "", body)
+    return tag("div", inside, class_="wide", tabindex="0", role="region", aria_label=label)
+
+
+def numbers(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
+    """What a chart shows, as a table that opens."""
+    return tag("details", tag("summary", "The numbers"), table(columns, rows, numeric, label))
+
+
+def badge(text: object, kind: str = "open") -> Html:
+    return tag("span", text, class_=f"verdict {kind}")
+
+
+def count(value: int) -> str:
+    return f"{value:,}"
+
+
+def real(value: float | None, digits: int = 4) -> str:
+    """A number for people, with a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    return "–" if math.isnan(value) else f"{value:+.{digits}g}"
+
+
+def percent(value: float, sign: bool = False) -> str:
+    return "–" if math.isnan(value) else f"{100.0 * value:{'+' if sign else ''}.1f}%"
+
+
+def span(seconds: float) -> str:
+    """A time that something took."""
+    if math.isnan(seconds):
+        return "–"
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def moment(at: float) -> Html:
+    """A moment in UTC."""
+    when = datetime.datetime.fromtimestamp(at, datetime.UTC)
+    return tag("time", f"{when:%Y-%m-%d %H:%M:%S}", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def short(text: str, most: int = 28) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,126 @@
+"""A stream's state over time, folded from the log beside the one that decides.
+
+Nothing is kept for the dashboard while nobody looks: a track starts at a snapshot and follows the log, in a thread, by
+the same fold that decides. So what it shows survives a restart, and the state that decides is never touched.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from driftwise.agent.drift import RECENT, Drift, Meter, reading
+from driftwise.agent.explain import estimate, remembered, worth
+from driftwise.agent.replay import Lesson
+from driftwise.kernels.point import Floats
+from driftwise.policies.adapt import Bank
+from driftwise.service.fold import resume
+from driftwise.service.setup import Setup
+from driftwise.service.store import EraRow, RewardRow, Store
+from driftwise.service.stream import SNAPSHOT_EVERY
+
+POINTS = 256
+_SOME = 2_000  # rewards that a history should have
+_FAR = SNAPSHOT_EVERY + _SOME  # rewards behind which a snapshot is taken instead
+_AGAIN = 32  # rewards after which the meter is read anew
+
+
+class Point(NamedTuple):
+    """The state after `seq` rewards: θ as it is played, what it is worth, and a bank's weights."""
+
+    seq: int
+    tick: int
+    theta: Floats
+    effective: float
+    weights: Floats | None
+
+
+class Track:
+    """The state of one era at up to POINTS moments; `follow` brings it to the newest reward."""
+
+    def __init__(self, store: Store, era: EraRow, setup: Setup, newest: int) -> None:
+        self.era, self.setup = era, setup
+        self.points: list[Point] = []
+        self.recent: deque[Lesson] = deque(maxlen=RECENT)
+        self._stride = 1
+        self._start(store, newest)
+        for row in store.rewards(era.stream, max(era.first, era.base, self.fold.seq - RECENT), self.fold.seq):
+            self._keep(row)
+        self._stride = max(1, (newest - self.fold.seq) // (POINTS // 2))
+        self._drift: tuple[int, Drift] | None = None
+
+    def _start(self, store: Store, newest: int) -> None:
+        """Where there is some way to go, and not too long a one: at a snapshot, or at the beginning."""
+        known = [row.seq for row in store.snapshots(self.era.stream, self.era.number) if row.seq <= newest]
+        if not self.era.base:
+            known.append(self.era.first)
+        near = [seq for seq in known if newest - seq <= _FAR]
+        some = [seq for seq in near if newest - seq >= _SOME]
+        start = max(some) if some else min(near) if near else max(known, default=newest)
+        self.fold = resume(store, self.era, self.setup, upto=start)
+
+    def follow(self, store: Store, newest: int) -> None:
+        """Learn what has come, and write down where the state went."""
+        if newest - self.fold.seq > _FAR:
+            self._start(store, newest)
+        rows = store.rewards(self.era.stream, self.fold.seq, newest)
+        while stretch := list(itertools.islice(rows, self._stride)):
+            self.fold.learn_rows(stretch)
+            for row in stretch:
+                self._keep(row)
+            self._write()
+
+    def _keep(self, row: RewardRow) -> None:
+        if row.verdict == "learned" and row.x is not None:
+            x = np.frombuffer(row.x, dtype="<f8").astype(np.float64).reshape(1, -1, 1)
+            self.recent.append((row.tick, row.born, x, row.value))
+
+    def _write(self) -> None:
+        point = self.now
+        if self.points and point.seq - self.points[-1].seq < self._stride:
+            return  # the end of the log: what came since is seen with the next
+        self.points.append(point)
+        if len(self.points) >= POINTS:
+            self.points = self.points[1::2]
+            self._stride *= 2
+
+    @property
+    def now(self) -> Point:
+        """The newest state."""
+        policy, state = self.fold.policy, self.fold.states.front
+        theta, lane = estimate(policy, state)
+        weights = state.scores.copy() if isinstance(policy, Bank) else None
+        return Point(self.fold.seq, self.fold.tick, theta.copy(), worth(state, lane), weights)
+
+    @property
+    def memory(self) -> float:
+        """Ticks of the memory that is played."""
+        return remembered(self.fold.policy, self.fold.states.front)
+
+    @property
+    def drift(self) -> Drift:
+        """The meter; for one memory the last lessons are predicted anew, which is not done for every reward."""
+        wait = 1 if isinstance(self.fold.policy, Bank) else _AGAIN
+        if self._drift is None or not 0 <= self.fold.seq - self._drift[0] < wait:
+            weighed = [*self.points, self.now]
+            history = [(point.tick, point.weights) for point in weighed if point.weights is not None]
+            found = reading(
+                self.fold.policy, self.fold.states.front, Meter(self.recent, history),
+                (self.setup.low, self.setup.high), self.setup.clock().days,
+            )  # fmt: skip
+            self._drift = self.fold.seq, found
+        return self._drift[1]
+
+    @property
+    def labels(self) -> list[str]:
+        """What each coefficient is of."""
+        return labels_of(self.setup)
+
+
+def labels_of(setup: Setup) -> list[str]:
+    """Names of the features, or their numbers."""
+    dim = setup.policy.dim
+    return setup.features.names if setup.features is not None else [f"x{place}" for place in range(dim)]

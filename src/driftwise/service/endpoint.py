@@ -1,0 +1,109 @@
+"""One request: its body read within limits, its key checked, its answer sent in one shape.
+
+An endpoint is an ASGI application of its own, because reading at most so many bytes, answering in one message and
+leaving out what nobody asked for is most of what a request costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from driftwise.errors import DriftwiseError
+from driftwise.service.protocol import MOST_BODY, Refusal, refusal_of
+
+if TYPE_CHECKING:
+    from driftwise.service.http import Api
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Handler = Callable[["Api", str, Any, Scope], Awaitable[tuple[int, Any]]]
+
+encode = msgspec.json.Encoder().encode
+_JSON = (b"content-type", b"application/json")
+_LATE = msgspec.DecodeError, DriftwiseError, UnicodeError, RecursionError
+
+
+class Gone(Exception):
+    """The caller went away before the request was whole."""
+
+
+class Endpoint:
+    """One route: the scope a key needs, what the body is, and what is done with it."""
+
+    def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
+        self.api, self.handler, self.scope = api, handler, scope
+        self.decode = None if body is None else msgspec.json.Decoder(body).decode
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, api = time.perf_counter(), self.api
+        stream = scope["path_params"].get("stream", "")
+        try:
+            api.admit(scope, self.scope, stream or None)
+            body = None
+            if self.decode is not None:
+                body = self.decode(await _body(scope, receive))
+            status, answer = await self.handler(api, stream, body, scope)
+            await _send(send, status, encode(answer))
+        except Gone:
+            return
+        except _LATE as slip:
+            refusal = refusal_of(slip)
+            status = refusal.status
+            await refuse(send, refusal)
+        except Exception as slip:
+            api.log.slip(slip)
+            status = 503
+            await refuse(send, Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1))
+        api.log.request(scope, stream, status, began)
+        api.count(status)
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """The whole body, or 413 as soon as it is known to be too long."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and len(value) < 20 and int(value) > MOST_BODY:
+            raise _too_long()
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        if len(whole) > MOST_BODY:
+            raise _too_long()
+        return whole
+    parts, size = [], 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise Gone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MOST_BODY:
+            raise _too_long()
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _too_long() -> Refusal:
+    return Refusal(413, f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
+
+
+async def _send(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
+    headers = [_JSON, (b"content-length", b"%d" % len(body)), *more]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, refusal: Refusal) -> None:
+    """The one shape of a refusal."""
+    more = []
+    if refusal.retry_after:
+        more.append((b"retry-after", b"%d" % refusal.retry_after))
+    if refusal.status == 401:
+        more.append((b"www-authenticate", b"Bearer"))
+    if refusal.status == 413:
+        more.append((b"connection", b"close"))  # the rest of the body is not read
+    await _send(send, refusal.status, encode(refusal.answer), *more)

@@ -1,0 +1,195 @@
+"""Group commit: what waits is decided at once on the event loop, written in one transaction, and answered after it.
+
+While a group's commit runs in a thread, requests of the next one are read and gather; they are decided when the commit
+is over, on the state it published, so that a group that could not be written has touched nobody else. The next commit
+is started before the last group is answered. A request that is alone is committed in place, which saves two turns
+between threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from driftwise.errors import DriftwiseError
+from driftwise.service.protocol import MOST_WAITING, Refusal
+from driftwise.service.store import Broken, Full, Store
+from driftwise.service.stream import Stream
+
+# Upper ends of what commits are counted by, in seconds.
+BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
+BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
+
+
+class Waiting(NamedTuple):
+    """Work on the streams, and whoever waits for what comes of it."""
+
+    work: Callable[[], Any]
+    future: asyncio.Future[Any]
+
+
+class Engine:
+    """All writing of a server goes through here, one group at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.streams: dict[str, Stream] = {}
+        self.full = ""  # why nothing can be written now
+        self.stopping = False
+        self.commits = [0] * (len(BUCKETS) + 1)
+        self.commit_seconds = 0.0
+        self._waiting: list[Waiting] = []
+        self._extra: list[Callable[[], None]] = []
+        self._after: list[Callable[[], None]] = []
+        self._due = self._committing = False
+        self._last = 1  # how many the last group had
+        self._thread = ThreadPoolExecutor(1, "driftwise commit")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.slip: Callable[[Exception], None] = lambda slip: None  # who is told of what should not happen
+
+    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
+        loop = self._loop = asyncio.get_running_loop()
+        if len(self._waiting) >= MOST_WAITING:
+            raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
+        future = loop.create_future()
+        self._waiting.append(Waiting(work, future))
+        if not self._due and not self._committing:
+            self._due = True
+            loop.call_soon(self._turn)  # those that arrived at the same moment belong to the same group
+        return future
+
+    def also(self, write: Callable[[], None], then: Callable[[], None]) -> None:
+        """For work that is being done: something else to write with the group, and what to do when it is on disk."""
+        self._extra.append(write)
+        self._after.append(then)
+
+    def _turn(self) -> None:
+        """Decide what waits, write it, and have it committed."""
+        self._due = False
+        group, self._waiting = self._waiting, []
+        if not group:
+            return
+        answers: list[Any] = []
+        for one in group:
+            try:
+                answers.append(one.work())
+            except DriftwiseError as slip:
+                answers.append(slip)
+            except Exception as slip:  # a slip of ours: half a request may have been done, so nothing of the group is
+                self.slip(slip)
+                answers += [None] * (len(group) - len(answers))
+                self._refuse(DriftwiseError("a slip"), list(self.streams.values()), group, answers)
+                return
+        touched = self._touched()
+        if not touched and not self._extra:
+            _settle(group, answers)
+            return
+        try:
+            self.store.begin()
+            for stream in touched:
+                stream.write()
+            for write in self._extra:
+                write()
+        except Broken as slip:
+            end(slip)
+        except DriftwiseError as slip:
+            self._refuse(slip, touched, group, answers)
+            return
+        alone, self._last = len(group) == self._last == 1, len(group)
+        if alone:
+            self._done(self._commit(), touched, group, answers)
+        else:
+            self._committing = True
+            assert self._loop is not None
+            running = self._loop.run_in_executor(self._thread, self._commit)
+            running.add_done_callback(lambda ended: self._done(ended.result(), touched, group, answers))
+
+    def _touched(self) -> list[Stream]:
+        return [stream for stream in self.streams.values() if stream.touched]
+
+    def _commit(self) -> Full | None:
+        """In the thread: what is on disk when it returns None."""
+        began = time.perf_counter()
+        try:
+            self.store.commit()
+        except Full as slip:
+            return slip
+        except BaseException as slip:
+            end(slip)
+        spent = time.perf_counter() - began
+        self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
+        self.commit_seconds += spent
+        return None
+
+    def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
+        """After a commit: publish, start the next group, then answer this one."""
+        self._committing = False
+        if slip is not None:
+            self._refuse(slip, touched, group, answers)
+        else:
+            self.full = ""
+            for stream in touched:
+                stream.publish()
+            after, self._extra, self._after = self._after, [], []
+            for then in after:
+                then()
+            if self._waiting:
+                self._turn()
+            _settle(group, answers)
+        if self._waiting and not self._committing and not self._due:
+            self._turn()
+
+    def _refuse(self, slip: DriftwiseError, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
+        """The group could not be written, for want of room as a rule: it has never been, and its callers are told."""
+        self.store.rollback()
+        for stream in touched:
+            stream.undo()
+        self._extra, self._after = [], []
+        if isinstance(slip, Full):
+            self.full = str(slip)
+            hint = "make room; the same id may be sent again"
+            refusal = Refusal(507, "the disk is full: nothing was written", "", hint)
+        else:
+            refusal = Refusal(503, "the group could not be written", "", "send it again", retry_after=1)
+        _settle(group, [answer if isinstance(answer, DriftwiseError) else refusal for answer in answers])
+
+    async def idle(self) -> None:
+        """When nothing waits and nothing is being committed."""
+        while self._waiting or self._committing or self._due:
+            await asyncio.sleep(0.002)
+
+    def close(self) -> None:
+        """A snapshot of every stream, so that the next start is quick, and the store is closed."""
+        self._thread.shutdown()
+        try:
+            self.store.begin()
+            for stream in self.streams.values():
+                if stream.fold.seq > stream.era.first:
+                    self.store.add_snapshot(stream.fold.snapshot_behind())
+            self.store.commit()
+        except Full:  # the next start folds instead
+            self.store.rollback()
+        self.store.close()
+
+
+def _settle(group: list[Waiting], answers: list[Any]) -> None:
+    for one, answer in zip(group, answers, strict=True):
+        if one.future.done():  # whoever asked has gone
+            continue
+        if isinstance(answer, BaseException):
+            one.future.set_exception(answer)
+        else:
+            one.future.set_result(answer)
+
+
+def end(slip: BaseException) -> None:
+    """After a failed sync nobody knows what is on disk: end at once, answering nobody."""
+    print(f"driftwise: the store failed and can promise nothing: {slip}", file=sys.stderr, flush=True)
+    os._exit(BROKEN)

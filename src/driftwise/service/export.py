@@ -1,0 +1,82 @@
+"""`driftwise export`: a stream as the log of PRODUCT.md 5, which `Agent.learn_log`, `dw.sums` and others read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from driftwise.border import one_of
+from driftwise.errors import BadInput
+from driftwise.service.offers import rows_of
+from driftwise.service.recompute import Era, eras_of
+from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.store import DecisionRow, RewardRow
+from driftwise.tables.write import Row, Writer
+
+_NOTHING = (None, None, None, None)
+
+
+def export(path: Path, out: Path, stream: str | None = None, format: str | None = None) -> tuple[int, int]:
+    """Write a stream's rows in the order in which they closed, then the open ones; how many, and how many were
+    forgotten and left out."""
+    store = SQLiteStore(path, writes=False)
+    try:
+        names = {row.name: row.id for row in store.streams()}
+        if stream is None and len(names) != 1:
+            listed = ", ".join(names) or "none"
+            raise BadInput("stream", f"{len(names)} streams", "the one to export", f"pass --stream; there is {listed}")
+        name = next(iter(names)) if stream is None else stream
+        one_of("stream", name, list(names))
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise BadInput("out", str(out), "a folder that is empty or not there", "pass a new one")
+        return _write(store, names[name], name, out, format)
+    finally:
+        store.close()
+
+
+def _write(store: SQLiteStore, stream: int, name: str, out: Path, format: str | None) -> tuple[int, int]:
+    eras = {era.row.number: era for era in eras_of(store, stream)}
+    features = eras[max(eras)].setup.features
+    writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
+    lessons, written, left_out = [0], 0, 0
+    try:
+        for reward in store.rewards(stream):
+            lessons.append(reward.learned)
+        for reward in store.rewards(stream):
+            decision = store.decision(stream, reward.id)
+            row = None if decision is None else _row(store, name, eras[decision.era], decision, reward, lessons)
+            written, left_out = written + (row is not None), left_out + (row is None)
+            if row is not None:
+                writer.add(row)
+        for decision in store.decisions(stream):
+            if store.reward(stream, decision.id) is None:
+                row = _row(store, name, eras[decision.era], decision, None, lessons)
+                written, left_out = written + (row is not None), left_out + (row is None)
+                if row is not None:
+                    writer.add(row)
+    finally:
+        writer.close()
+    return written, left_out
+
+
+def _row(
+    store: SQLiteStore, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int]
+) -> Row | None:
+    """A decision with what came of it; none where its arms were forgotten."""
+    found = None if one.arm_set is None else store.arms(one.arm_set)
+    if found is None:
+        return None
+    arms = rows_of(found[2], found[1])
+    learned = reward is not None and reward.verdict == "learned"
+    own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
+    value, at, tick, number = (reward.value, reward.at, reward.tick, reward.learned) if learned and reward else _NOTHING
+    return Row(
+        one.seq, one.id, name, one.at, one.born, one.arm, one.item, one.n, arms[one.arm],
+        float("nan") if one.propensity is None else one.propensity, bool(one.explored),
+        one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
+        era.row.policy, lessons[one.state_seq], value, at, tick, number,
+        "open" if reward is None else "learned" if learned else "expired",
+        None if one.context is None else msgspec.json.decode(one.context),
+        None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
+    )  # fmt: skip

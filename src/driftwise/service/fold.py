@@ -1,0 +1,203 @@
+"""A stream's state: the fold of its learned rewards in the order of their numbers, by the agent's own core.
+
+Lessons of a group are taken on the state behind the published one; `publish` swaps the two when the group is on disk,
+and `drop` takes the lessons back when it could not be written. So whoever decides sees what is committed and no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from driftwise.agent.choosing import Chooser, Picked
+from driftwise.agent.clock import ages
+from driftwise.agent.states import States
+from driftwise.errors import BadInput
+from driftwise.kernels.point import HEAD, SIZE, USED, Floats
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.state import State
+from driftwise.service.setup import Setup
+from driftwise.service.store import DigestRow, EraRow, RewardRow, SnapshotRow, Store
+
+EVERY = 1_000  # rewards from digest to digest
+_BATCH = 4_096  # lessons in one call
+_FEW = 64  # lessons that are repeated rather than copied
+
+
+def canonical(policy: Any, state: State) -> State:
+    """A copy of a state whose unused room is empty, so that equal memories are equal bytes."""
+    clean: State = policy.start()
+    policy.renew(clean, state)
+    groups = clean.groups()
+    if "cursor" in groups:
+        cursor = groups["cursor"]
+        if "ring" in groups:
+            ring = groups["ring"]
+            places = (int(cursor[HEAD]) + np.arange(int(cursor[SIZE]), len(ring))) % len(ring)
+            ring[places] = 0.0
+        for name in ("atoms", "weights", "targets"):
+            if name in groups:
+                groups[name][:, int(cursor[USED]) :] = 0.0
+    return clean
+
+
+def digest(policy: Any, state: State) -> str:
+    """What a state is known by: equal memories, equal digest."""
+    return hashlib.sha256(canonical(policy, state).to_bytes()).hexdigest()
+
+
+class Fold:
+    """The state of one era: published after `seq` rewards, with the lessons of the group at hand behind it."""
+
+    def __init__(self, era: EraRow, setup: Setup, state: State | None = None, seq: int | None = None) -> None:
+        policy, seed = setup.policy, setup.body.seed
+        self.era, self.policy = era, policy
+        self.states = States(policy, policy.start(seed) if state is None else state, ages(policy))
+        self.chooser = Chooser(policy, setup.body.epsilon, seed)
+        self.seq = self.newest = era.first if seq is None else seq
+        self._tick = 0  # of the state behind
+        self._group: list[tuple[Floats, float, float, float]] = []
+
+    @property
+    def tick(self) -> int:
+        """The tick of the published state."""
+        return self.states.tick + self.era.origin
+
+    def choose(self, arms: ArmSet, upon: int, seq: int) -> Picked:
+        """The choice of decision number `seq` on the published state, brought to a tick."""
+        return self.chooser.choose(self.states.at(upon - self.era.origin), arms, None, seq)
+
+    def lesson(self, x: Floats, value: float, tick: int, born: int) -> None:
+        """The next reward, learned behind what is published; one that fails leaves no trace."""
+        at = tick - self.era.origin
+        taken = (x, value, float(at - self._tick), float(tick - born))
+        self.policy.take(self.states.back, *taken)
+        self._group.append(taken)
+        self._tick = at
+
+    def publish(self) -> None:
+        """The group is on disk: its lessons are seen, and the other state learns them too."""
+        states, group = self.states, self._group
+        self.seq = self.newest
+        if not group:
+            return
+        front, back = states.front, states.back
+        states.front, states.back, states.tick, states.viewed = back, front, self._tick, -1
+        front.told, front.outside = back.told, back.outside
+        if self.policy.can_fail or len(group) > _FEW:
+            front.floats[:], front.ints[:] = back.floats, back.ints
+        else:
+            for taken in group:
+                self.policy.take(front, *taken)
+        group.clear()
+
+    def drop(self) -> None:
+        """The group could not be written: nothing of it was learned."""
+        states = self.states
+        self.newest = self.seq
+        self._tick = states.tick
+        states.back.floats[:], states.back.ints[:] = states.front.floats, states.front.ints
+        self._group.clear()
+
+    def digest(self) -> str:
+        """That of the published state."""
+        return digest(self.policy, self.states.front)
+
+    def digest_behind(self) -> DigestRow:
+        """That of the state with the group's lessons."""
+        return DigestRow(self.era.stream, self.era.number, self.newest, digest(self.policy, self.states.back))
+
+    def snapshot_behind(self) -> SnapshotRow:
+        """The state with the group's lessons, to be written with them."""
+        data = canonical(self.policy, self.states.back).to_bytes()
+        return SnapshotRow(self.era.stream, self.era.number, self.newest, self._tick + self.era.origin, data)
+
+    def learn_rows(self, rows: Iterable[RewardRow], known: dict[int, str] | None = None) -> None:
+        """Rewards from the log, published at once; where the digest after one is known it must come out again."""
+        known = {} if known is None else known
+        state, tick = self.states.front, self.states.tick
+        for stretch in _stretches(rows):
+            tick = self._learn(state, tick, [row for row in stretch if row.verdict == "learned"])
+            self.seq = self.newest = stretch[-1].seq
+            wanted = known.get(self.seq)
+            if wanted is not None and digest(self.policy, state) != wanted:
+                raise Unlike(self.era, self.seq)
+        self.states.tick = self._tick = tick
+        self.states.viewed = -1
+        self.drop()
+
+    def _learn(self, state: State, tick: int, rows: list[RewardRow]) -> int:
+        """Lessons one after the other, in one call where the policy takes many."""
+        if not rows:
+            return tick
+        origin, dim = self.era.origin, self.policy.dim
+        ends = np.array([row.tick - origin for row in rows], dtype=np.int64)
+        steps = np.diff(ends, prepend=tick).astype(np.float64)
+        old = np.array([row.tick - row.born for row in rows], dtype=np.float64)
+        if any(row.x is None or len(row.x) != 8 * dim for row in rows):
+            raise Unlike(self.era, rows[0].seq)
+        x = np.frombuffer(b"".join([row.x or b"" for row in rows]), dtype="<f8").reshape(len(rows), dim)
+        values = np.array([row.value for row in rows])
+        if self.policy.folds and steps.max() <= 1e6:
+            self.policy.fold(state, x.astype(np.float64), values, steps, old)
+        else:
+            for place in range(len(rows)):
+                vector = x[place].reshape(1, dim, 1).astype(np.float64)
+                self.policy.take(state, vector, float(values[place]), float(steps[place]), float(old[place]))
+        return int(ends[-1])
+
+
+class Unlike(Exception):
+    """A fold that does not come out as it was written down, at reward `seq` of an era."""
+
+    def __init__(self, era: EraRow, seq: int) -> None:
+        super().__init__(f"era {era.number} at reward {seq}")
+        self.era, self.seq = era, seq
+
+
+def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
+    """Rewards in stretches that end where digests are taken."""
+    stretch: list[RewardRow] = []
+    for row in rows:
+        stretch.append(row)
+        if row.seq % EVERY == 0 or len(stretch) == _BATCH:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
+
+
+def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, upto: int | None = None) -> Fold:
+    """The state of an era as the store has it: from its newest sound snapshot, or all of it folded again."""
+    fold = None
+    found = store.snapshots(era.stream, era.number) if snapshots or era.base else []
+    for row in found:
+        if (row.seq != era.base and not snapshots) or (upto is not None and row.seq > upto):
+            continue
+        try:
+            fold = _restored(era, setup, row)
+        except BadInput:  # changed bytes: an older one will do, or none
+            continue
+        break
+    if fold is None:
+        if era.base:
+            raise Unlike(era, era.base)
+        fold = Fold(era, setup)
+    fold.learn_rows(store.rewards(era.stream, fold.seq, upto), store.digests(era.stream, era.number))
+    return fold
+
+
+def _restored(era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
+    state = State.from_bytes(row.data)
+    setup.policy._check_layout(state)
+    setup.policy._vet(state)
+    if state.clock != row.tick - era.origin:
+        raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
+    own = setup.policy.start(setup.body.seed)
+    own.floats[:], own.ints[:] = state.floats, state.ints
+    fold = Fold(era, setup, own, row.seq)
+    fold.states.tick = fold._tick = row.tick - era.origin
+    return fold

@@ -1,0 +1,254 @@
+"""The service over HTTP: what is asked, who may ask it, and the application that answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from driftwise.errors import DriftwiseError
+from driftwise.service import metrics
+from driftwise.service.dashboard.web import Dashboard
+from driftwise.service.dashboard.web import routes as dashboard_routes
+from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, encode
+from driftwise.service.logs import Log
+from driftwise.service.openapi import document
+from driftwise.service.protocol import (
+    MOST_BATCH,
+    DecideBody,
+    Error,
+    Health,
+    ItemsBody,
+    Refusal,
+    RewardBody,
+    StreamBody,
+    refusal_of,
+)
+from driftwise.service.serving import Service
+
+_JSON_TYPE = "application/json"
+
+
+# ------------------------------------------------------------------------------------------ handlers
+
+
+async def _decide(api: Api, stream: str, body: DecideBody, scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    offer = found.offers.offer(body)
+    return 200, await service.engine.submit(lambda: found.decide(body, offer, service.now()))
+
+
+async def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    return 200, await service.engine.submit(lambda: found.reward(body, service.now()))
+
+
+async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+
+    def one(asked: DecideBody) -> Any:
+        return found.decide(asked, found.offers.offer(asked), service.now())
+
+    return 200, await service.engine.submit(lambda: [_each(one, asked) for asked in _few(body)])
+
+
+async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
+    service = api.service
+    found = service.stream(stream)
+    return 200, await service.engine.submit(
+        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)]
+    )
+
+
+def _few(body: list[Any]) -> list[Any]:
+    if len(body) > MOST_BATCH:
+        raise Refusal(422, f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
+    return body
+
+
+def _each(work: Callable[[Any], Any], asked: Any) -> Any:
+    """The answer to a member of a batch; one that is refused stops nobody."""
+    try:
+        return work(asked)
+    except DriftwiseError as slip:
+        refusal = refusal_of(slip)
+        answer = refusal.answer
+        return Error(error=answer.error, field=answer.field, hint=answer.hint, status=refusal.status)
+
+
+async def _put(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
+    return await api.service.put(stream, body)
+
+
+async def _policy(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.change(stream, body)
+
+
+async def _items(api: Api, stream: str, body: ItemsBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.items(stream, body)
+
+
+async def _get(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, api.service.stream(stream).answer()
+
+
+async def _pause(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.pause(stream, True)
+
+
+async def _resume(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.pause(stream, False)
+
+
+async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.reset(stream)
+
+
+async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    return 200, await api.service.explain(stream, scope["path_params"]["id"])
+
+
+# method, path, handler, scope of the key, body. The first two are asked most (see Front).
+ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
+    ("POST", "/v1/streams/{stream}/decide", _decide, "decide", DecideBody),
+    ("POST", "/v1/streams/{stream}/reward", _reward, "reward", RewardBody),
+    ("POST", "/v1/streams/{stream}/decide/batch", _decide_batch, "decide", list[DecideBody]),
+    ("POST", "/v1/streams/{stream}/reward/batch", _reward_batch, "reward", list[RewardBody]),
+    ("GET", "/v1/streams/{stream}/explain/{id}", _explain, None, None),
+    ("PUT", "/v1/streams/{stream}/policy", _policy, "admin", StreamBody),
+    ("PUT", "/v1/streams/{stream}/items", _items, "admin", ItemsBody),
+    ("POST", "/v1/streams/{stream}/pause", _pause, "admin", None),
+    ("POST", "/v1/streams/{stream}/resume", _resume, "admin", None),
+    ("POST", "/v1/streams/{stream}/reset", _reset, "admin", None),
+    ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
+    ("GET", "/v1/streams/{stream}", _get, None, None),
+)
+
+
+class Api:
+    """What all endpoints share."""
+
+    def __init__(self, service: Service, log: Log) -> None:
+        self.service, self.log = service, log
+        service.engine.slip = log.slip
+        self.statuses: dict[int, int] = {}
+
+    def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> None:
+        """Whether a request may pass now, by whom it is from."""
+        engine, access = self.service.engine, self.service.access
+        if engine.stopping:
+            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        if access.keys:
+            caller = scope["client"][0] if scope.get("client") else ""
+            given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+            access.check(caller, None if given is None else given.decode("latin-1"), wanted, stream)
+
+    def count(self, status: int) -> None:
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    async def health(self, request: Request) -> Response:
+        engine = self.service.engine
+        if engine.stopping:
+            return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
+        if engine.full:
+            return Response(encode(Health(status="full", reason=engine.full)), 503, media_type=_JSON_TYPE)
+        return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
+
+    async def metrics(self, request: Request) -> Response:
+        try:
+            self.admit(request.scope, None, None)  # type: ignore[arg-type]
+        except Refusal as slip:
+            return Response(encode(slip.answer), slip.status, media_type=_JSON_TYPE)
+        return Response(metrics.text(self), media_type=metrics.TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(encode(document()), media_type=_JSON_TYPE)
+
+
+class Front:
+    """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
+
+    def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
+        self.inside, self.api, self.board = inside, api, board
+        self.straight = {
+            path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
+        }
+
+    def stop(self) -> None:
+        """Take nothing new: what was asked is still answered."""
+        self.api.service.engine.stopping = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            parts = scope["path"].split("/")
+            if len(parts) == 5 and parts[4] in self.straight and parts[1:3] == ["v1", "streams"]:
+                scope["path_params"] = {"stream": parts[3]}
+                await self.straight[parts[4]](scope, receive, send)
+                return
+        await self.inside(scope, receive, send)  # type: ignore[arg-type]
+
+
+def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Front:
+    """The application; `started` is called when it serves."""
+    api = Api(service, log)
+    board = Dashboard(api)
+
+    @asynccontextmanager
+    async def living(_: Starlette) -> Any:
+        watch = asyncio.create_task(_watch(service))
+        started()
+        yield
+        service.engine.stopping = True
+        watch.cancel()
+        board.close()
+        await service.engine.idle()
+        service.close()
+
+    async def unknown(request: Request, slip: Exception) -> Response:
+        status = slip.status_code if isinstance(slip, HTTPException) else 404
+        error = {404: "no such path", 405: "no such method here"}.get(status, "refused")
+        headers = slip.headers if isinstance(slip, HTTPException) else None
+        body = encode(Error(error=error, field="path", hint="see /openapi.json"))
+        return Response(body, status, headers=headers, media_type=_JSON_TYPE)
+
+    routes = [
+        Route(path.replace("{id}", "{id:path}"), Endpoint(api, handler, scope, body), methods=_methods(path))
+        if len(_methods(path)) == 1 else Route(path, _Both(api, path), methods=_methods(path))
+        for _, path, handler, scope, body in ROUTES
+    ]  # fmt: skip
+    routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
+    routes += dashboard_routes(board)
+    return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api, board)
+
+
+def _methods(path: str) -> list[str]:
+    return [row[0] for row in ROUTES if row[1] == path]
+
+
+class _Both:
+    """A path with several methods."""
+
+    def __init__(self, api: Api, path: str) -> None:
+        self.ends = {row[0]: Endpoint(api, row[2], row[3], row[4]) for row in ROUTES if row[1] == path}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self.ends[method](scope, receive, send)
+
+
+async def _watch(service: Service) -> None:
+    """Twice a second: keys that were made or revoked meanwhile."""
+    while True:
+        await asyncio.sleep(0.4)
+        if not service.engine._committing:
+            service.refresh()

@@ -1,0 +1,56 @@
+"""Numbers for Prometheus, gathered when they are asked for: counting costs a request nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from driftwise.service.engine import BUCKETS
+
+if TYPE_CHECKING:
+    from driftwise.service.http import Api
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Gathered(Collector):
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    def collect(self) -> Iterator[Metric]:
+        engine = self.api.service.engine
+        decided = CounterMetricFamily("driftwise_decisions", "Decisions on disk", labels=["stream"])
+        rewards = CounterMetricFamily("driftwise_rewards", "Rewards on disk", labels=["stream", "verdict"])
+        waiting = GaugeMetricFamily("driftwise_open", "Decisions without a reward", labels=["stream"])
+        for name, stream in engine.streams.items():
+            seq, rewarded, learned = stream.kept
+            decided.add_metric([name], seq)
+            rewards.add_metric([name, "learned"], learned)
+            rewards.add_metric([name, "late"], rewarded - learned)
+            waiting.add_metric([name], seq - rewarded)
+        requests = CounterMetricFamily("driftwise_requests", "Requests by status", labels=["status"])
+        for status, count in sorted(self.api.statuses.items()):
+            requests.add_metric([str(status)], count)
+        totals = list(itertools.accumulate(engine.commits))
+        ends = [*(str(end) for end in BUCKETS), "+Inf"]
+        commits = HistogramMetricFamily("driftwise_commit_seconds", "Commits by the time they took")
+        commits.add_metric([], list(zip(ends, totals, strict=True)), engine.commit_seconds)
+        full = GaugeMetricFamily("driftwise_disk_full", "1 while nothing can be written", value=int(bool(engine.full)))
+        yield from (decided, rewards, waiting, requests, commits, full)
+
+
+def text(api: Api) -> bytes:
+    """All of it as Prometheus reads it."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Gathered(api))
+    return generate_latest(registry)

@@ -1,0 +1,92 @@
+"""The description of the wire for other programs (OpenAPI 3.1), made from the types it is checked by."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from driftwise import __version__
+from driftwise.service.protocol import (
+    DecideBody,
+    Decided,
+    Error,
+    Explained,
+    Health,
+    ItemsBody,
+    RewardBody,
+    Rewarded,
+    StreamAnswer,
+    StreamBody,
+)
+
+_TYPES = (StreamBody, DecideBody, RewardBody, ItemsBody, Decided, Rewarded, StreamAnswer, Explained, Error, Health)
+_STREAM = {"name": "stream", "in": "path", "required": True,
+           "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
+_REFUSED = {
+    400: "no JSON", 401: "no key", 403: "a key without the scope", 404: "unknown stream or id", 409: "conflict",
+    413: "too long", 422: "a value that cannot be used", 429: "too many unknown keys", 503: "come again",
+    507: "the disk is full",
+}  # fmt: skip
+
+
+def _list(kind: Any, most: int = 1000) -> dict[str, Any]:
+    return {"type": "array", "items": kind, "maxItems": most}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole description."""
+    kinds, components = msgspec.json.schema_components(_TYPES, ref_template="#/components/schemas/{name}")
+    of = dict(zip(_TYPES, kinds, strict=True))
+    operations = (
+        ("put", "", "Make a stream", of[StreamBody], of[StreamAnswer], (200, 201)),
+        ("get", "", "A stream as it is", None, of[StreamAnswer], (200,)),
+        ("post", "/decide", "Decide among arms", of[DecideBody], of[Decided], (200,)),
+        ("post", "/reward", "Say what a decision brought", of[RewardBody], of[Rewarded], (200,)),
+        ("post", "/decide/batch", "Many decisions", _list(of[DecideBody]),
+         _list({"anyOf": [of[Decided], of[Error]]}), (200,)),
+        ("post", "/reward/batch", "Many rewards", _list(of[RewardBody]),
+         _list({"anyOf": [of[Rewarded], of[Error]]}), (200,)),
+        ("get", "/explain/{id}", "A decision again from the log", None, of[Explained], (200,)),
+        ("put", "/policy", "Another policy, taught the same rewards", of[StreamBody], of[StreamAnswer], (200,)),
+        ("put", "/items", "Rows of items, to be called by name", of[ItemsBody],
+         {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
+        ("post", "/pause", "Decide no more", None, of[StreamAnswer], (200,)),
+        ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),
+        ("post", "/reset", "Forget what was learned", None, of[StreamAnswer], (200,)),
+    )  # fmt: skip
+    paths: dict[str, Any] = {}
+    for method, rest, summary, asked, answered, statuses in operations:
+        given = [_STREAM, _ID] if "{id}" in rest else [_STREAM]
+        paths.setdefault("/v1/streams/{stream}" + rest, {"parameters": given})[method] = _operation(
+            summary, asked, answered, statuses, of[Error]
+        )
+    paths["/healthz"] = {"get": {
+        "summary": "Whether it serves", "security": [],
+        "responses": {str(status): _answer("health", of[Health]) for status in (200, 503)},
+    }}  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "driftwise", "version": __version__, "description": "An answer means it is on disk."},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"key": []}, {}],
+    }
+
+
+def _operation(summary: str, asked: Any, answered: Any, statuses: tuple[int, ...], error: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "summary": summary,
+        "responses": {str(status): _answer("done", answered) for status in statuses}
+        | {str(status): _answer(why, error) for status, why in _REFUSED.items()},
+    }
+    if asked is not None:
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
+    return made
+
+
+def _answer(why: str, kind: Any) -> dict[str, Any]:
+    return {"description": why, "content": {"application/json": {"schema": kind}}}

@@ -1,0 +1,203 @@
+"""The wire (PRODUCT.md 6): what is asked, what is answered, the one shape of an error, and the limits."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.store import Damaged
+
+MOST_BODY = 1 << 20  # bytes of a request
+MOST_ARMS = 10_000
+MOST_NUMBERS = 1_000_000  # n·d of one set of arms
+MOST_BATCH = 1_000
+MOST_WAITING = 256  # requests that wait for their group; more are told to come again
+
+Mode = Literal["live", "shadow", "holdback"]
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Text = Annotated[str, Meta(max_length=1000)]
+Row = Annotated[list[float], Meta(min_length=1)]
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class Wire(Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """What comes over the wire: fields by name, none that is not known."""
+
+
+class StreamBody(Wire):
+    """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
+
+    policy: dict[str, Any]
+    rewards: tuple[float, float]
+    clock: Literal["wall", "rewards"] = "rewards"
+    half_life: float | str | None = None
+    tick: float | str | None = None
+    epsilon: Share = 0.0
+    seed: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    expire_after: float | str | None = None
+    mode: Mode = "live"
+    holdback: Share = 0.1
+    baseline: Literal["first", "uniform"] = "first"
+    features: dict[str, Any] | None = None
+
+
+class DecideBody(Wire):
+    """Arms as rows of numbers, as base64 of little-endian float64 rows with their number n, or as items in a context.
+
+    In shadow mode `action` is the arm that the caller plays, with the caller's `propensity`. In holdback mode `unit`
+    says who is held back; the id serves where there is none.
+    """
+
+    id: Id | None = None
+    arms: Annotated[list[Row], Meta(min_length=1, max_length=MOST_ARMS)] | None = None
+    arms64: str | None = None
+    n: Annotated[int, Meta(ge=1, le=MOST_ARMS)] | None = None
+    context: dict[Text, float | Text | bool | None] | None = None
+    items: Annotated[list[Text], Meta(min_length=1, max_length=MOST_ARMS)] | None = None
+    action: Count | None = None
+    propensity: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
+    unit: Text | None = None
+
+
+class RewardBody(Wire):
+    """What a decision brought."""
+
+    id: Id
+    value: float
+
+
+class ItemsBody(Wire):
+    """Rows of items by name, which decisions then call by their names."""
+
+    items: dict[Text, dict[Text, float | Text | bool | None]]
+
+
+class Decided(Wire, gc=False):
+    """A decision; `cohort` says who chose, and `proposed` is the policy's own arm where somebody else did."""
+
+    id: str
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+    propensity: float | None
+    explored: bool
+    seq: int
+    state_seq: int
+    cohort: Literal["live", "shadow", "baseline"]
+    proposed: int | None = None
+
+
+class Rewarded(Wire, gc=False):
+    """What became of a reward, and its number among those of the stream."""
+
+    verdict: Literal["learned", "duplicate", "late"]
+    seq: int
+
+
+class Counts(Wire):
+    """Events of a stream since it was made."""
+
+    decided: int
+    learned: int
+    late: int
+    open: int
+
+
+class StreamAnswer(Wire):
+    """A stream as it is: `digest` is that of the state after `state_seq` rewards."""
+
+    stream: str
+    mode: Mode
+    clock: Literal["wall", "rewards"]
+    policy: str
+    era: int
+    paused: bool
+    seq: int
+    state_seq: int
+    digest: str
+    counts: Counts
+
+
+class Arm(Wire):
+    """An arm as the policy saw it when it decided."""
+
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+
+
+class Explained(Wire):
+    """One decision again, computed from the log: the arms by score, the best first, and what was learned of it.
+
+    `recomputed` says that arm, score and propensity came out to the last bit; it is null where arms were forgotten.
+    """
+
+    decision: Decided
+    born: int
+    at: float
+    policy: str
+    arms: list[Arm]
+    recomputed: bool | None
+    reward: float | None = None
+    verdict: str = "open"
+
+
+class Error(Wire):
+    """The one shape of a refusal; `status` is there for members of a batch."""
+
+    error: str
+    field: str
+    hint: str
+    status: int = 0
+
+
+class Health(Wire):
+    """Whether it serves, and if it does not why."""
+
+    status: Literal["fine", "full", "stopping"]
+    reason: str = ""
+
+
+class Refusal(DriftwiseError):
+    """A request that is not served, and the status it gets."""
+
+    def __init__(self, status: int, error: str, field: str = "", hint: str = "", retry_after: int = 0) -> None:
+        super().__init__(error)
+        self.status, self.retry_after = status, retry_after
+        self.answer = Error(error=error, field=field, hint=hint)
+
+
+def refusal_of(slip: BaseException) -> Refusal:
+    """What the caller is told of something raised on purpose."""
+    if isinstance(slip, Refusal):
+        return slip
+    if isinstance(slip, Damaged):
+        return Refusal(503, str(slip), "", slip.way_out, retry_after=60)
+    if isinstance(slip, BadInput):
+        return Refusal(422, str(slip), slip.parameter, slip.way_out)
+    if isinstance(slip, msgspec.ValidationError):
+        what, _, where = str(slip).partition(" - at `$")
+        return Refusal(422, what, where.strip("`.") or "body", "see /openapi.json for the fields and their types")
+    if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
+        return Refusal(400, f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
+    if isinstance(slip, DriftwiseError):
+        return Refusal(422, str(slip), "value", "nothing was learned; change the policy, or leave this reward out")
+    raise slip
+
+
+def checked_name(name: str) -> str:
+    """The name of a stream."""
+    if not _NAME.fullmatch(name):
+        raise Refusal(422, "no name of a stream", "stream", "1 to 64 of A-Z a-z 0-9 . _ -")
+    return name

@@ -1,0 +1,136 @@
+"""A decision again from what is written: the same state, arms and number give the same choice to the last bit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from driftwise.agent.choosing import Picked
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.state import State
+from driftwise.service.fold import Fold, Unlike, resume
+from driftwise.service.offers import rows_of
+from driftwise.service.protocol import Arm, Explained, Refusal, StreamBody
+from driftwise.service.setup import Setup, setup
+from driftwise.service.store import Damaged, DecisionRow, EraRow, Store
+from driftwise.service.stream import decided
+
+
+def setup_of(era: EraRow, tick: float | None = None) -> Setup:
+    """The parts that an era was made of; a policy that is no longer the same is said to be."""
+    made = setup(msgspec.json.decode(era.body, type=StreamBody), tick)
+    if made.policy.digest != era.policy:
+        raise Damaged("policy", f"numbers of digest {made.policy.digest}, where {era.policy} was written")
+    return made
+
+
+class Era(NamedTuple):
+    """An era with its parts: those of the ones before it say how long a tick is."""
+
+    row: EraRow
+    setup: Setup
+
+
+def eras_of(store: Store, stream: int) -> list[Era]:
+    """All eras of a stream."""
+    made: list[Era] = []
+    for row in store.eras(stream):
+        made.append(Era(row, setup_of(row, made[-1].setup.tick if made else None)))
+    return made
+
+
+def upon(made: Setup, row: DecisionRow) -> int:
+    """The tick of the state that a decision was chosen on (PRODUCT.md 1)."""
+    return row.born if made.body.clock == "wall" else row.born - 1
+
+
+def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet) -> Picked:
+    """The choice of a decision, on the state it was made on."""
+    return fold.choose(arms, upon(made, row), row.seq)
+
+
+def same(row: DecisionRow, found: Picked) -> bool:
+    """Whether a choice is the one that was written, to the last bit."""
+    choice, share, draws, explored = found
+    made = (choice.arm, choice.score, choice.mean, choice.bonus, share, draws, int(explored))
+    return made == (row.proposed, row.score, row.mean, row.bonus, row.share, row.draws, row.explored)
+
+
+def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
+    """The arms of a decision; none where they were forgotten."""
+    found = None if row.arm_set is None else store.arms(row.arm_set)
+    return None if found is None else ArmSet(rows_of(found[2], found[1]))
+
+
+class Remade(NamedTuple):
+    """A decision, its era, and where its arms are still known these and the fold that it was chosen on."""
+
+    row: DecisionRow
+    era: Era
+    arms: ArmSet | None
+    fold: Fold | None
+
+    @property
+    def state(self) -> State:
+        """The state that it was chosen on, at its tick."""
+        assert self.fold is not None, "asked only where arms are known"
+        found: State = self.fold.states.at(upon(self.era.setup, self.row) - self.era.row.origin)
+        return found
+
+    @property
+    def draw(self) -> int | None:
+        return None if self.era.setup.policy.deterministic else self.row.seq
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of its items, where arms had names."""
+        return None if self.row.candidates is None else msgspec.json.decode(self.row.candidates, type=list[str])
+
+
+def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
+    """A decision by its id."""
+    row = store.decision(stream, id)
+    if row is None:
+        raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
+    return row
+
+
+def remade(store: Store, row: DecisionRow) -> Remade:
+    """A decision as it was made, from the log alone."""
+    era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
+    arms = arms_of(store, row)
+    return Remade(row, era, arms, None if arms is None else _fold_at(store, era, row.state_seq))
+
+
+def explain(store: Store, stream: int, id: str) -> Explained:
+    """One decision explained from the log alone."""
+    return explained(store, remade(store, decision_of(store, stream, id)))
+
+
+def explained(store: Store, found: Remade) -> Explained:
+    """What there is to say of it."""
+    row, era, arms, fold = found
+    listed, recomputed = [], None
+    if arms is not None and fold is not None:
+        recomputed = same(row, again(fold, era.setup, row, arms))
+        scores, names = fold.policy.scores(found.state, arms, found.draw), found.names
+        listed = [
+            Arm(arm=arm, item=None if names is None else names[arm], score=float(scores.score[arm]),
+                mean=float(scores.mean[arm]), bonus=float(scores.bonus[arm]))
+            for arm in np.argsort(-scores.score, kind="stable").tolist()
+        ]  # fmt: skip
+    reward = store.reward(row.stream, row.id)
+    return Explained(
+        decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=listed, recomputed=recomputed,
+        reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,
+    )  # fmt: skip
+
+
+def _fold_at(store: Store, era: Era, seq: int) -> Fold:
+    """The state of an era after so many rewards, from the nearest snapshot before."""
+    try:
+        return resume(store, era.row, era.setup, upto=seq)
+    except Unlike as slip:
+        raise Refusal(409, f"the log does not come out as written: {slip}", "id", "run driftwise verify") from None

@@ -1,0 +1,285 @@
+"""A service: its store, its streams, and what changes them; http.py is how it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from driftwise.container import canonical
+from driftwise.errors import BadInput
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.base import Compiled
+from driftwise.service.access import Access
+from driftwise.service.engine import Engine, end
+from driftwise.service.fold import Fold, Unlike, resume
+from driftwise.service.protocol import (
+    Explained,
+    ItemsBody,
+    Refusal,
+    StreamAnswer,
+    StreamBody,
+    checked_name,
+)
+from driftwise.service.recompute import eras_of, explain
+from driftwise.service.setup import Setup, setup, text_of
+from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.store import Damaged, EraRow, RewardRow, StreamRow
+from driftwise.service.stream import Stream
+
+_T = TypeVar("_T")
+_SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
+
+
+class Service:
+    """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups."""
+
+    def __init__(self, store: SQLiteStore, now: Callable[[], float] = time.time) -> None:
+        self.store, self.now = store, now
+        self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
+        if store.path.stat().st_size <= _SMALL:
+            _check(store)
+        else:
+            self._aside.submit(_check_aside, store)
+        self.engine = Engine(store)
+        for row in store.streams():
+            self.engine.streams[row.name] = self._resumed(row)
+        self.access = Access(store.keys())
+        self._seen = store.version()
+        self._changing = asyncio.Lock()
+
+    def _resumed(self, row: StreamRow) -> Stream:
+        """A stream as it was when it was last written."""
+        last = eras_of(self.store, row.id)[-1]
+        try:
+            fold = resume(self.store, last.row, last.setup)
+        except Unlike as slip:
+            what = f"rewards of stream {row.name} that fold to another state: {slip}"
+            raise Damaged(str(self.store.path), what) from None
+        stream = Stream(row, last.setup, fold, self.store)
+        self._teach_items(stream)
+        return stream
+
+    def _teach_items(self, stream: Stream) -> None:
+        encoder = stream.offers.encoder
+        if encoder is not None:
+            encoder.know({name: msgspec.json.decode(text) for name, text in self.store.items(stream.row.id)})
+
+    def refresh(self) -> None:
+        """Take in what a command wrote meanwhile: keys that are new or revoked."""
+        version = self.store.version()
+        if version != self._seen:
+            self._seen = version
+            self.access.keys = self.store.keys()
+
+    def stream(self, name: str) -> Stream:
+        found = self.engine.streams.get(name)
+        if found is None:
+            raise Refusal(404, "no such stream", "stream", "PUT /v1/streams/{stream} makes one")
+        return found
+
+    def close(self) -> None:
+        self._aside.shutdown()
+        self.engine.close()
+
+    # ------------------------------------------------------------------------------------ changes
+
+    async def put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
+        """Make a stream; the same again is fine, another of that name is not."""
+        checked_name(name)
+        async with self._changing:
+            found = self.engine.streams.get(name)
+            if found is not None:
+                if found.setup.text != text_of(body):
+                    hint = "PUT …/policy changes its policy"
+                    raise Refusal(409, "there is another stream of this name", "stream", hint)
+                return 200, found.answer()
+            made = await self._in_thread(_warm, body, None)
+            era = EraRow(0, 1, 0, 0, 0, 0, made.text, made.policy.digest)
+            rows: list[Stream] = []
+
+            def write() -> None:
+                at = self.now()
+                number = self.store.add_stream(name, at)
+                self.store.add_era(era._replace(stream=number))
+                row = StreamRow(number, name, at, False)
+                rows.append(Stream(row, made, Fold(era._replace(stream=number), made), self.store))
+
+            await self._change(write, lambda: self.engine.streams.update({name: rows[0]}))
+            return 201, rows[0].answer()
+
+    async def pause(self, name: str, paused: bool) -> StreamAnswer:
+        """Stop deciding, or go on; rewards are learned either way."""
+        async with self._changing:
+            stream = self.stream(name)
+            await self._change(
+                lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused)
+            )
+            return stream.answer()
+
+    async def reset(self, name: str) -> StreamAnswer:
+        """Forget what was learned and begin anew: an era that folds only what comes from now on."""
+        async with self._changing:
+            stream = self.stream(name)
+            made = stream.setup
+            await self._begin(stream, made, lambda era: Fold(era, made), stream_first=True)
+            return stream.answer()
+
+    async def change(self, name: str, body: StreamBody) -> StreamAnswer:
+        """Another policy, taught all that the one before was: its state is the fold of the same rewards."""
+        async with self._changing:
+            stream = self.stream(name)
+            old = stream.setup
+            made = await self._in_thread(_warm, body, old.tick)
+            for what, mine, theirs in (
+                ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
+                ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
+            ):  # fmt: skip
+                if mine != theirs:
+                    raise Refusal(409, f"another {what} than the rewards were written with", what, "make a new stream")
+            before = stream.era
+            fold = await self._in_thread(self._taught, made, before)
+            await self._in_thread(self._catch_up, fold, made)  # with what came while the thread folded
+
+            def taught(era: EraRow) -> Fold:
+                self._teach(fold, made, self.store)  # with the rows of this group, which are in the transaction
+                fold.era = era
+                return fold
+
+            await self._begin(stream, made, taught, stream_first=False)
+            return stream.answer()
+
+    def _taught(self, made: Setup, before: EraRow) -> Fold:
+        """In a thread: a policy taught all rewards that are committed now."""
+        if before.base:
+            raise Refusal(409, "rewards that a new policy would learn were forgotten", "policy", "reset instead")
+        fold = Fold(before._replace(policy=made.policy.digest, body=made.text), made)
+        self._catch_up(fold, made)
+        return fold
+
+    def _catch_up(self, fold: Fold, made: Setup) -> None:
+        reader = self.store.reader()
+        try:
+            self._teach(fold, made, reader)
+        finally:
+            reader.close()
+
+    @staticmethod
+    def _teach(fold: Fold, made: Setup, store: SQLiteStore) -> None:
+        fold.learn_rows(_fitting(store.rewards(fold.era.stream, fold.seq), made))
+
+    async def _begin(self, stream: Stream, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool) -> None:
+        """A new era from the end of the group on."""
+        folds: list[Fold] = []
+
+        def write() -> None:
+            before = stream.era
+            learned = stream.learned if made.body.clock == "rewards" else 0
+            era = EraRow(
+                stream.row.id, before.number + 1, stream.seq, stream.rewarded if stream_first else before.first,
+                stream.rewarded, learned if stream_first else before.origin, made.text, made.policy.digest,
+            )  # fmt: skip
+            fold = fold_of(era)
+            self.store.add_era(era)
+            if not stream_first and fold.seq:
+                self.store.add_snapshot(fold.snapshot_behind())
+            folds.append(fold)
+
+        def then() -> None:
+            stream.begin_era(made, folds[0])
+            self._teach_items(stream)
+
+        await self._change(write, then)
+
+    async def items(self, name: str, body: ItemsBody) -> dict[str, int]:
+        """Rows of items that decisions call by name."""
+        async with self._changing:
+            stream = self.stream(name)
+            encoder, trial = stream.offers.encoder, stream.setup.encoder()
+            if encoder is None or trial is None:
+                raise Refusal(409, "this stream has no features", "items", "declare features when you make the stream")
+            for item in body.items:
+                if not item or not item.isprintable():
+                    raise BadInput("items", item, "names of printable text", "mend the name")
+            trial.know(body.items)
+            rows = [(item, canonical(row).decode()) for item, row in body.items.items()]
+            await self._change(
+                lambda: self.store.add_items(stream.row.id, rows), lambda: encoder.know(body.items)
+            )
+            return {"items": len(encoder.rows)}
+
+    async def explain(self, name: str, id: str) -> Explained:
+        """One decision again from the log, aside from those that decide."""
+        return await self.aside(explain, self.stream(name).row.id, id)
+
+    async def aside(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Work on a view of the file of its own, in a thread, aside from those that decide."""
+
+        def found() -> _T:
+            reader = self.store.reader()
+            try:
+                return work(reader, *arguments)
+            finally:
+                reader.close()
+
+        return await self._in_thread(found)
+
+    async def _change(self, write: Callable[[], None], then: Callable[[], None]) -> None:
+        await self.engine.submit(lambda: self.engine.also(write, then))
+
+    async def _in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work, *arguments)
+
+
+def _check(store: SQLiteStore) -> None:
+    """Whether tables and their indices say the same: an id that its index lost would be decided twice."""
+    found = store.soundness()
+    if found != "ok":
+        raise Damaged(str(store.path), found)
+
+
+def _check_aside(store: SQLiteStore) -> None:
+    """The same of a large file, while it serves: the server ends if it is not whole."""
+    reader = store.reader()
+    try:
+        _check(reader)
+    except Damaged as slip:
+        end(slip)
+    finally:
+        reader.close()
+
+
+def _warm(body: StreamBody, tick: float | None) -> Setup:
+    """A stream's parts, its kernels compiled or loaded before anybody waits for them."""
+    made = setup(body, tick)
+    warm(made.policy, made.low)
+    return made
+
+
+def warm(policy: Compiled, value: float) -> None:
+    """One round on a state that is thrown away."""
+    state, arms = policy.start(), ArmSet(np.zeros((2, policy.dim)))
+    policy.choose(state, arms, None if policy.deterministic else 1)
+    policy.scores(state, arms, None if policy.deterministic else 1)
+    policy.take(state, np.zeros((1, policy.dim, 1)), value, 1.0, 0.0)
+    policy.advance(state, 1.0)
+    policy.renew(policy.start(), state)
+
+
+def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:
+    """Rewards that a policy may be taught, or the one sentence."""
+    reach = made.policy.reach * (1.0 + 1e-6)
+    for row in rows:
+        if row.verdict == "learned":
+            if not made.low <= row.value <= made.high:
+                wanted = f"rewards from {made.low:g} to {made.high:g}, as the new policy takes them"
+                raise BadInput("rewards", row.value, wanted, "declare the range of what was written")
+            norm = float(np.linalg.norm(np.frombuffer(row.x or b"", dtype="<f8")))
+            if not norm <= reach:
+                raise BadInput("policy", f"L = {reach:g}", f"L of at least {norm:.6g}, as arms had", "pass it")
+        yield row

@@ -1,0 +1,102 @@
+"""A stream's body checked: the policy it names, its clock, its range, its features, ready to be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from driftwise.agent.asked import checked_range
+from driftwise.agent.clock import Clock, check_meaning, clock_for, in_ticks
+from driftwise.agent.encoding import encoder_for
+from driftwise.border import real
+from driftwise.container import canonical
+from driftwise.errors import BadInput
+from driftwise.policies.base import Compiled
+from driftwise.policies.memory import Memory
+from driftwise.policies.names import make
+from driftwise.policies.plain import kinds_of, restored
+from driftwise.service.protocol import StreamBody
+from driftwise.tables.encoder import Encoder
+from driftwise.tables.features import Features
+
+# Numbers of one state, of which a stream has four: whoever may make a stream may not take all memory.
+MOST_STATE = 2**24
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a stream is made of. `tick` is seconds a tick on the wall clock, None where rewards are counted."""
+
+    body: StreamBody
+    policy: Compiled
+    tick: float | None
+    low: float
+    high: float
+    expire_after: float | None
+    features: Features | None
+
+    def clock(self) -> Clock:
+        return Clock(self.body.clock, self.tick)
+
+    def encoder(self) -> Encoder | None:
+        return None if self.features is None else encoder_for(self.features, self.policy)
+
+    @property
+    def text(self) -> str:
+        """The body as text: equal bodies, equal text."""
+        return text_of(self.body)
+
+
+def text_of(body: StreamBody) -> str:
+    """A body as text: equal bodies, equal text."""
+    return canonical(msgspec.to_builtins(body)).decode()
+
+
+def setup(body: StreamBody, tick: float | None = None) -> Setup:
+    """A stream's parts, or the one sentence. `tick` is that of the stream whose policy this is to take over."""
+    asked = _policy(body.policy)
+    given = tick if tick is not None and body.clock == "wall" and body.tick is None else body.tick
+    clock = clock_for(body.clock, given, body.half_life, asked)
+    policy = in_ticks(asked, body.half_life, clock)
+    check_meaning(policy, clock)
+    policy.point  # noqa: B018 - raises where numbers do not fit each other, before room is made for them
+    if policy.layout.numbers > MOST_STATE:
+        wanted = f"a state of at most {MOST_STATE} numbers"
+        raise BadInput("policy", f"{policy.layout.numbers} numbers", wanted, "pass a smaller dim, window or capacity")
+    low, high = checked_range(policy, body.rewards)
+    expire = None if body.expire_after is None else clock.span("expire_after", body.expire_after)
+    if expire is not None:
+        real("expire_after", expire, 0.0)
+    features = None if body.features is None else Features.from_dict(body.features)
+    if features is not None:
+        encoder_for(features, policy)
+    return Setup(body, policy, clock.tick, low, high, expire, features)
+
+
+def _policy(given: dict[str, Any]) -> Compiled:
+    """{"name": …, "dim": …} as `make` takes it, or a policy as plain data, {"type": …}."""
+    way_out = 'pass {"name": "Auto", "dim": 10}, say'
+    fields = {name: _memory(value) for name, value in given.items()}
+    try:
+        if "type" in given:
+            policy = restored(given, kinds_of(Compiled, Memory))
+        elif isinstance(given.get("name"), str) and "dim" in given:
+            policy = make(**fields)
+        else:
+            raise BadInput("policy", sorted(given), "a name and dim, and what else its row needs", way_out)
+        if not isinstance(policy, Compiled):
+            raise BadInput("policy", type(policy).__name__, "a policy", way_out)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as slip:
+        if isinstance(slip, BadInput):
+            raise
+        raise BadInput("policy", type(slip).__name__, "fields of the kinds that the policy takes", way_out) from None
+    return policy
+
+
+def _memory(value: Any) -> Any:
+    """A memory as plain data, {"type": "Fade", …}, becomes one."""
+    if isinstance(value, dict) and "type" in value:
+        return restored(value, kinds_of(Memory))
+    return tuple(value) if isinstance(value, list) else value

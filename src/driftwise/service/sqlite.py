@@ -1,0 +1,286 @@
+"""The store in one SQLite file: WAL, synchronous=FULL, one writer.
+
+A server holds the lock beside the file; whoever only reads (verify, export, backup) takes none and sees what is
+committed. `commit` may run in another thread while nobody else uses the store.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from driftwise.errors import BadInput
+from driftwise.service.lock import Lock
+from driftwise.service.schema import migrate, version_of
+from driftwise.service.store import (
+    Broken,
+    Damaged,
+    DecisionRow,
+    DigestRow,
+    EraRow,
+    Full,
+    KeyRow,
+    RewardRow,
+    SnapshotRow,
+    StreamRow,
+)
+from driftwise.service.wal import damage_of
+
+_KEPT_SETS = 50_000  # numbers of arm sets that are known without asking the file
+_SNAPSHOTS = 3
+_WAIT = 5.0  # seconds that a command may keep the file from us
+_FULL = ("SQLITE_FULL", "SQLITE_NOMEM")
+_ENCODE = msgspec.msgpack.Encoder().encode
+_Sealed = TypeVar("_Sealed", EraRow, DecisionRow, RewardRow)
+_TABLES = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
+
+
+def seal(row: tuple[Any, ...]) -> int:
+    """A checksum of a row's values."""
+    return zlib.crc32(_ENCODE(row))
+
+
+def _insert(kind: type[EraRow] | type[DecisionRow] | type[RewardRow]) -> str:
+    return f"INSERT INTO {_TABLES[kind]} VALUES ({','.join('?' * (len(kind._fields) + 1))})"
+
+
+_ADD = {kind: _insert(kind) for kind in _TABLES}
+
+
+class SQLiteStore:
+    """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have. A command
+    that writes beside a server, which takes a moment and a row, does so with `lock=False`."""
+
+    def __init__(
+        self, path: str | Path, *, writes: bool = True, lock: bool = True, pages: int | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._lock = Lock(self.path) if writes and lock else None
+        self._sets: dict[bytes, int] = {}
+        self._new_sets: list[bytes] = []
+        try:
+            self._open(writes, pages)
+        except BaseException as slip:
+            self.close()
+            if isinstance(slip, sqlite3.Error):
+                way_out = "pass the path of a database, or restore a backup"
+                raise BadInput("db", f"{self.path}: {slip}", "a database that opens", way_out) from None
+            raise
+
+    def _open(self, writes: bool, pages: int | None) -> None:
+        if not writes and not self.path.is_file():
+            raise BadInput("db", str(self.path), "a database that is there", "pass the --db of driftwise serve")
+        if self._lock is not None:
+            damage = damage_of(self.path, self._lock.same_boot)
+            if damage:
+                raise Damaged(f"{self.path}-wal", damage)
+        address = f"file:{quote(str(self.path))}?mode={'rwc' if writes else 'ro'}"
+        self._database = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False, timeout=_WAIT
+        )
+        if writes:
+            self._database.execute("PRAGMA journal_mode=WAL").fetchone()
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.execute("PRAGMA cache_size=-65536")  # 64 MB: indices of ids and arms are hit at random
+            self._database.execute("PRAGMA wal_autocheckpoint=4000")  # pages, 16 MB: fewer are copied twice
+            self._database.execute("PRAGMA journal_size_limit=33554432")
+            migrate(self._database, self.path)
+            if pages is not None:
+                self._database.execute(f"PRAGMA max_page_count={int(pages)}")
+        elif not version_of(self._database, self.path):
+            raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
+        else:
+            self._database.execute("BEGIN")  # all that is read is of one moment
+
+    # ------------------------------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        self.run("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """On disk when it returns. What fails here other than for want of room leaves nothing to rely on."""
+        try:
+            self._database.execute("COMMIT")
+        except sqlite3.Error as slip:
+            if getattr(slip, "sqlite_errorname", "") in _FULL:
+                raise Full(f"{self.path}: {slip}") from None
+            raise Broken(f"{self.path}: {slip}") from None
+        self._new_sets.clear()
+
+    def rollback(self) -> None:
+        for digest in self._new_sets:
+            self._sets.pop(digest, None)
+        self._new_sets.clear()
+        if self._database.in_transaction:
+            self._database.execute("ROLLBACK")
+
+    def checkpoint(self) -> None:
+        """Bring what is in the write-ahead log into the file itself."""
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        if hasattr(self, "_database"):
+            self._database.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def version(self) -> int:
+        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
+
+    def reader(self) -> SQLiteStore:
+        """Another view of the file, of what is committed now."""
+        return SQLiteStore(self.path, writes=False)
+
+    def soundness(self) -> str:
+        """What SQLite says of the file's structure: "ok", or what is wrong."""
+        return str(next(self._read("PRAGMA integrity_check(1)"))[0])
+
+    def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
+        try:
+            if rows is not None:
+                return self._database.executemany(statement, rows)
+            return self._database.execute(statement, values)
+        except sqlite3.Error as slip:
+            if getattr(slip, "sqlite_errorname", "") in _FULL:
+                raise Full(f"{self.path}: {slip}") from None
+            raise Broken(f"{self.path}: {slip}") from None
+
+    # ------------------------------------------------------------------------------------ writing
+
+    def add_stream(self, name: str, at: float) -> int:
+        statement = "INSERT INTO stream (name, created, seal) VALUES (?, ?, ?)"
+        return int(self.run(statement, values=(name, at, seal((name, at)))).lastrowid)
+
+    def set_paused(self, stream: int, paused: bool) -> None:
+        self.run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
+
+    def add_era(self, row: EraRow) -> None:
+        self.run(_ADD[EraRow], values=(*row, seal(row)))
+
+    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
+        known = self._sets.get(digest)
+        if known is not None:
+            return known
+        made = self.run("INSERT INTO arm_set (sha256, n, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                        values=(digest, n, data))  # fmt: skip
+        if made.rowcount:
+            number = int(made.lastrowid)
+            self._new_sets.append(digest)
+        else:
+            number = int(self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(digest,)).fetchone()[0])
+        if len(self._sets) >= _KEPT_SETS:
+            del self._sets[next(iter(self._sets))]
+        self._sets[digest] = number
+        return number
+
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
+
+    def add_rewards(self, rows: Sequence[RewardRow]) -> None:
+        self.run(_ADD[RewardRow], rows=[(*row, seal(row)) for row in rows])
+
+    def add_digests(self, rows: Sequence[DigestRow]) -> None:
+        self.run("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?)", rows=rows)
+
+    def add_snapshot(self, row: SnapshotRow) -> None:
+        stream, era, *_ = row
+        self.run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?)", values=(*row, seal(row)))
+        self.run(
+            "DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq NOT IN (SELECT seq FROM snapshot "
+            "WHERE stream = ? AND era = ? ORDER BY seq DESC LIMIT ?) AND seq NOT IN "
+            "(SELECT base FROM era WHERE stream = ? AND number = ?)",
+            values=(stream, era, stream, era, _SNAPSHOTS, stream, era),
+        )
+
+    def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None:
+        self.run("INSERT OR REPLACE INTO item VALUES (?, ?, ?, ?)", rows=[(stream, *row, seal(row)) for row in rows])
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _read(self, statement: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows, or the sentence that names the file."""
+        try:
+            for row in self._database.execute(statement, values):  # noqa: UP028 - which would close the cursor too late
+                yield row
+        except sqlite3.DatabaseError as slip:
+            raise Damaged(str(self.path), str(slip)) from None
+        except sqlite3.Error as slip:
+            raise Broken(f"{self.path}: {slip}") from None
+
+    def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...]) -> Iterator[_Sealed]:
+        for found in self._read(f"SELECT * FROM {_TABLES[kind]} {rest}", values):
+            row = kind(*found[:-1])
+            if seal(row) != found[-1]:
+                raise Damaged(str(self.path), f"a changed row {found[:2]} of table {_TABLES[kind]}")
+            yield row
+
+    def streams(self) -> list[StreamRow]:
+        found = []
+        for id, name, created, paused, sealed in self._read("SELECT * FROM stream ORDER BY id"):
+            if seal((name, created)) != sealed:
+                raise Damaged(str(self.path), f"a changed row {id} of table stream")
+            found.append(StreamRow(id, name, created, bool(paused)))
+        return found
+
+    def eras(self, stream: int) -> list[EraRow]:
+        return list(self._sealed(EraRow, "WHERE stream = ? ORDER BY number", (stream,)))
+
+    def items(self, stream: int) -> list[tuple[str, str]]:
+        found = []
+        for name, row, sealed in self._read("SELECT name, row, seal FROM item WHERE stream = ?", (stream,)):
+            if seal((name, row)) != sealed:
+                raise Damaged(str(self.path), f"a changed row {name!r} of table item")
+            found.append((name, row))
+        return found
+
+    def keys(self) -> list[KeyRow]:
+        columns = ", ".join(KeyRow._fields)
+        return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key WHERE revoked IS NULL ORDER BY id")]
+
+    def decision(self, stream: int, id: str) -> DecisionRow | None:
+        # Asked for every new id, of which there is none: that answer is the quick one.
+        if self.run("SELECT 1 FROM decision WHERE stream = ? AND event_id = ?", values=(stream, id)).fetchone() is None:
+            return None
+        return next(self._sealed(DecisionRow, "WHERE stream = ? AND event_id = ?", (stream, id)), None)
+
+    def reward(self, stream: int, id: str) -> RewardRow | None:
+        return next(self._sealed(RewardRow, "WHERE stream = ? AND event_id = ?", (stream, id)), None)
+
+    def last_decision(self, stream: int) -> DecisionRow | None:
+        return next(self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)
+
+    def last_reward(self, stream: int) -> RewardRow | None:
+        return next(self._sealed(RewardRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)
+
+    def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
+        # One writer publishes states in order, so that the order of seq is that of state_seq.
+        if era is None:
+            return self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq", (stream,))
+        return self._sealed(DecisionRow, "WHERE stream = ? AND era = ? ORDER BY seq", (stream, era))
+
+    def rewards(self, stream: int, after: int = 0, upto: int | None = None) -> Iterator[RewardRow]:
+        last = 2**62 if upto is None else upto
+        return self._sealed(RewardRow, "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq", (stream, after, last))
+
+    def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
+        found = next(self._read("SELECT sha256, n, data FROM arm_set WHERE id = ?", (number,)), None)
+        if found is None:
+            return None
+        if sha256(found[2]).digest() != found[0]:
+            raise Damaged(str(self.path), f"a changed row {number} of table arm_set")
+        return found[0], found[1], found[2]
+
+    def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
+        rows = self._read("SELECT * FROM snapshot WHERE stream = ? AND era = ? ORDER BY seq DESC", (stream, era))
+        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # others are as good as none
+
+    def digests(self, stream: int, era: int) -> dict[int, str]:
+        return dict(self._read("SELECT seq, digest FROM digest WHERE stream = ? AND era = ?", (stream, era)))

@@ -1,0 +1,181 @@
+"""What is written down, and what a store of it must do; tests/service/test_store.py holds every store to it.
+
+A store has one transaction at a time: `begin`, rows, `commit`. What is committed is on disk. Rows carry a seal of their
+numbers, so that one that was changed since is an error that names the place, and never a wrong number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from driftwise.errors import BadInput, DriftwiseError
+
+
+class StreamRow(NamedTuple):
+    """A stream by its name."""
+
+    id: int
+    name: str
+    created: float
+    paused: bool
+
+
+class EraRow(NamedTuple):
+    """From a decision on, a policy plays: its state is the fold of the rewards after number `first`.
+
+    An era begins with the stream, with a reset (`first` is then the newest reward) or with another policy. Where rows
+    were forgotten, the fold goes on from the snapshot at `base`.
+    """
+
+    stream: int
+    number: int
+    after: int  # the last decision of the era before
+    first: int
+    begun_at: int  # the newest reward when it began
+    origin: int  # the tick at which its state starts
+    body: str
+    policy: str  # the digest of its numbers
+    base: int = 0
+
+
+class DecisionRow(NamedTuple):
+    """A decision; score, mean, bonus, `share` (its propensity), explored and draws are of the policy's own arm,
+    `proposed`, which is `arm` unless the caller or a baseline played."""
+
+    stream: int
+    seq: int
+    id: str
+    era: int
+    state_seq: int
+    born: int
+    at: float
+    arm_set: int | None
+    n: int
+    arm: int
+    item: str | None
+    propensity: float | None
+    proposed: int
+    share: float
+    score: float
+    mean: float
+    bonus: float
+    explored: int
+    draws: int
+    cohort: str
+    unit: int | None  # a keyed hash of who is held back or not: lift counts units, and need not know them
+    context: str | None
+    candidates: str | None
+
+
+class RewardRow(NamedTuple):
+    """A reward, learned at `tick` or late; `learned` counts those learned up to and with it. x is the vector played."""
+
+    stream: int
+    seq: int
+    id: str
+    value: float
+    tick: int
+    at: float
+    verdict: str
+    learned: int
+    born: int
+    x: bytes | None
+
+
+class SnapshotRow(NamedTuple):
+    """The state of an era after so many rewards."""
+
+    stream: int
+    era: int
+    seq: int
+    tick: int
+    data: bytes
+
+
+class DigestRow(NamedTuple):
+    """What the state of an era after so many rewards is known by."""
+
+    stream: int
+    era: int
+    seq: int
+    digest: str
+
+
+class KeyRow(NamedTuple):
+    """A key: only its sha256 is known. `stream` is a name or "*"."""
+
+    id: int
+    sha256: bytes
+    name: str
+    scopes: str
+    stream: str
+    created: float
+
+
+class Full(DriftwiseError):
+    """There is no room for what was to be written; nothing of it was."""
+
+
+class Broken(DriftwiseError):
+    """The store can promise nothing any more: the process must end."""
+
+
+class Damaged(BadInput):
+    """Bytes were changed since they were written."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(where, what, "rows as they were written", "restore a backup; driftwise verify names all of it")
+
+
+class Taken(BadInput):
+    """Another process has the store."""
+
+    exit_code = 3
+
+
+class Store(Protocol):
+    """Where decisions and rewards are written."""
+
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
+    def version(self) -> int:
+        """A number that changes when somebody else wrote."""
+
+    def add_stream(self, name: str, at: float) -> int: ...
+    def set_paused(self, stream: int, paused: bool) -> None: ...
+    def add_era(self, row: EraRow) -> None: ...
+    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
+        """The number of a set of arms of this sha256, which is written where it is new."""
+
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Rows as DecisionRow has them."""
+
+    def add_rewards(self, rows: Sequence[RewardRow]) -> None: ...
+    def add_digests(self, rows: Sequence[DigestRow]) -> None: ...
+    def add_snapshot(self, row: SnapshotRow) -> None:
+        """Write a snapshot; only the newest three of an era stay, and that at its base."""
+
+    def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None: ...
+
+    def streams(self) -> list[StreamRow]: ...
+    def eras(self, stream: int) -> list[EraRow]: ...
+    def items(self, stream: int) -> list[tuple[str, str]]: ...
+    def keys(self) -> list[KeyRow]: ...
+    def decision(self, stream: int, id: str) -> DecisionRow | None: ...
+    def reward(self, stream: int, id: str) -> RewardRow | None: ...
+    def last_decision(self, stream: int) -> DecisionRow | None: ...
+    def last_reward(self, stream: int) -> RewardRow | None: ...
+    def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
+        """In the order of the states they were chosen on."""
+
+    def rewards(self, stream: int, after: int = 0, upto: int | None = None) -> Iterator[RewardRow]: ...
+    def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
+        """sha256, n and data of a set of arms; none where it was forgotten."""
+
+    def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
+        """The newest first."""
+
+    def digests(self, stream: int, era: int) -> dict[int, str]: ...

@@ -1,0 +1,262 @@
+"""A stream at work: decisions and rewards of a group become rows, seen by others only when the group is on disk.
+
+Everything here runs on the event loop between two commits. `write` hands the rows to the store, `publish` and `undo`
+say what became of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from driftwise.agent.record import checked_id
+from driftwise.border import real
+from driftwise.kernels.chance import WORD, uniform
+from driftwise.kernels.point import Floats
+from driftwise.rng import key
+from driftwise.service.fold import EVERY, Fold
+from driftwise.service.offers import Offer, Offers, rows_of
+from driftwise.service.protocol import Counts, DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
+from driftwise.service.setup import Setup
+from driftwise.service.store import DecisionRow, EraRow, RewardRow, Store, StreamRow
+
+SNAPSHOT_EVERY = 10_000  # rewards
+_KEPT = 20_000  # decisions that are at hand without asking the store
+_TEXT = msgspec.json.Encoder().encode
+
+
+class Known:
+    """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward."""
+
+    __slots__ = ("answer", "born", "reward", "sha256", "x")
+
+    def __init__(self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None) -> None:
+        self.answer, self.sha256, self.born, self.x = answer, sha256, born, x
+        self.reward: tuple[float, str, int] | None = None  # value, verdict and number
+
+
+class Stream:
+    """One stream. `seq`, `rewarded` and `learned` count what is written and what the group at hand will write."""
+
+    def __init__(self, row: StreamRow, setup: Setup, fold: Fold, store: Store) -> None:
+        self.row, self.setup, self.fold, self.store = row, setup, fold, store
+        self.paused = row.paused
+        self.clock = setup.clock()
+        self.seq = self.rewarded = self.learned = 0
+        last, newest = store.last_decision(row.id), store.last_reward(row.id)
+        if last is not None:
+            self.seq, self.clock.newest = last.seq, last.born
+        if newest is not None:
+            self.rewarded, self.learned = newest.seq, newest.learned
+            self.clock.newest = max(self.clock.newest, newest.tick)
+        self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
+        self.duplicates = 0  # rewards that came again since this process serves
+        self.process = os.urandom(4).hex()
+        self.known: dict[str, Known] = {}
+        self.begin_era(setup, fold)
+        self._decided: list[tuple[tuple[Any, ...], Offer]] = []
+        self._rewarded: list[RewardRow] = []
+        self._digests: list[Any] = []
+        self._snapshot: Any = None
+
+    def begin_era(self, setup: Setup, fold: Fold) -> None:
+        """Another fold plays from now on."""
+        self.setup, self.fold = setup, fold
+        self.offers = Offers(setup.policy.dim, setup.encoder())
+        drawn = key(setup.body.seed, "baseline")
+        self._draw = (drawn & WORD, (drawn >> 32) & WORD)
+
+    @property
+    def era(self) -> EraRow:
+        return self.fold.era
+
+    # ---------------------------------------------------------------------------------------- decide
+
+    def decide(self, asked: DecideBody, offer: Offer, at: float) -> Decided:
+        """A decision, or the one that this id already has."""
+        if asked.id is not None:
+            found = self._find(checked_id(asked.id))
+            if found is not None:
+                if found.sha256 is not None and found.sha256 != offer.sha256:
+                    raise Refusal(409, "this id was decided with other arms", "id", "send a new id for new arms")
+                return found.answer
+        if self.paused:
+            raise Refusal(409, "this stream is paused", "stream", "POST …/resume first; rewards are still taken")
+        seq, arms, fold = self.seq + 1, offer.arms, self.fold
+        born, upon = self.clock.born(at, fold.tick)
+        choice, share, draws, explored = fold.choose(arms, upon, seq)
+        id = f"{seq:x}.{self.process}" if asked.id is None else asked.id
+        arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
+        item = None if offer.items is None else offer.items[arm]
+        score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
+        answer = Decided(
+            id=id, arm=arm, item=item, score=score, mean=mean, bonus=bonus, propensity=propensity,
+            explored=explored, seq=seq, state_seq=fold.seq, cohort=cohort,  # type: ignore[arg-type]
+            proposed=None if cohort == "live" else choice.arm,
+        )  # fmt: skip
+        self._decided.append(((  # a DecisionRow whose arm_set gets its number when it is written
+            self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
+            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context,
+            None if offer.items is None else _TEXT(offer.items).decode(),
+        ), offer))  # fmt: skip
+        self.seq, self.clock.newest = seq, max(born, self.clock.newest)
+        self.known[id] = Known(answer, offer.sha256, born, arms.columns[:, :, arm : arm + 1].copy())
+        return answer
+
+    def _played(
+        self, asked: DecideBody, arm: int, share: float, count: int, seq: int
+    ) -> tuple[int, float | None, str, int | None]:
+        """The arm that is played, its propensity given who chose, who did, and the unit that it is counted to."""
+        body = self.setup.body
+        if body.mode == "shadow":
+            if asked.action is None or asked.action >= count:
+                wanted = f"action from 0 to {count - 1}, the arm that you play"
+                raise Refusal(422, f"a shadow needs {wanted}", "action", "or make the stream live")
+            return asked.action, asked.propensity, "shadow", None
+        if asked.action is not None or asked.propensity is not None:
+            raise Refusal(422, "only a shadow is told action and propensity", "action", "leave both out")
+        hashed = None
+        if body.mode == "holdback":
+            unit = asked.id if asked.unit is None else asked.unit
+            if unit is None:
+                raise Refusal(422, "who is held back is decided by unit, or by id", "unit", "send one of them")
+            drawn = key(body.seed, "holdback", unit)
+            hashed = drawn - 2**63  # SQLite's integers have a sign
+            if drawn < body.holdback * 2.0**64:
+                if body.baseline == "first":
+                    return 0, 1.0, "baseline", hashed
+                return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline", hashed
+        return arm, share, "live", hashed
+
+    # ---------------------------------------------------------------------------------------- reward
+
+    def reward(self, asked: RewardBody, at: float) -> Rewarded:
+        """Learn what a decision brought, once."""
+        value = real("value", asked.value, self.setup.low, self.setup.high, way_out="leave it out") + 0.0
+        known = self._find(checked_id(asked.id))
+        if known is None:
+            raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
+        if known.reward is not None:
+            answer = _again(known.reward, value)
+            self.duplicates += 1
+            return answer
+        tick = self.clock.read(at, self.learned)
+        expire = self.setup.expire_after
+        late = expire is not None and tick - known.born > expire
+        if known.x is None:
+            raise Refusal(409, "this decision's arms were forgotten", "id", "drop the reward")
+        if not late:
+            if known.x.shape[1] != self.setup.policy.dim:
+                raise Refusal(409, "decided by a policy of another dimension", "id", "drop the reward")
+            self.fold.lesson(known.x, value, tick, known.born)
+            self.learned += 1
+        self.rewarded += 1
+        self.fold.newest = self.rewarded
+        verdict = "late" if late else "learned"
+        self._rewarded.append(RewardRow(
+            self.row.id, self.rewarded, asked.id, value, tick, at, verdict, self.learned, known.born,
+            known.x.tobytes(),
+        ))  # fmt: skip
+        known.reward = (value, verdict, self.rewarded)
+        if self.rewarded % EVERY == 0:
+            self._digests.append(self.fold.digest_behind())
+            if self.rewarded % SNAPSHOT_EVERY == 0:
+                self._snapshot = self.fold.snapshot_behind()
+        return Rewarded(verdict=verdict, seq=self.rewarded)  # type: ignore[arg-type]
+
+    # ---------------------------------------------------------------------------------------- the group
+
+    @property
+    def touched(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._decided or self._rewarded)
+
+    def write(self) -> None:
+        """The group's rows, into the store's transaction."""
+        store = self.store
+        if self._decided:
+            place = DecisionRow._fields.index("arm_set")
+            store.add_decisions([
+                (*row[:place], store.arm_set(offer.sha256, offer.arms.count, offer.data), *row[place + 1 :])
+                for row, offer in self._decided
+            ])  # fmt: skip
+        if self._rewarded:
+            store.add_rewards(self._rewarded)
+        if self._digests:
+            store.add_digests(self._digests)
+        if self._snapshot is not None:
+            store.add_snapshot(self._snapshot)
+
+    def publish(self) -> None:
+        """The group is on disk."""
+        self.fold.publish()
+        self.kept = (self.seq, self.rewarded, self.learned)
+        self._clear()
+
+    def undo(self) -> None:
+        """The group could not be written: it has never been."""
+        self.fold.drop()
+        for reward in self._rewarded:
+            known = self.known.get(reward.id)
+            if known is not None:
+                known.reward = None
+        for row, _ in self._decided:
+            self.known.pop(row[DecisionRow._fields.index("id")], None)
+        self.seq, self.rewarded, self.learned = self.kept
+        self._clear()
+
+    def _clear(self) -> None:
+        """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
+        self._decided, self._rewarded, self._digests, self._snapshot = [], [], [], None
+        while len(self.known) > _KEPT:
+            del self.known[next(iter(self.known))]
+
+    # ---------------------------------------------------------------------------------------- asking
+
+    def _find(self, id: str) -> Known | None:
+        known = self.known.get(id)
+        if known is not None:
+            return known
+        row = self.store.decision(self.row.id, id)
+        if row is None:
+            return None
+        found = None if row.arm_set is None else self.store.arms(row.arm_set)
+        x = sha256 = None
+        if found is not None:
+            sha256, n, data = found
+            x = rows_of(data, n)[row.arm].reshape(1, -1, 1).copy()
+        known = Known(decided(row), sha256, row.born, x)
+        reward = self.store.reward(self.row.id, id)
+        if reward is not None:
+            known.reward = (reward.value, reward.verdict, reward.seq)
+        self.known[id] = known
+        return known
+
+    def answer(self) -> StreamAnswer:
+        """What is on disk of it."""
+        seq, rewarded, learned = self.kept
+        body = self.setup.body
+        return StreamAnswer(
+            stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
+            era=self.era.number, paused=self.paused, seq=seq, state_seq=self.fold.seq, digest=self.fold.digest(),
+            counts=Counts(decided=seq, learned=learned, late=rewarded - learned, open=seq - rewarded),
+        )  # fmt: skip
+
+
+def _again(reward: tuple[float, str, int], value: float) -> Rewarded:
+    """What a second reward for a decision gets."""
+    first, verdict, number = reward
+    if first != value:
+        raise Refusal(409, f"this decision has the reward {first!r}", "value", "the first reward stands")
+    return Rewarded(verdict="late" if verdict == "late" else "duplicate", seq=number)
+
+
+def decided(row: DecisionRow) -> Decided:
+    """A row as it was answered."""
+    return Decided(
+        id=row.id, arm=row.arm, item=row.item, score=row.score, mean=row.mean, bonus=row.bonus,
+        propensity=row.propensity, explored=bool(row.explored), seq=row.seq, state_seq=row.state_seq,
+        cohort=row.cohort, proposed=None if row.cohort == "live" else row.proposed,  # type: ignore[arg-type]
+    )  # fmt: skip

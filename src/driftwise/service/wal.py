@@ -1,0 +1,76 @@
+"""Whether SQLite's write-ahead log lost something that was acknowledged.
+
+SQLite reads a log up to the first frame whose checksum does not fit and takes the rest for what a crash cut off. That
+is right for the last transaction, which nobody was answered for, and silently wrong where a byte was changed in one
+before it. A killed process leaves nothing behind a bad frame; a machine that lost power may have kept any part of the
+last transaction, and nothing of a later one, because each is synced before the next begins.
+
+A change in the very last frame looks like a write that was cut, and cannot be told from it.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from driftwise.compiling import kernel
+from driftwise.kernels.point import Ints
+
+_HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")
+_MAGIC = (0x377F0682, 0x377F0683)
+_WORD = 0xFFFFFFFF
+
+
+@kernel
+def checksum_(words: Ints, sums: Ints) -> None:
+    """SQLite's checksum: s0 <- s0 + x + s1, s1 <- s1 + x' + s0 over pairs of 32-bit words."""
+    first, second = sums[0], sums[1]
+    for i in range(0, words.size - 1, 2):
+        first = (first + words[i] + second) & 0xFFFFFFFF
+        second = (second + words[i + 1] + first) & 0xFFFFFFFF
+    sums[0], sums[1] = first, second
+
+
+def damage_of(database: Path, same_boot: bool) -> str:
+    """What is wrong with the log beside a database, or nothing. `same_boot`: the machine has not been off since."""
+    path = database.with_name(database.name + "-wal")
+    raw = path.read_bytes() if path.is_file() else b""
+    if len(raw) < _HEADER.size:
+        return ""
+    magic, _, page, _, salt, pepper, *told = _HEADER.unpack_from(raw)
+    size = _FRAME.size + page
+    if magic not in _MAGIC or page < 512 or page & (page - 1):
+        return _lost(raw) if same_boot else ""
+    order = ">u4" if magic & 1 else "<u4"
+    sums = np.zeros(2, dtype=np.int64)
+    checksum_(np.frombuffer(raw, order, 6).astype(np.int64), sums)
+    if sums.tolist() != told:
+        return _lost(raw) if same_boot else ""
+    count = (len(raw) - _HEADER.size) // size
+    heads = [_FRAME.unpack_from(raw, _HEADER.size + number * size) for number in range(count)]
+    ours = [head[2:4] == (salt, pepper) for head in heads]
+    for number, head in enumerate(heads):
+        at = _HEADER.size + number * size
+        parts = (np.frombuffer(raw, order, 2, at), np.frombuffer(raw, order, page // 4, at + _FRAME.size))
+        checksum_(np.concatenate(parts).astype(np.int64), sums)
+        if not ours[number] or sums.tolist() != list(head[4:]):
+            return _behind(heads, ours, number, same_boot)
+    return ""
+
+
+def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, same_boot: bool) -> str:
+    """What a bad frame means, by what comes behind it."""
+    later = [number for number in range(bad + 1, len(heads)) if ours[number]]
+    if not later:
+        return ""
+    commits = [number for number in (bad, *later) if heads[number][1]]
+    next_one = bool(commits) and (len(commits) > 1 or later[-1] > commits[0])
+    if same_boot or next_one:
+        return f"frame {bad} was changed, and {len(later)} come behind it"
+    return ""
+
+
+def _lost(raw: bytes) -> str:
+    return f"its head was changed, before {len(raw)} bytes"

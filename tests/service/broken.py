@@ -1,0 +1,177 @@
+"""The server with something wrong with it, as told: `python broken.py DB PORT [what …]`.
+
+slow             every commit takes 20 ms longer
+kill:POINT:N     kill -9 itself when it comes to a named point for the N-th time
+early            answer before the commit            (negative control)
+twice            learn every reward twice            (negative control)
+forgetful        know no id again, and no UNIQUE     (negative control)
+nosync           fsync fails at the N-th commit: nosync:N
+hasty            patience with slow callers of half a second
+often            snapshots every 50 rewards, digests every 10
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from driftwise.service import engine, fold, run, schema, serving, sqlite, stream
+from driftwise.service.store import Broken
+
+
+def before(owner, name, act):
+    """Act before a function runs."""
+    inside = getattr(owner, name)
+
+    def wrapped(*arguments, **more):
+        act()
+        return inside(*arguments, **more)
+
+    setattr(owner, name, wrapped)
+
+
+def after(owner, name, act):
+    """Act when a function has run."""
+    inside = getattr(owner, name)
+
+    def wrapped(*arguments, **more):
+        found = inside(*arguments, **more)
+        act()
+        return found
+
+    setattr(owner, name, wrapped)
+
+
+def killer(times):
+    left = [times]
+
+    def act():
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return act
+
+
+def in_checkpoint(times):
+    """Dies a moment after a checkpoint began."""
+    inside, left = sqlite.SQLiteStore.commit, [times]
+
+    def commit(self):
+        inside(self)
+        left[0] -= 1
+        if left[0] <= 0:
+            threading.Timer(0.0003, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            self.checkpoint()
+
+    sqlite.SQLiteStore.commit = commit
+
+
+def in_migration():
+    """Dies between two statements of a step."""
+    schema.STEPS = (schema.STEPS[0].replace("CREATE TABLE digest", "SELECT die();\nCREATE TABLE digest"),)
+    inside = schema.step
+
+    def step(database, number):
+        database.create_function("die", 0, killer(1))
+        inside(database, number)
+
+    schema.step = step
+
+
+POINTS = {
+    "before-insert": lambda times: before(sqlite.SQLiteStore, "add_decisions", killer(times)),
+    "before-commit": lambda times: before(sqlite.SQLiteStore, "commit", killer(times)),
+    "after-commit": lambda times: after(sqlite.SQLiteStore, "commit", killer(times)),
+    "before-reply": lambda times: before(engine, "_settle", killer(times)),
+    "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1)),
+    "in-checkpoint": in_checkpoint,
+    "in-migration": lambda times: in_migration(),
+}
+
+
+def early():
+    """Answers go out when they are known, and the commit comes when it comes."""
+    submit = engine.Engine.submit
+
+    def at_once(self, work):
+        outer = asyncio.get_running_loop().create_future()
+
+        def told():
+            try:
+                outer.set_result(work())
+            except Exception as slip:
+                outer.set_exception(slip)
+
+        self._last = 2  # never in place
+        submit(self, told)
+        return outer
+
+    async def change(self, write, then):
+        await submit(self.engine, lambda: self.engine.also(write, then))
+
+    engine.Engine.submit, serving.Service._change = at_once, change
+
+
+def twice():
+    lesson = fold.Fold.lesson
+
+    def more(self, *what):
+        lesson(self, *what)
+        lesson(self, *what)
+
+    fold.Fold.lesson = more
+
+
+def forgetful():
+    schema.STEPS = (schema.STEPS[0].replace(", UNIQUE (stream, event_id)", ""),)
+    find = stream.Stream._find
+    fresh = threading.local()
+
+    def decide(self, asked, offer, at, inside=stream.Stream.decide):
+        fresh.now = True
+        try:
+            return inside(self, asked, offer, at)
+        finally:
+            fresh.now = False
+
+    stream.Stream.decide = decide
+    stream.Stream._find = lambda self, id: None if getattr(fresh, "now", False) else find(self, id)
+
+
+def often():
+    fold.EVERY = stream.EVERY = 10
+    stream.SNAPSHOT_EVERY = 50
+
+
+def nosync(times):
+    left = [times]
+
+    def fail():
+        left[0] -= 1
+        if left[0] == 0:
+            raise Broken("disk I/O error")
+
+    before(sqlite.SQLiteStore, "commit", fail)
+
+
+def hasty():
+    run.PATIENCE = 0.5
+
+
+WHAT = {"hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
+        "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02))}  # fmt: skip
+
+if __name__ == "__main__":
+    for word in sys.argv[3:]:
+        name, *rest = word.split(":")
+        if name == "kill":
+            POINTS[rest[0]](int(rest[1]))
+        elif name == "nosync":
+            nosync(int(rest[0]))
+        else:
+            WHAT[name]()
+    run.serve(Path(sys.argv[1]), port=int(sys.argv[2]))

@@ -1,0 +1,98 @@
+"""A service in this process, asked as over HTTP: one event loop in a thread, as a server has it."""
+
+import asyncio
+import io
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+
+from driftwise.service.http import app
+from driftwise.service.logs import Log
+from driftwise.service.serving import Service
+from driftwise.service.sqlite import SQLiteStore
+
+BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1], "half_life": 50}
+ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+
+
+class Living:
+    """A client of a service, with what it logs."""
+
+    def __init__(self, service, client, log, loop):
+        self.service, self.client, self.log, self.loop = service, client, log, loop
+
+    def wait(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+
+    def get(self, path):
+        return self.wait(self.client.get(path))
+
+    def ask(self, method, path, **more):
+        return self.wait(self.client.request(method, f"/v1/streams/{path}", **more))
+
+    def put(self, name="home", **changes):
+        return self.ask("PUT", name, json={**BODY, **changes})
+
+    def decide(self, id=None, arms=ARMS, stream="home", **more):
+        body = {"arms": arms, **more, "id": id}
+        return self.ask("POST", f"{stream}/decide", json={name: one for name, one in body.items() if one is not None})
+
+    def reward(self, id, value, stream="home"):
+        return self.ask("POST", f"{stream}/reward", json={"id": id, "value": value})
+
+    def stream(self, name="home"):
+        return self.ask("GET", name).json()
+
+
+class Written:
+    """What a log has written so far, all of it."""
+
+    def __init__(self, log, out):
+        self.log, self.out = log, out
+
+    def getvalue(self):
+        while self.log._lines.qsize():
+            time.sleep(0.001)
+        time.sleep(0.005)
+        return self.out.getvalue()
+
+
+class Passing(httpx.BaseTransport):
+    """Requests of a client, passed to the service."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def handle_request(self, request):
+        path = request.url.path.removeprefix("/v1/streams/")
+        found = self.asked.ask(request.method, path, content=request.read())
+        return httpx.Response(found.status_code, content=found.content, request=request)
+
+
+@contextmanager
+def living(path, now=None, **options):
+    """A service on a database, from start to a clean end."""
+    store = SQLiteStore(path, **options)
+    store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+    service, out = Service(store) if now is None else Service(store, now), io.StringIO()
+    log = Log(requests=True, out=out)
+    made = app(service, log)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://here")
+    asked = Living(service, client, Written(log, out), loop)
+    asked.board = made.board
+    life = made.inside.router.lifespan_context(made.inside)
+    asked.wait(life.__aenter__())
+    try:
+        yield asked
+    finally:
+        asked.wait(client.aclose())
+        asked.wait(life.__aexit__(None, None, None))
+        log.close()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

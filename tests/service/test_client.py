@@ -1,0 +1,59 @@
+"""The client: whatever breaks between, one id and one decision."""
+
+import httpx
+import pytest
+
+from driftwise.errors import BadInput
+from driftwise.service.client import Client, Refused
+from service.living import ARMS, BODY, Passing, living
+
+
+class Cut(Passing):
+    """Loses some requests, some answers, and is busy at times."""
+
+    number = 0
+
+    def handle_request(self, request):
+        self.number += 1
+        if self.number % 5 == 1:
+            raise httpx.ConnectError("lost on the way there")
+        found = super().handle_request(request)
+        if self.number % 5 == 2:
+            raise httpx.ReadError("lost on the way back")
+        if self.number % 5 == 3:
+            return httpx.Response(503, json={"error": "busy"}, headers={"retry-after": "0"})
+        return found
+
+
+def test_retries_reuse_the_id_so_that_every_decision_is_made_and_learned_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("driftwise.service.client.time.sleep", lambda seconds: None)
+    with living(tmp_path / "a.db") as asked, Client(transport=Cut(asked)) as client:
+        client.put("home", **BODY)
+        for number in range(20):
+            found = client.decide("home", ARMS)
+            assert found["seq"] == number + 1
+            assert client.reward("home", found["id"], 1.0)["seq"] == number + 1
+        assert client.stream("home")["counts"] == {"decided": 20, "learned": 20, "late": 0, "open": 0}
+        answers = client.decide_many("home", [{"arms": ARMS}, {"arms": ARMS, "id": "b"}])
+        assert answers[1]["id"] == "b" and asked.stream()["seq"] == 22
+        told = client.reward_many("home", [("b", 0.5), (answers[0]["id"], 1.0)])
+        assert {one["verdict"] for one in told} <= {"learned", "duplicate"} and asked.stream()["state_seq"] == 22
+        assert client.explain("home", "b")["recomputed"] is True
+
+
+def test_what_is_refused_says_why_and_is_not_tried_again(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        transport = Cut(asked)
+        with Client(transport=transport) as client:
+            transport.number = 3
+            with pytest.raises(Refused, match="404: no such stream") as told:
+                client.decide("nowhere", ARMS)
+            assert told.value.status == 404 and told.value.field == "stream" and transport.number == 4
+
+
+def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setenv("DRIFTWISE_KEY", "c0ffee5ec2e7")
+    with Client("http://127.0.0.1:9", tries=2) as client:
+        with pytest.raises(BadInput, match="is the server up"):
+            client.stream("home")
+        assert "c0ffee" not in repr(client)

@@ -1,0 +1,146 @@
+"""Commands on a database: verify, export, backup, forget, keys."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise.cli import main
+from driftwise.service import keeping
+from driftwise.service.setup import setup
+from driftwise.service.store import Taken
+from driftwise.service.verify import verify
+from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
+from service.living import living
+
+
+def told(capsys, *words):
+    """What a command printed, and its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+def filled(path, data=LINEAR, rounds=60, seed=0, start=1000.0):
+    desk, rng = Desk(path, data), np.random.default_rng(seed)
+    for number in range(rounds):
+        desk.decide(arms_of(rng), start + number, id=f"{seed}-{number}", items=["a", "b", "c", "d"])
+        desk.commit()
+        if number % 4:
+            desk.reward(f"{seed}-{number}", float(number % 3 == 0), start + number)
+            desk.commit()
+    return desk
+
+
+def test_verify_says_what_it_saw_and_its_digest(tmp_path, capsys):
+    desk = filled(tmp_path / "a.db")
+    code, out, err = told(capsys, "verify", tmp_path / "a.db")  # while it is open
+    assert code == 0 and not err
+    assert "home: 60 decisions, 45 rewards, 1 eras" in out and desk.stream.fold.digest() in out
+    desk.close()
+    raw = sqlite3.connect(tmp_path / "a.db")
+    raw.execute("UPDATE reward SET value = 0.25 WHERE seq = 9")
+    raw.commit()
+    raw.close()
+    code, out, err = told(capsys, "verify", tmp_path / "a.db")
+    assert code == 2 and err.count("\n") == 1 and "1 differences" in err and "a.db" in err and "reward" in out
+    code, out, err = told(capsys, "verify", tmp_path / "none.db")
+    assert code == 2 and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ("fade", "Auto"))
+@pytest.mark.parametrize("format", ("jsonl", "parquet"))
+def test_an_agent_that_learns_the_exported_log_is_the_stream_to_the_last_bit(tmp_path, capsys, name, format):
+    desk = filled(tmp_path / "a.db", POLICIES[name])
+    code, out, _ = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--format", format)
+    assert code == 0 and "60 rows" in out
+    agent = dw.Agent(setup(body_of(POLICIES[name])).policy, rewards=(0.0, 1.0), clock="rewards")
+    assert agent.learn_log(tmp_path / "log") == 45
+    front = desk.stream.fold.states.front
+    assert (agent.state.floats == front.floats).all() and (agent.state.ints == front.ints).all()
+    log = dw.tables.read_log(tmp_path / "log")
+    columns = ["verdict", "arm", "arms", "candidates", "propensity"]
+    rows = [one for batch in log.batches(columns) for one in batch.verdict]
+    assert rows.count("learned") == 45 and rows.count("open") == 15
+    code, _, err = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log")
+    assert code == 2 and "empty" in err
+    desk.close()
+
+
+def test_a_backup_of_a_database_in_use_is_whole_and_goes_on(tmp_path, capsys):
+    desk = filled(tmp_path / "a.db")
+    desk.store.begin()
+    desk.decide([[0.1, 0.2, 0.3]], id="not yet")
+    desk.stream.write()  # not committed
+    code, out, _ = told(capsys, "backup", tmp_path / "a.db", "--out", tmp_path / "b.db")
+    assert code == 0 and "bytes" in out
+    desk.store.rollback()
+    assert told(capsys, "backup", tmp_path / "a.db", "--out", tmp_path / "b.db")[0] == 2
+    (found,) = verify(tmp_path / "b.db")
+    assert not found.differs and found.digest == desk.stream.fold.digest() and found.decisions == 60
+    copy = Desk(tmp_path / "b.db")
+    assert copy.decide(arms_of(np.random.default_rng(5)), id="more").seq == 61
+    copy.close(), desk.close()
+
+
+def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys):
+    desk = filled(tmp_path / "a.db", start=1_700_000_000.0)
+    digest = desk.stream.fold.digest()
+    with pytest.raises(Taken):
+        keeping.forget(tmp_path / "a.db", 0.0)
+    desk.close()
+    code, out, _ = told(capsys, "forget", tmp_path / "a.db", "--before", "2023-11-14T22:13:50")
+    assert code == 0 and out == "home: 22 decisions forgotten\n"
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs and found.digest == digest and found.forgotten >= 22
+    desk = Desk(tmp_path / "a.db")
+    assert desk.stream.fold.digest() == digest == desk.refolded()
+    assert desk.reward("0-1", 0.0).verdict == "duplicate"  # it still knows what it was told
+    assert desk.reward("0-0", 1.0).verdict == "learned"  # an open one kept its arms
+    desk.commit()
+    desk.close()
+    assert "22 left out" in told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log")[1]
+    assert told(capsys, "forget", tmp_path / "a.db", "--before", "yesterday")[0] == 2
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs
+
+
+def test_the_vectors_of_what_was_forgotten_are_not_in_the_file(tmp_path):
+    desk = Desk(tmp_path / "a.db")
+    secret = [[0.123456789, 0.2, 0.3], [0.1, 0.2, 0.1]]
+    for number in range(3):  # the state of one reward would be its vector
+        desk.decide(secret, at=1.0, id=str(number), items=["who-it-was", "b"])
+        desk.commit()
+        desk.reward(str(number), 0.7, at=2.0)
+        desk.commit()
+    desk.close()
+    needles = (np.array(secret[0]).tobytes(), b"who-it-was")
+    assert all(needle in (tmp_path / "a.db").read_bytes() for needle in needles)
+    assert keeping.forget(tmp_path / "a.db", 100.0) == {"home": 3}
+    left = (tmp_path / "a.db").read_bytes()
+    assert needles[0] not in left and b'["who-it-was"' not in left  # the name of the item that was played stays
+
+
+def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):
+    db = tmp_path / "a.db"
+    code, key, _ = told(capsys, "keys", "create", db, "--scopes", "reward,decide", "--stream", "home", "--name", "app")
+    assert code == 0 and len(key.strip()) == 43
+    listed = told(capsys, "keys", "list", db)[1]
+    assert "1  decide,reward  stream home" in listed and key.strip() not in listed
+    with living(db) as asked:  # beside a server
+        assert told(capsys, "keys", "revoke", db, 1)[0] == 0
+        asked.service.refresh()
+        assert not asked.service.access.keys
+    assert told(capsys, "keys", "revoke", db, 1)[0] == 2
+    assert told(capsys, "keys", "create", db, "--scopes", "everything")[0] == 2
+
+
+def test_a_wanted_stream_is_named_where_there_are_several(tmp_path, capsys):
+    with living(tmp_path / "a.db") as asked:
+        asked.put("one"), asked.put("two")
+        asked.decide("a", stream="one")
+    code, _, err = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log")
+    assert code == 2 and "one, two" in err
+    assert told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--stream", "one")[0] == 0

@@ -1,0 +1,138 @@
+"""Small sizes of the fault table (PRODUCT.md 6): what is acknowledged is on disk, once, and comes out again.
+
+Each test has its power shown by a negative control: a server that breaks the promise is found out by the same checker.
+"""
+
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from service.loading import Clients, Server, wrong
+
+KILLS = 4
+
+
+def killed_again_and_again(db, *what, kills=KILLS, seed=0):
+    """F1: servers on one file, each killed at a random moment; what is wrong when the dust has settled."""
+    rng, clients = random.Random(seed), Clients(seed)
+    found = []
+    for number in range(kills):
+        try:
+            server = Server(db, *what)
+        except AssertionError as refused:  # the file itself gives it away
+            return [str(refused)]
+        assert server.put().status_code == (200 if number else 201)
+        timer = threading.Timer(rng.uniform(0.15, 0.5), server.process.kill)
+        timer.start()
+        clients.run(server.port)
+        timer.join()
+        server.end()
+    try:
+        server = Server(db, *what)
+    except AssertionError as refused:
+        return [str(refused)]
+    clients.run(server.port, 0.1)  # whoever had no answer asks again
+    digest = server.stream()["digest"]
+    found += wrong(db, clients, digest)
+    server.kill()
+    assert len(clients.decided) > 20 * kills and len(clients.rewarded) > 10 * kills
+    return found
+
+
+@pytest.mark.parametrize("what", ((), ("slow",)), ids=("", "slow"))
+def test_killed_at_random_moments_nothing_that_was_acknowledged_is_lost(tmp_path, what):
+    assert killed_again_and_again(tmp_path / "a.db", "often", *what) == []
+
+
+@pytest.mark.parametrize("control", (("early", "slow"), ("twice",), ("forgetful",)), ids=lambda control: control[0])
+def test_a_server_that_breaks_the_promise_is_found_out(tmp_path, control):
+    assert killed_again_and_again(tmp_path / "a.db", *control, kills=2)
+
+
+@pytest.mark.parametrize(
+    "point", ("before-insert", "before-commit", "after-commit", "before-reply", "in-snapshot", "in-checkpoint")
+)
+def test_killed_at_a_named_point_nothing_that_was_acknowledged_is_lost(tmp_path, point):
+    db, clients = tmp_path / "a.db", Clients(point)
+    server = Server(db, "often", f"kill:{point}:25")
+    server.put()
+    clients.run(server.port)
+    server.end()
+    assert server.process.returncode == -9
+    server = Server(db, "often")
+    clients.run(server.port, 0.2)
+    assert wrong(db, clients, server.stream()["digest"]) == []
+    server.kill()
+
+
+def test_killed_while_it_makes_its_tables_the_next_makes_them(tmp_path):
+    server = Server(tmp_path / "a.db", "kill:in-migration:1", wait=False)
+    server.end()
+    assert server.process.returncode == -9
+    server = Server(tmp_path / "a.db")
+    assert server.put().status_code == 201
+    server.kill()
+
+
+def test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody(tmp_path):
+    clients = Clients(1)
+    server = Server(tmp_path / "a.db", "nosync:20")
+    server.put()
+    clients.run(server.port)
+    told = server.end()
+    assert server.process.returncode == 4 and "can promise nothing" in told
+    assert set(clients.statuses) == {200} and wrong(tmp_path / "a.db", clients) == []
+
+
+def test_told_to_stop_it_answers_who_asked_and_ends_well(tmp_path):
+    clients = Clients(2)
+    server = Server(tmp_path / "a.db", "slow")
+    server.put()
+    working = threading.Thread(target=clients.run, args=(server.port, 20.0))
+    working.start()
+    time.sleep(0.5)
+    began = time.monotonic()
+    server.process.terminate()
+    assert server.process.wait(10) == 0 and time.monotonic() - began < 5.0
+    server.end()
+    working.join()
+    assert set(clients.statuses) <= {200, 503} and clients.statuses[200] > 50
+    assert wrong(tmp_path / "a.db", clients) == []
+
+
+def test_a_second_server_ends_with_3_and_says_who_has_the_file(tmp_path):
+    server = Server(tmp_path / "a.db")
+    began = time.monotonic()
+    command = [sys.executable, "-m", "driftwise.cli", "serve", "--db", str(tmp_path / "a.db"), "--port", "0"]
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    spent = time.monotonic() - began
+    assert second.returncode == 3 and f"process {server.process.pid} on " in second.stderr
+    assert second.stderr.count("\n") == 1 and spent < 10.0  # a second, and what importing takes on a busy machine
+    server.kill()
+
+
+def test_an_address_that_others_reach_needs_keys(tmp_path):
+    command = [sys.executable, "-m", "driftwise.cli", "serve", "--db", str(tmp_path / "a.db"), "--host", "0.0.0.0"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 2 and "keys" in found.stderr and found.stderr.count("\n") == 1
+
+
+def test_a_caller_that_goes_away_is_recorded_at_most_once(tmp_path):
+    """F12: the connection is cut after every few bytes of a request."""
+    server = Server(tmp_path / "a.db")
+    server.put()
+    body = json.dumps({"id": "cut", "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
+    raw = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    for cut in [*range(1, len(raw), 7), len(raw), len(raw)]:
+        with socket.create_connection(("127.0.0.1", server.port)) as caller:
+            caller.sendall(raw[:cut])
+    answer = httpx.post(f"{server.url}/v1/streams/home/decide", content=body).json()
+    assert answer["seq"] == 1 and server.stream()["seq"] == 1
+    assert server.stop().count("Traceback") == 0
