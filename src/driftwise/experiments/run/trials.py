@@ -122,7 +122,10 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 
 # What stands beside the sources that decide a number, and decides none.
-_ASIDE = ("agent", "checks.py", "cli.py", "draw", "experiments", "files.py", "interrupts.py", "progress.py")
+_ASIDE = (
+    "agent", "checks.py", "cli.py", "commands.py", "data", "draw", "experiments", "files.py", "interrupts.py",
+    "progress.py", "service", "tables", "terminal.py",
+)  # fmt: skip
 
 
 @cache
