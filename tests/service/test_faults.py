@@ -42,7 +42,7 @@ def killed_again_and_again(db, *what, kills=KILLS, seed=0):
     digest = server.stream()["digest"]
     found += wrong(db, clients, digest)
     server.kill()
-    assert len(clients.decided) > 20 * kills and len(clients.rewarded) > 10 * kills
+    assert len(clients.decided) > 4 * kills and len(clients.rewarded) > kills  # there was traffic to lose
     return found
 
 
@@ -53,7 +53,8 @@ def test_killed_at_random_moments_nothing_that_was_acknowledged_is_lost(tmp_path
 
 @pytest.mark.parametrize("control", (("early", "slow"), ("twice",), ("forgetful",)), ids=lambda control: control[0])
 def test_a_server_that_breaks_the_promise_is_found_out(tmp_path, control):
-    assert killed_again_and_again(tmp_path / "a.db", *control, kills=2)
+    """When a kill comes is chance: two at a time until one shows it; 20 that show nothing are a suite without power."""
+    assert any(killed_again_and_again(tmp_path / f"{n}.db", *control, kills=2, seed=n) for n in range(10))
 
 
 @pytest.mark.parametrize(
