@@ -58,17 +58,20 @@ def test_a_log_folded_is_having_been_there_bit_for_bit(clock, format, tmp_path):
     assert dw.Agent.from_bytes(twin.to_bytes()).to_bytes() == twin.to_bytes()
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [linear(dw.Window(50), dim=3), linear(dw.Restart(40), dim=3), dw.make("Bank+LB-WeightUCB", dim=3, horizon=300),
-     dw.make("MASTER+OFUL", dim=3, horizon=300)],
-    ids=lambda policy: f"{type(policy).__name__}",
-)  # fmt: skip
-def test_policies_that_take_one_lesson_at_a_time_are_folded_too(policy, tmp_path):
-    agent, twin = agent_of(policy), agent_of(policy)
+ROWS = {row["name"]: {} for row in dw.catalogue()}
+ROWS |= {
+    "Auto for clicks": {"name": "Auto", "link": "logistic"}, "a window": {"name": "OFUL", "memory": dw.Window(15)},
+    "restarts": {"name": "OFUL", "memory": dw.Restart(12)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", list(ROWS))
+def test_every_row_is_folded_to_the_bits_of_having_been_there(row, tmp_path):
+    asked = {"name": row, "dim": 3, "horizon": 300, "path_length": 1.5, "changes": 2, **ROWS[row]}
+    agent, twin = (agent_of(dw.make(**asked)) for _ in range(2))
     with agent.log_to(tmp_path):
-        lived(agent, 120)
-    twin.learn_log(tmp_path)
+        lived(agent, 40)
+    assert twin.learn_log(tmp_path) == agent.counts["learned"] > 15
     assert twin.state.to_bytes() == agent.state.to_bytes()
 
 
