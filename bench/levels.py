@@ -1,6 +1,6 @@
 """A level that all arms share, told from preferences; and audits of arms that nobody plays.
 
-    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits]
+    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits|late]
 
 Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed. A trial of the level worlds has its own
 arms, preferences, level and noise.
@@ -274,9 +274,54 @@ def audits(trials: int, seed: int) -> None:
     print()
 
 
+def reported(policy: object, trial: tuple[int, int], delay: float, deadline: int, turns: float) -> float:
+    """Regret of an agent whose readers differ, whose clicks come late, and which learns a 0 at the deadline."""
+    rng, visits, arms = np.random.default_rng(trial), 4000, 6
+    items, readers = sphere(rng, arms, 3), sphere(rng, visits, 3)
+    tape, delays = rng.random(visits), rng.exponential(delay, visits)
+    agent = dw.Agent(policy, rewards=(0.0, 1.0), expire_after=deadline, default_reward=0.0)
+    coming: dict[int, list[str]] = {}
+    lost = 0.0
+    for visit, reader in enumerate(readers):
+        for id in coming.pop(visit, ()):
+            agent.reward(id, 1.0)
+        angle = 2.0 * np.pi * turns * visit / visits
+        turned = np.array([
+            [math.cos(angle), -math.sin(angle), 0.0], [math.sin(angle), math.cos(angle), 0.0], [0.0, 0.0, 1.0],
+        ])  # fmt: skip
+        clicked = 1.0 / (1.0 + np.exp(1.0 - 3.0 * (reader @ turned @ items.T)))
+        crossed = (reader[None, :, None] * items[:, None, :]).reshape(arms, 9)
+        shown = agent.decide(np.column_stack([np.ones(arms), crossed]) / math.sqrt(2.0))
+        lost += float(clicked.max() - clicked[shown.arm])
+        if tape[visit] < clicked[shown.arm] and delays[visit] < deadline:
+            coming.setdefault(visit + max(1, math.ceil(delays[visit])), []).append(shown.id)
+    return lost
+
+
+def late(trials: int, seed: int) -> None:
+    """Clicks that come late and their absence at a deadline: no level moves, but for that of what is reported."""
+    def static(memory: dw.Keep | dw.Fade) -> object:
+        return dw.PosteriorUCB(dim=10, memory=memory, S=None, L=None, estimate="one-pass")
+
+    made = {
+        "Auto": dw.make("Auto", dim=10, link="logistic"),
+        "no levels": dw.make("Auto", dim=10, link="logistic", levels=False),
+        "static": static(dw.Keep()), "half-life 300": static(dw.Fade(1.0 - 0.5 ** (1.0 / 300.0))),
+    }  # fmt: skip
+    head("mean delay, deadline, turns", *made)
+    for delay, deadline in ((15.0, 60), (60.0, 300)):
+        for turns in (0.0, 0.5):
+            cells = []
+            for policy in made.values():
+                seen = [reported(policy, (seed, trial), delay, deadline, turns) for trial in range(max(2, trials // 3))]
+                cells.append(f"{np.mean(seen):.0f} ± {np.std(seen, ddof=1) / math.sqrt(len(seen)):.0f}")
+            print(f"| {delay:g}, {deadline}, {turns:g} | {' | '.join(cells)} |", flush=True)
+    print()
+
+
 TABLES = {
     "levels": levels, "turning": turning, "jumps": jumps, "weak": weak, "ordinary": ordinary, "clicks": clicks,
-    "audits": audits,
+    "audits": audits, "late": late,
 }  # fmt: skip
 
 
