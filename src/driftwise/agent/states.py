@@ -56,20 +56,28 @@ class States:
         The other one is brought up to date by the same lesson, which is cheaper than copying a long window, or copied
         where a solver makes the lesson dear.
         """
-        front, back = self.front, self.back
         try:
-            lesson(back)
+            lesson(self.back)
         except BaseException:
-            if isinstance(back, State):  # all of it: half a lesson may have gone anywhere
-                back.floats[:], back.ints[:] = front.floats, front.ints
-            else:
-                self.policy.renew(back, front)
+            self.level()
             raise
         with self.choosing:
-            self.front, self.back, self.tick, self.viewed = back, front, tick, -1
+            self.swap(tick)
             then()
-        front.told, front.outside = back.told, back.outside
         if self.policy.can_fail:
-            self.policy.renew(front, back)
+            self.policy.renew(self.back, self.front)
         else:
-            lesson(front)
+            lesson(self.back)
+
+    def swap(self, tick: int) -> None:
+        """What is behind is published; the other has yet to be brought up to date. For those who hold `choosing`, or
+        are alone."""
+        self.front, self.back, self.tick, self.viewed = self.back, self.front, tick, -1
+        self.back.told, self.back.outside = self.front.told, self.front.outside
+
+    def level(self) -> None:
+        """The state behind becomes what is published, all of it: half a lesson may have gone anywhere."""
+        if isinstance(self.back, State):
+            self.back.floats[:], self.back.ints[:] = self.front.floats, self.front.ints
+        else:
+            self.policy.renew(self.back, self.front)

@@ -84,22 +84,19 @@ class Fold:
         self.seq = self.newest
         if not group:
             return
-        front, back = states.front, states.back
-        states.front, states.back, states.tick, states.viewed = back, front, self._tick, -1
-        front.told, front.outside = back.told, back.outside
+        states.swap(self._tick)
         if self.policy.can_fail or len(group) > _FEW:
-            front.floats[:], front.ints[:] = back.floats, back.ints
+            states.level()
         else:
             for taken in group:
-                self.policy.take(front, *taken)
+                self.policy.take(states.back, *taken)
         group.clear()
 
     def drop(self) -> None:
         """The group could not be written: nothing of it was learned."""
-        states = self.states
         self.newest = self.seq
-        self._tick = states.tick
-        states.back.floats[:], states.back.ints[:] = states.front.floats, states.front.ints
+        self._tick = self.states.tick
+        self.states.level()
         self._group.clear()
 
     def digest(self) -> str:
