@@ -1,12 +1,10 @@
 """driftwise: choosing under drift."""
 
+import importlib
+from typing import TYPE_CHECKING
+
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
-from driftwise import checks, theory, worlds
-from driftwise.agent import Agent, Decision, Verdict
-from driftwise.data.evaluate import Evaluation, evaluate
-from driftwise.data.outcomes import Backtest, Outcomes, backtest
-from driftwise.data.reduce import sums
-from driftwise.data.sums import Sums
+from driftwise import theory, worlds
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
@@ -33,9 +31,40 @@ from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, Self
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 from driftwise.simulation import Result, simulate
-from driftwise.tables import Features, read_log
+
+if TYPE_CHECKING:
+    from driftwise import checks
+    from driftwise.agent import Agent, Decision, Verdict
+    from driftwise.data.evaluate import Evaluation, evaluate
+    from driftwise.data.outcomes import Backtest, Outcomes, backtest
+    from driftwise.data.reduce import sums
+    from driftwise.data.sums import Sums
+    from driftwise.tables import Features, read_log
 
 del interrupts
+
+_LATER = {
+    "agent": ("Agent", "Decision", "Verdict"),
+    "checks": ("checks",),
+    "data.evaluate": ("Evaluation", "evaluate"),
+    "data.outcomes": ("Backtest", "Outcomes", "backtest"),
+    "data.reduce": ("sums",),
+    "data.sums": ("Sums",),
+    "tables": ("Features", "read_log"),
+}  # rooms that are entered when something in them is asked for: a study needs none of them, and they take a while
+
+
+def __getattr__(name: str) -> object:
+    for room, names in _LATER.items():
+        if name in names:
+            module = importlib.import_module(f"driftwise.{room}")
+            value = globals()[name] = module if name == room else getattr(module, name)
+            return value
+    raise AttributeError(f"module 'driftwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 __version__ = "0.1.0"
 

@@ -19,6 +19,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from driftwise import first_use, inside
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 config: Any = numba.config
@@ -105,6 +107,10 @@ def _prune(root: Path, current: str) -> None:
 
 
 _FOLDER = _cache_folder()
+first_use.watch()
+
+
+_COMMON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -112,21 +118,34 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def entry(function: F) -> F:
+    """A kernel that Python calls with all it needs, once a round or once a run: it may not allocate.
+
+    What is said of pieces that return views holds here too.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def routine(function: F) -> F:
+    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined."""
+    return _inside(function, _nrt=False)
+
+
 def piece(function: F) -> F:
     """A kernel for the inside of a round: always inlined and without reference counts, so it may not allocate.
 
     At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns views
-    (kernels/cut.py) hands out what it does not own: pieces and routines may call it, never Python.
+    (kernels/cut.py) hands out what it does not own: pieces, routines and entries may call it, never Python.
     """
-    return _compiled(function, forceinline=True, _nrt=False)
+    return _inside(function, forceinline=True, _nrt=False)
 
 
-def routine(function: F) -> F:
-    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined.
+def loop(function: F) -> F:
+    """A piece that is optimised before it is pasted in: inside a long caller the optimiser loses sight of its loops.
 
-    What is said of pieces that return views holds here too. Entries are routines: all they need is handed to them.
+    Only where that was seen to matter: it is what takes the time in compiling.
     """
-    return _compiled(function, _nrt=False)
+    return _inside(function, polished=True, forceinline=True, _nrt=False)
 
 
 def part(function: F) -> F:
@@ -137,13 +156,34 @@ def part(function: F) -> F:
     return _compiled(function, inline="always")
 
 
+def formula(function: F) -> F:
+    """A scalar formula: compiled inside kernels, plain Python outside, where compiling would take longer."""
+    return _inside(function, called=lambda: function)
+
+
+def outside(function: F) -> F:
+    """A routine as Python calls it, beside the one that compiled code calls."""
+    return _compiled(getattr(function, "py_func", function), _nrt=False)
+
+
+def _inside(function: F, called: Callable[[], F] | None = None, polished: bool = False, **options: Any) -> F:
+    if config.DISABLE_JIT:
+        return function
+    if not inside.possible:
+        return _compiled(function, **options)
+    otherwise = called or (lambda: _compiled(function, **options))
+    return cast(F, inside.text_of(function, otherwise, polished, _COMMON | options))
+
+
 def _compiled(function: F, **options: Any) -> F:
-    compiler: Any = numba.njit
+    if config.DISABLE_JIT:
+        return function
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
     try:
-        common = {"cache": _FOLDER is not None, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-        compiled = compiler(**common, **options)(function)
+        compiler: Any = numba.njit
+        compiled = compiler(cache=_FOLDER is not None, **_COMMON, **options)(function)
     finally:
         config.CACHE_DIR = before
+    inside.load_lightly(compiled)
     return cast(F, compiled)

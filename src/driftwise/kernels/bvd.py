@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import kernel, part, routine
+from driftwise.kernels import entry, kernel, outside, part, routine
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.glm import glm_scores_, length_of
 from driftwise.kernels.index import board_of, board_size, first_best
@@ -164,7 +164,7 @@ def confine_(p: Atoms, theta: Floats, way: Way, z: Desk, out: Floats) -> tuple[i
 
 
 @routine
-def learn_bvd_(
+def lesson_bvd_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
 ) -> int:
@@ -220,7 +220,10 @@ def learn_bvd_(
     return FINE
 
 
-@routine
+learn_bvd_ = outside(lesson_bvd_)
+
+
+@entry
 def play_bvd_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -239,7 +242,7 @@ def play_bvd_(
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = lane
-        status = learn_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
+        status = lesson_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
         if status != FINE or sums.counters[lane, FAILED] > 0.0:
             return status
     return FINE

@@ -6,6 +6,7 @@ took 220 ns longer. A view from here is an address and a shape: whoever hands ou
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -14,11 +15,8 @@ import numpy.typing as npt
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 config: Any = numba.config
-make_array: Any = arrayobj.make_array
-populate_array: Any = arrayobj.populate_array
 unpack_tuple: Any = cgutils.unpack_tuple
 
 
@@ -30,6 +28,8 @@ def _compiled_cut() -> Any:
         result = types.Array(packed.dtype, len(shape), "C")
 
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            arrays: Any = importlib.import_module("numba.np.arrayobj")  # here: it takes as long as all of ours
+            make_array, populate_array = arrays.make_array, arrays.populate_array
             source = make_array(signature.args[0])(context, builder, values[0])
             first = context.cast(builder, values[1], signature.args[1], types.intp)
             lengths = [

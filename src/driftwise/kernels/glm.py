@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import formula, part, piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
@@ -98,7 +98,7 @@ class Desk(NamedTuple):
     surprise: Floats
 
 
-@piece
+@formula
 def desk_size(d: int, capacity: int, lanes: int) -> int:
     """The numbers on a desk."""
     return slate_size(d, capacity) + 3 * d * d + 3 * d + lanes

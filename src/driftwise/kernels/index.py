@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import formula, kernel, loop, piece
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
@@ -25,14 +25,14 @@ class Board(NamedTuple):
     Y: Floats
 
 
-@piece
+@formula
 def line(size: int) -> int:
     """The size rounded up to whole cache lines, so that what follows begins on one: loops over arms run a third slower
     across lines."""
     return (size + 7) // 8 * 8
 
 
-@piece
+@formula
 def board_size(d: int, n: int) -> int:
     """The numbers on a board."""
     return 3 * line(n) + line(2 * d * d + 2 * d) + d * n
@@ -56,7 +56,7 @@ def board_of(scratch: Floats, d: int, n: int) -> Board:
     )
 
 
-@piece
+@loop
 def whiten_(board: Board, X: Floats, at: int) -> None:
     """Y = low⁻¹ X[at], mean = Y'z, bonus = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
 

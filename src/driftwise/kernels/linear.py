@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel, piece, routine
+from driftwise.kernels import entry, kernel, piece
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.index import Board, board_of, first_best, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
@@ -88,7 +88,7 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 # ------------------------------------------------------------------------------------------ entries
 
 
-@routine
+@entry
 def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
@@ -97,7 +97,7 @@ def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratc
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def learn_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
@@ -110,7 +110,7 @@ def learn_linear_(
     return FINE
 
 
-@routine
+@entry
 def play_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -134,7 +134,7 @@ def play_linear_(
     return FINE
 
 
-@routine
+@entry
 def fold_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
     ticks: Floats, ages: Floats,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from driftwise.border import one_of
-from driftwise.kernels import kernel
+from driftwise.kernels import formula
 
 IDENTITY, LOGISTIC, PROBIT, POISSON, CUSTOM = 0, 1, 2, 3, 4
 
@@ -26,14 +26,14 @@ MILLS = -3.0  # left of here zΦ(z) + φ(z) cancels, and a continued fraction ta
 TERMS = 60  # of it: full precision from 3 on
 
 
-@kernel
+@formula
 def density(z: float) -> float:
     """φ(z), the standard normal density."""
     a = min(abs(z), FAR)
     return math.exp(-0.5 * a * a) / ROOT_TAU
 
 
-@kernel
+@formula
 def mean(link: int, z: float) -> float:
     """μ(z)."""
     if link == LOGISTIC:
@@ -48,7 +48,7 @@ def mean(link: int, z: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def slope(link: int, z: float) -> float:
     """μ'(z)."""
     if link == LOGISTIC:
@@ -64,7 +64,7 @@ def slope(link: int, z: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def curve(link: int, z: float) -> float:
     """μ''(z)."""
     if link == LOGISTIC:
@@ -81,7 +81,7 @@ def curve(link: int, z: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def third(link: int, z: float) -> float:
     """μ'''(z)."""
     if link == LOGISTIC:
@@ -99,7 +99,7 @@ def third(link: int, z: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def area(link: int, z: float) -> float:
     """M(z) with M' = μ: z²/2, log(1 + e^z), zΦ(z) + φ(z), e^z."""
     if link == LOGISTIC:
@@ -122,7 +122,7 @@ def area(link: int, z: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def bend(link: int, reach: float) -> float:
     """The M with |μ''| ≤ M μ' as long as |z| ≤ reach, by which Newton's method knows how far it may step."""
     if link == LOGISTIC or link == POISSON:
@@ -134,25 +134,25 @@ def bend(link: int, reach: float) -> float:
     return math.nan
 
 
-@kernel
+@formula
 def bends_more_far_out(link: int) -> bool:
     """Whether that M grows with the reach."""
     return link == PROBIT
 
 
-@kernel
+@formula
 def tame(link: int, reach: float) -> bool:
     """Whether |μ'''| ≤ μ' is known as well, as long as |z| ≤ reach."""
     return link == LOGISTIC or link == IDENTITY or (link == PROBIT and reach <= 1.4)
 
 
-@kernel
+@formula
 def one_valley(link: int) -> bool:
     """Whether the projection in V⁻¹ may stop at the first minimum it finds (project.py counts the exceptions)."""
     return link == LOGISTIC or link == IDENTITY or link == PROBIT
 
 
-@kernel
+@formula
 def widening(link: int) -> float:
     """The a with E μ(z + sN) ≈ μ(z/√(1 + a s²)), N standard normal: what not knowing z does to a probability."""
     if link == LOGISTIC:

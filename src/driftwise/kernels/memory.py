@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import piece, routine
+from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.point import (
     AT_RING,
     AT_THETA,
@@ -510,7 +510,7 @@ def leave_atom_(lane: int, place: int, history: History) -> None:
 # ------------------------------------------------------------------------------------------ a whole state
 
 
-@routine
+@entry
 def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> int:
     """The one packed state becomes the other: all that a lesson reads or may have written, not the room beyond it."""
     history, other = history_of(flags, floats, ints), history_of(flags, to_floats, to_ints)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import piece, routine
-from driftwise.kernels.adapt.glm import learn_glm_
+from driftwise.kernels import entry, piece
+from driftwise.kernels.adapt.glm import lesson_glm_
 from driftwise.kernels.chance import Record, Rounds, normal, reward_, set_of
 from driftwise.kernels.glm import predict_
 from driftwise.kernels.index import Board, board_of, board_size, first_best
@@ -183,7 +183,7 @@ def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, dra
 # ------------------------------------------------------------------------------------------ entries
 
 
-@routine
+@entry
 def sample_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
     shares: Floats,
@@ -204,7 +204,7 @@ def sample_linear_(
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def play_sampling_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -228,7 +228,7 @@ def play_sampling_linear_(
     return FINE
 
 
-@routine
+@entry
 def sample_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
     shares: Floats,
@@ -243,7 +243,7 @@ def sample_glm_(
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def play_sampling_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -263,7 +263,7 @@ def play_sampling_glm_(
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = 0
-        learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, 0.0)
+        lesson_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, 0.0)
         if sums.counters[0, FAILED] > 0.0:
             return FINE
     return FINE

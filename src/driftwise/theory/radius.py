@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from driftwise.compiling import kernel
+from driftwise.compiling import formula
 
 
-@kernel
+@formula
 def geometric(forget: float, n: float) -> float:
     """E(n) = (1-γ^2n)/(1-γ²), γ = 1-forget: the sum of squared weights after n rounds; n itself at forget = 0."""
     if forget == 0.0 or n == 0.0:
@@ -21,25 +21,25 @@ def geometric(forget: float, n: float) -> float:
     return math.expm1(n * log_square) / math.expm1(log_square)
 
 
-@kernel
+@formula
 def lb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
     """β of Lemma 1, eq. (LB-confidence-radius): √λ S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
     return math.sqrt(lam) * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
 
 
-@kernel
+@formula
 def cheung_radius(length: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
     """The constant radius of SW-UCB (Cheung, Simchi-Levi, Zhu 2019): √λ S + R √(d log((1 + wL²/λ)/δ))."""
     return math.sqrt(lam) * S + R * math.sqrt(d * (math.log1p(length * L * L / lam) + log_delta))
 
 
-@kernel
+@formula
 def glb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float, c: float) -> float:
     """β̄ of Lemma 2: √λ c S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
     return math.sqrt(lam) * c * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
 
 
-@kernel
+@formula
 def scb_radius(E: float, d: float, reg: float, log_delta: float, S: float, L: float, m: float, k: float) -> float:
     """β̃ of Lemma 3, with m replaced by mL in its first three terms (written there for L = 1)."""
     root = math.sqrt(reg)
@@ -48,7 +48,7 @@ def scb_radius(E: float, d: float, reg: float, log_delta: float, S: float, L: fl
     return noise + (d * reach / root) * math.log1p(L * L * k * E / (reg * d)) + root * S
 
 
-@kernel
+@formula
 def pw_radius(
     delay: float, forget: float, d: float, reg: float, log_delta: float, S: float, L: float, m: float, k: float,
     tight: bool,
@@ -68,14 +68,14 @@ def pw_radius(
     return (2.0 * L * L * S * k / root) * tail + (L * m / root) * tail + noise
 
 
-@kernel
+@formula
 def ofulog_radius(t: float, d: float, lam: float, log_delta: float, S: float) -> float:
     """ω_t of OFULog (Abeille, Faury, Calauzènes 2021), logistic, L = 1, at λ_t = lam."""
     root = math.sqrt(lam)
     return root * (S + 0.5) + (2.0 / root) * log_delta + (d / root) * math.log(4.0 * (1.0 + t / (4.0 * d * lam)))
 
 
-@kernel
+@formula
 def sc_d_glucb_radius(
     inside: bool, d: float, lam: float, log_delta: float, S: float, m: float, k: float, forget: float, horizon: float
 ) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import entry, part, piece
 from driftwise.kernels.adapt.book import (
     LEVEL_SHARE,
     acting_lane,
@@ -400,7 +400,7 @@ def audit_chance(point: Point, count: float) -> float:
 # ------------------------------------------------------------------------------------------ entries
 
 
-@routine
+@entry
 def score_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n) by the lane that acts; the best arm, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
@@ -412,7 +412,7 @@ def score_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratc
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """The same for an audit: by a theorem's radius and a short memory."""
     point, first = Point(flags, table), X.size - X.size
@@ -421,7 +421,7 @@ def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratc
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def learn_belief_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
@@ -439,7 +439,7 @@ def learn_belief_(
     return FINE
 
 
-@routine
+@entry
 def play_belief_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import entry, outside, part, piece, routine
 from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
@@ -262,7 +262,7 @@ def after_(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@routine
+@entry
 def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
@@ -275,7 +275,7 @@ def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: 
 
 
 @routine
-def learn_glm_(
+def lesson_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> int:
@@ -305,7 +305,10 @@ def learn_glm_(
     return FINE
 
 
-@routine
+learn_glm_ = outside(lesson_glm_)
+
+
+@entry
 def play_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -329,7 +332,7 @@ def play_glm_(
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         largest = seen.mean[arm] + seen.bonus[arm]
-        learn_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
+        lesson_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
         for k in range(sums.G.shape[0]):
             if sums.counters[k, FAILED] > 0.0:
                 return FINE

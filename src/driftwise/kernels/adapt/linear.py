@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import entry, part, piece
 from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
@@ -182,7 +182,7 @@ def adaptive_learn_(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@routine
+@entry
 def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n) by the lane that acts; the best arm, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
@@ -195,7 +195,7 @@ def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Int
     return first_best(seen.mean, seen.bonus)
 
 
-@routine
+@entry
 def learn_adaptive_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
@@ -210,7 +210,7 @@ def learn_adaptive_linear_(
     return FINE
 
 
-@routine
+@entry
 def play_adaptive_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,

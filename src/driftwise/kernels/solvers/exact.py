@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.secular import (
@@ -54,14 +54,14 @@ STARTS = 8
 MARCH = 5000
 
 
-@kernel
+@routine
 def distance_(p: Atoms, z: Desk, theta: Floats) -> float:
     """F at theta."""
     atoms_(p, z, theta, p.used < 0)
     return math.sqrt(back_(z))
 
 
-@kernel
+@routine
 def eliminate_(K: Floats, n: int) -> bool:
     """Solve K[:n, :n] y = K[:n, n] by elimination with row pivots; y in column n."""
     for c in range(n):
@@ -85,7 +85,7 @@ def eliminate_(K: Floats, n: int) -> bool:
     return True
 
 
-@kernel
+@routine
 def newton_(p: Atoms, z: Desk, rho: float, nu: float, kappa: float) -> float:
     """Newton from vec[THETA] on e = ν∇F + κθ, F = ρ, and ‖θ‖ = S or κ = 0; the residual, inf where it leads nowhere.
 
@@ -144,7 +144,7 @@ def newton_(p: Atoms, z: Desk, rho: float, nu: float, kappa: float) -> float:
     return math.inf
 
 
-@kernel
+@routine
 def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
     """Points of the set around its edge in the ball, d = 2, in rim (2, 2·RAYS).
 
@@ -191,7 +191,7 @@ def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
             rim[0, RAYS + k], rim[1, RAYS + k] = a0, a1
 
 
-@kernel
+@routine
 def march_(p: Atoms, z: Desk, L: float, rho: float) -> tuple[float, float]:
     """d = 1: e'θ at the outermost point of the set on the side of e, and the residual; -inf if there is no point.
 
@@ -217,7 +217,7 @@ def march_(p: Atoms, z: Desk, L: float, rho: float) -> tuple[float, float]:
     return e * theta[0], excess
 
 
-@kernel
+@routine
 def starts_(p: Atoms, z: Desk, rho: float, lone: bool, rim: Floats, starts: Floats) -> int:
     """Rows of starts to climb from; how many.
 
@@ -255,7 +255,7 @@ def starts_(p: Atoms, z: Desk, rho: float, lone: bool, rim: Floats, starts: Floa
     return count + 1
 
 
-@kernel
+@routine
 def summit_(p: Atoms, z: Desk, L: float, rho: float, lone: bool, rim: Floats, starts: Floats) -> tuple[float, float]:
     """Most e'θ and the residual, the point in vec[THETA]; on failure e'CENTRE and inf. Se is taken to be outside.
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import piece, routine
+from driftwise.kernels import formula, piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import (
     EXPONENT,
@@ -62,7 +62,7 @@ class Slate(NamedTuple):
     M: Floats
 
 
-@piece
+@formula
 def slate_size(d: int, capacity: int) -> int:
     """The numbers on a slate."""
     return 6 * capacity + 11 * d + 4 * d * d

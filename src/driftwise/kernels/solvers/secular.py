@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import kernel, part, piece
+from driftwise.kernels import formula, part, piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
@@ -53,7 +53,7 @@ class Desk(NamedTuple):
     kkt: Floats
 
 
-@piece
+@formula
 def desk_size(d: int, used: int) -> int:
     """The numbers on a desk."""
     return VECTORS * d + MATRICES * d * d + ROWS * used + NUMBERS + (d + 2) * (d + 3)
@@ -75,7 +75,7 @@ def desk_of(scratch: Floats, d: int, used: int) -> Desk:
     )
 
 
-@kernel
+@routine
 def desk(d: int, used: int) -> Desk:
     """An empty desk of its own."""
     return Desk(
@@ -90,7 +90,7 @@ def desk(d: int, used: int) -> Desk:
 # ------------------------------------------------------------------------------------------ small linear algebra
 
 
-@kernel
+@routine
 def factor_(M: Floats, ridge: float, low: Floats) -> bool:
     """low low' = M + ridge·I, lower triangle; False where that is not positive definite."""
     d = M.shape[0]
@@ -109,7 +109,7 @@ def factor_(M: Floats, ridge: float, low: Floats) -> bool:
     return True
 
 
-@kernel
+@routine
 def forward_(low: Floats, v: Floats) -> float:
     """v <- low⁻¹ v; its squared length."""
     total = 0.0
@@ -122,7 +122,7 @@ def forward_(low: Floats, v: Floats) -> float:
     return total
 
 
-@kernel
+@routine
 def backward_(low: Floats, v: Floats) -> None:
     """v <- low⁻ᵀ v."""
     for i in range(v.size - 1, -1, -1):
@@ -132,7 +132,7 @@ def backward_(low: Floats, v: Floats) -> None:
         v[i] = t / low[i, i]
 
 
-@kernel
+@routine
 def divide_(low: Floats, M: Floats, to: Floats) -> None:
     """to = low⁻¹ M; to may be M."""
     d = M.shape[0]
@@ -144,7 +144,7 @@ def divide_(low: Floats, M: Floats, to: Floats) -> None:
             to[i, j] = t / low[i, i]
 
 
-@kernel
+@routine
 def times_(M: Floats, v: Floats, to: Floats) -> None:
     """to = M v."""
     for i in range(v.size):
@@ -154,7 +154,7 @@ def times_(M: Floats, v: Floats, to: Floats) -> None:
         to[i] = t
 
 
-@kernel
+@routine
 def dot(u: Floats, v: Floats) -> float:
     """u'v."""
     total = 0.0
@@ -163,14 +163,14 @@ def dot(u: Floats, v: Floats) -> float:
     return total
 
 
-@kernel
+@routine
 def copy_(v: Floats, to: Floats) -> None:
     """to = v."""
     for i in range(v.size):
         to[i] = v[i]
 
 
-@kernel
+@routine
 def clip_(v: Floats, S: float) -> None:
     """v <- the radial point of the ball."""
     size = math.sqrt(dot(v, v))
@@ -182,7 +182,7 @@ def clip_(v: Floats, S: float) -> None:
 # ------------------------------------------------------------------------------------------ the model in the ball
 
 
-@kernel
+@routine
 def model_(
     M: Floats, ridge: float, grad: Floats, at: Floats, S: float, kappa: float, low: Floats, spare: Floats, to: Floats
 ) -> float:
@@ -228,7 +228,7 @@ def model_(
 # ------------------------------------------------------------------------------------------ sums over the atoms
 
 
-@kernel
+@routine
 def along_(p: Atoms, v: Floats, out: Floats) -> None:
     """out[a] = x_a'v."""
     A = p.A
@@ -241,14 +241,14 @@ def along_(p: Atoms, v: Floats, out: Floats) -> None:
             out[a] += A[i, a] * t
 
 
-@kernel
+@routine
 def gather_(p: Atoms, c: Floats, out: Floats) -> None:
     """out += Σ c_a x_a."""
     for i in range(out.size):
         out[i] += along(p, i, c)
 
 
-@kernel
+@routine
 def spread_(p: Atoms, c: Floats, reg: float, M: Floats) -> None:
     """M = reg·I + Σ c_a x_a x_a', both triangles."""
     for i in range(M.shape[0]):
@@ -259,7 +259,7 @@ def spread_(p: Atoms, c: Floats, reg: float, M: Floats) -> None:
         M[i, i] += reg
 
 
-@kernel
+@routine
 def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
     """N in vec[GAP], H in mat[INFO], w μ', w μ'', w μ''' in work; Loss, without the atoms' part unless weigh.
 
@@ -298,7 +298,7 @@ def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
     return loss
 
 
-@kernel
+@routine
 def back_(z: Desk) -> float:
     """vec[BACK] = v = H⁻¹N, and f = ‖N‖²_{H⁻¹}; mat[LOW] is the factor of H."""
     low, v = z.mat[LOW], z.vec[BACK]
@@ -309,7 +309,7 @@ def back_(z: Desk) -> float:
     return f
 
 
-@kernel
+@routine
 def bend_(p: Atoms, z: Desk, grad: Floats, hess: Floats) -> None:
     """Half of f's gradient and Hessian, after back_: N - ½Σ w μ''(x'v)² x and H - K + K H⁻¹ K - ½T.
 
@@ -386,7 +386,7 @@ def toward_(z: Desk) -> float:
     return value
 
 
-@kernel
+@routine
 def sandwich_(p: Atoms, z: Desk, M: Floats, grad: Floats, hess: Floats) -> None:
     """grad = H u and hess = H M H + Σ w μ''(x'u) x x', u = vec[PULL]."""
     work, info, cross, u = z.work, z.mat[INFO], z.mat[CROSS], z.vec[PULL]
@@ -434,7 +434,7 @@ def augment_(p: Atoms, z: Desk, theta: Floats, grad: Floats, hess: Floats) -> fl
     return 0.5 * (force - nu) * (force + nu) / penalty - dot(tilt, theta)
 
 
-@kernel
+@routine
 def evaluate_(kind: int, p: Atoms, z: Desk, side: int) -> float:
     """The objective at vec[THETA+side], its gradient in vec[GRAD+side], its Hessian in mat[HESS+side]."""
     vec, mat = z.vec, z.mat
@@ -461,7 +461,7 @@ def evaluate_(kind: int, p: Atoms, z: Desk, side: int) -> float:
     return value
 
 
-@kernel
+@routine
 def descend_(kind: int, p: Atoms, z: Desk, kappa: float, tolerance: float) -> tuple[float, float, float]:
     """A local minimum over the ball from vec[THETA], left there: its value, the ball's multiplier, the last step.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, routine
 from driftwise.kernels.links import tame
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
@@ -73,7 +73,7 @@ class Region(NamedTuple):
 # ------------------------------------------------------------------------------------------ the region
 
 
-@kernel
+@routine
 def stretch(kind: int, D: float, rho: float, level: float) -> float:
     """The radius of MATH.md's (a) or (a'), where no atom's x'θ moves by more than D between θ̂ and the set."""
     if kind == CONVEX:
@@ -81,7 +81,7 @@ def stretch(kind: int, D: float, rho: float, level: float) -> float:
     return math.sqrt(1.0 + D) * min(math.sqrt(1.0 + D) * rho, math.sqrt(level))
 
 
-@kernel
+@routine
 def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
     """The region around θ̂ = vec[HAT], whose factor of H goes to mat[HAT_LOW].
 
@@ -109,7 +109,7 @@ def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
     return Region(kind, L, rho, level, floor, stretch(kind, D, rho, level), lone)
 
 
-@kernel
+@routine
 def enter_(p: Atoms, z: Desk, r: Region) -> bool:
     """Whether the region meets the ball, with a point of both in vec[CENTRE].
 
@@ -143,7 +143,7 @@ def enter_(p: Atoms, z: Desk, r: Region) -> bool:
 # ------------------------------------------------------------------------------------------ the convex set
 
 
-@kernel
+@routine
 def turn_(z: Desk, kappa: float) -> float:
     """vec[KEPT] = dθ/dτ of the tilted minimiser at H = mat[INFO], the ball held if κ > 0; e'dθ/dτ."""
     low, kept, spare = z.mat[LOW], z.vec[KEPT], z.vec[SPARE]
@@ -161,7 +161,7 @@ def turn_(z: Desk, kappa: float) -> float:
     return rate
 
 
-@kernel
+@routine
 def tilt_(p: Atoms, z: Desk, r: Region) -> tuple[float, float]:
     """Most e'θ over the convex set in the ball, e = vec[ARM], where Se is outside the set; the residual.
 
@@ -207,7 +207,7 @@ def tilt_(p: Atoms, z: Desk, r: Region) -> tuple[float, float]:
 # ------------------------------------------------------------------------------------------ bounds
 
 
-@kernel
+@routine
 def measure_(p: Atoms, z: Desk, r: Region, X: Floats, white: Floats, table: Floats) -> None:
     """The table's rows but VALUE, with BOUND = min(S‖x‖, x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}); white = low⁻¹X."""
     spare, low = z.vec[SPARE], z.mat[HAT_LOW]
@@ -225,7 +225,7 @@ def measure_(p: Atoms, z: Desk, r: Region, X: Floats, white: Floats, table: Floa
         table[BOUND, a] = min(p.S * table[SIZE, a], mean + r.radius * table[WIDTH, a])
 
 
-@kernel
+@routine
 def touch_(p: Atoms, z: Desk, r: Region) -> float:
     """inf if Se is in the set, e = vec[ARM]; else a bound on e'θ over it, S at most. vec[THETA] = Se.
 
@@ -262,7 +262,7 @@ def touch_(p: Atoms, z: Desk, r: Region) -> float:
     return S - 0.5 * low * low / S
 
 
-@kernel
+@routine
 def sharpen_(p: Atoms, r: Region, X: Floats, white: Floats, table: Floats, stage: Floats, j: int) -> None:
     """Lower the bounds of open arms (VALUE, stage < 2) by what arm j's value and the earlier ones' say.
 

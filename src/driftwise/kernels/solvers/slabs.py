@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import kernel
+from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.secular import (
@@ -39,7 +39,7 @@ AWAY = 0.9  # of the way to the nearest wall: the start
 TINY, HUGE = 1e-300, 1e300
 
 
-@kernel
+@routine
 def room(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
     """The largest t for which t·θ is in the set: ≥ 1 inside; inf at 0."""
     t = S / math.sqrt(dot(theta, theta) + TINY)
@@ -52,7 +52,7 @@ def room(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float
     return t
 
 
-@kernel
+@routine
 def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
     """-log(1-‖θ‖²/S²) - Σ log(1-(y'θ/limit)²); inf outside. A slab of limit 0, that of the arm 0, is none."""
     t = 1.0 - dot(theta, theta) / (S * S)
@@ -71,7 +71,7 @@ def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> floa
     return total
 
 
-@kernel
+@routine
 def walled_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> float:
     """½f + weight·walls at vec[THETA], with gradient and Hessian."""
     theta, grad, hess = z.vec[THETA], z.vec[GRAD], z.mat[HESS]
@@ -103,7 +103,7 @@ def walled_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: flo
     return value + weight * edge
 
 
-@kernel
+@routine
 def centre_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> bool:
     """Newton on walled_ from vec[THETA], the step halved while it does not lower it."""
     theta, kept, move, grad = z.vec[THETA], z.vec[KEPT], z.vec[SPARE], z.vec[GRAD]

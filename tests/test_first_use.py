@@ -1,0 +1,106 @@
+"""Starting and compiling: what is left out changes no number, and what Python calls can be called."""
+
+from __future__ import annotations
+
+import io
+import math
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from driftwise import compiling, first_use, inside
+from driftwise.kernels.index import board_size, first_best
+from driftwise.theory import radius
+
+
+def python(program: str, **environment: str) -> str:
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False,
+        env=os.environ | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+PLAY = """
+    import driftwise as dw, hashlib
+    p = dw.make("LB-WeightUCB", dim=2, horizon=200, path_length=6.28)
+    r = dw.simulate({"p": p}, dw.worlds.Turn(dim=2, arms=20, horizon=200, turns=1), trials=2, seed=3, jobs=1)
+    print(hashlib.sha256(r.regret["p"].tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.skipif(not inside.possible, reason="this numba is left as it is")
+def test_a_function_inside_leaves_no_machine_code():
+    """Each play is emitted once, as a whole: a function inside that is emitted too is time lost."""
+    program = """
+        import numba.core.codegen as codegen
+        emitted = []
+        def finalize(self, before=codegen.JITCodeLibrary._finalize_specific):
+            emitted.append(self.name)
+            return before(self)
+        codegen.JITCodeLibrary._finalize_specific = finalize
+    """
+    out = python(textwrap.dedent(program) + textwrap.dedent(PLAY) + "print(*emitted)",
+                 NUMBA_CACHE_DIR=str(compiling._FOLDER))  # fmt: skip
+    assert "whiten_" not in out.split() and "absorb_" not in out.split()
+
+
+@pytest.mark.slow  # compiles all of it
+def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
+    """Everything here leans on numba's private side; without it the rounds are the same."""
+    otherwise = "import numba.core.codegen as c\ndel c.CPUCodeLibrary._finalize_dynamic_globals\n"
+    # what is missing is put back before numba compiles: only our look at it must have failed
+    restored = "import numba.core.codegen as c\nkept = c.CPUCodeLibrary._finalize_dynamic_globals\n" + otherwise
+    restored += "from driftwise import inside\nassert not inside.possible\n"
+    restored += "c.CPUCodeLibrary._finalize_dynamic_globals = kept\n"
+    plain = python(restored + textwrap.dedent(PLAY), NUMBA_CACHE_DIR=str(tmp_path))
+    assert plain == python(PLAY)
+
+
+def test_python_may_call_what_is_for_the_inside():
+    import numpy as np
+
+    assert first_best(np.array([0.0, 2.0, 1.0]), np.array([0.0, 0.0, 1.0])) == 1
+
+
+def test_a_formula_outside_is_plain_python():
+    assert board_size(2, 8) == 3 * 8 + 16 + 16
+    assert radius.lb_radius(0.0, 1.0, 4.0, -math.log(0.5), 1.0, 1.0, 0.0) == 2.0
+
+
+def test_a_name_that_does_not_exist_is_said():
+    import driftwise as dw
+
+    with pytest.raises(AttributeError, match="no attribute 'Agnet'"):
+        dw.Agnet  # noqa: B018
+
+
+def test_every_public_name_is_there_and_listed():
+    import driftwise as dw
+
+    assert all(getattr(dw, name) is not None for name in dw.__all__)
+    assert set(dw.__all__) <= set(dir(dw))
+
+
+def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    class Event:
+        data = {"dispatcher": first_best}
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    notice = first_use._Notice()
+    notice.on_start(Event())
+    notice.on_start(Event())
+    notice.on_end(Event())
+    notice.on_end(Event())
+    assert "first_best" in shown.getvalue() and "2 functions" in shown.getvalue()
+    assert shown.getvalue().endswith("\x1b[2K")
