@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,18 +18,11 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
+from driftwise.experiments.bench.rivals import compile_limit, compiler
 from driftwise.policies.base import Compiled
 from driftwise.worlds import Tape, World
 
 SIZES = ((2, 50, 6000, 1.3), (10, 100, 6000, 1.1), (50, 200, 1000, 1.1))
-
-
-def compile_limit(folder: Path) -> Path:
-    """The C loop, built here and now."""
-    source = Path(__file__).with_name("limit.c")
-    flags = ["-O3", "-march=native", "-ffp-contract=off"]
-    subprocess.run(["gcc", *flags, source, "-o", folder / "limit", "-lm"], check=True)
-    return folder / "limit"
 
 
 def limit_ns(program: Path, d: int, n: int, T: int, runs: int) -> float:
@@ -121,7 +115,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_limit(Path(folder))
+        cc = compiler()
+        program = compile_limit(Path(folder), cc) if cc else None
+        if program is None:
+            sys.exit("there is no C compiler here that can build the loop to measure against")
         rounds(program, options.repeats)
         flatness(max(2, options.repeats // 2))
         threads(program, options.repeats)

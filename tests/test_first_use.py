@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,8 +18,6 @@ from driftwise.theory import radius
 
 
 def python(program: str, **environment: str) -> str:
-    import os
-
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False,
         env=os.environ | environment,
@@ -92,15 +92,13 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
         def isatty(self) -> bool:
             return True
 
-    class Event:
-        data = {"dispatcher": first_best}
-
+    compiling_it = SimpleNamespace(data={"dispatcher": first_best})
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     notice = first_use._Notice()
-    notice.on_start(Event())
-    notice.on_start(Event())
-    notice.on_end(Event())
-    notice.on_end(Event())
+    notice.on_start(compiling_it)
+    notice.on_start(compiling_it)
+    notice.on_end(compiling_it)
+    notice.on_end(compiling_it)
     assert "first_best" in shown.getvalue() and "2 functions" in shown.getvalue()
     assert shown.getvalue().endswith("\x1b[2K")

@@ -161,16 +161,30 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[
 
 @app.command()
 def bench(
-    horizon: Annotated[int, typer.Option(help="Rounds of a run.")] = 6000,
-    repeats: Annotated[int, typer.Option(help="Runs, of which the fastest counts.")] = 5,
+    horizon: Annotated[int, typer.Option(help="Rounds of a run.")] = 2000,
+    repeats: Annotated[int, typer.Option(help="Turns of each, in between those of all others.")] = 7,
+    only: Annotated[list[str] | None, typer.Option(help="A name of the catalogue; may be given again.")] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="Also other packages that are installed.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and bench.svg.")] = None,
 ) -> None:
-    """How long a round takes, in rounds of LB-WeightUCB: on shared machines only ratios of one run mean anything."""
-    from driftwise.border import whole
-    from driftwise.experiments.run.bench import rounds
+    """How long a round takes at three sizes, beside NumPy and C: on shared machines only ratios mean anything."""
+    import json
+
+    from driftwise.border import one_of, whole
+    from driftwise.experiments.bench import chart, rounds
+    from driftwise.files import keep
+    from driftwise.policies.names import catalogue
 
     whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
-    rows = [(name, f"{ns:.0f}", f"{ratio:.2f}") for name, ns, ratio in rounds(horizon=horizon, repeats=repeats)]
-    _table("A round at d = 2 with 50 fixed arms", ("algorithm", "ns", "× LB-WeightUCB"), rows, numeric=range(1, 3))
+    for name in only or ():
+        one_of("only", name, [row["name"] for row in catalogue()])
+    found = rounds.measure(horizon=horizon, repeats=repeats, names=only, others=peers)
+    columns, lines = rounds.table(found)
+    _table("CPU time of a round, spread, × LB-WeightUCB", columns, lines, numeric=range(1, len(columns)))
+    if out is not None:
+        keep(out / "bench.json", (json.dumps(rounds.plain(found), indent=1) + "\n").encode())
+        chart.draw(found, out / "bench.svg")
+        print(f"wrote {out / 'bench.json'}, {out / 'bench.svg'}", file=sys.stderr)
 
 
 @app.command()

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import routine
+from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.secular import (
@@ -144,7 +144,7 @@ def newton_(p: Atoms, z: Desk, rho: float, nu: float, kappa: float) -> float:
     return math.inf
 
 
-@routine
+@kernel
 def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
     """Points of the set around its edge in the ball, d = 2, in rim (2, 2·RAYS).
 

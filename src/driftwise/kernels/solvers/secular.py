@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import formula, part, piece, routine
+from driftwise.kernels import formula, kernel, part, piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
@@ -75,7 +75,7 @@ def desk_of(scratch: Floats, d: int, used: int) -> Desk:
     )
 
 
-@routine
+@kernel
 def desk(d: int, used: int) -> Desk:
     """An empty desk of its own."""
     return Desk(

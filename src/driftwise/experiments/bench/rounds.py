@@ -1,0 +1,199 @@
+"""Rounds of the catalogue beside their rivals, at three sizes, interleaved: only ratios of one run mean anything."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwise.experiments.bench import peers, rivals
+from driftwise.policies.base import Compiled
+from driftwise.policies.names import catalogue, make
+from driftwise.progress import bar
+from driftwise.simulation import simulate
+from driftwise.worlds import Turn, World
+
+SIZES = ((2, 50), (10, 100), (50, 200))
+UNIT = "LB-WeightUCB"
+NUMPY, C = "the same in NumPy", "the same in C"
+_PEER_ROUNDS = 60  # of milliseconds each
+_LONGEST = 4.0  # seconds that one turn of one contender may take
+
+
+@dataclass
+class Row:
+    """One contender at one size: CPU nanoseconds a round in each turn, and its mean regret a round where it has one."""
+
+    name: str
+    dim: int
+    arms: int
+    rounds: int
+    ns: list[float] = field(default_factory=list)
+    regret: float | None = None
+    word: str = ""  # why there is no number
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.ns) if self.ns else float("nan")
+
+    @property
+    def spread(self) -> float:
+        """Half of what lies between the quartiles, as a share of the median."""
+        if len(self.ns) < 2:
+            return 0.0
+        low, _, high = statistics.quantiles(self.ns, n=4)
+        return (high - low) / 2.0 / self.median
+
+
+Turns = Callable[[Row], None]  # one turn: appends to ns
+
+
+def measure(
+    *, horizon: int, repeats: int, sizes: Sequence[tuple[int, int]] = SIZES, names: Sequence[str] | None = None,
+    others: bool = False, progress: bool | None = None,
+) -> list[Row]:
+    """Every row of the catalogue that is compiled (or those named), NumPy, C and, by choice, what else is installed."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        contenders = [one for size in sizes for one in _contenders(size, horizon, names, others, folder)]
+        tick = stack.enter_context(bar("turns", repeats * len(contenders), progress))
+        for _ in range(repeats):
+            for row, turn in contenders:
+                if not row.word:
+                    try:
+                        turn(row)
+                    except Exception as trouble:  # a peer's own failure is its row's word, and ends nothing else
+                        if row.name not in peers.PEERS:
+                            raise
+                        row.word = f"{type(trouble).__name__}: {trouble}"[:120]
+                tick(1)
+    return [row for row, _ in contenders]
+
+
+def _contenders(
+    size: tuple[int, int], horizon: int, names: Sequence[str] | None, others: bool, folder: Path
+) -> list[tuple[Row, Turns]]:
+    dim, arms = size
+    linear = Turn(dim=dim, arms=arms, horizon=horizon)
+    clicks = Turn(dim=dim, arms=arms, horizon=horizon, reward="bernoulli")
+    found: list[tuple[Row, Turns]] = []
+    for entry in catalogue():
+        if names is not None and entry["name"] not in names:
+            continue
+        world = linear if entry["family"] == "linear" else clicks
+        policy = make(entry["name"], **world.facts)
+        if isinstance(policy, Compiled) and not policy.stepped:
+            rounds = _fitting(policy, world)
+            found.append((Row(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
+    found.append((Row(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))
+    found.append(_in_c(linear, folder))
+    for name, kind in peers.installed().items() if others else ():
+        found.append((Row(name, dim, arms, min(horizon, _PEER_ROUNDS)), _peer(kind, linear)))
+    return found
+
+
+def _shortened(world: Turn, rounds: int) -> World:
+    """The same world for fewer rounds; what policies were told of it stays."""
+    return Turn(dim=world.dim, arms=world.arms, horizon=rounds, reward=world.reward)
+
+
+def _fitting(policy: Compiled, world: Turn) -> int:
+    """As many of the world's rounds as fit into a turn: an estimate over many clicks takes milliseconds at d = 50."""
+    trial = min(world.horizon, 20)
+    result = simulate({"it": policy}, _shortened(world, trial), trials=1, jobs=1, record="last", progress=False)
+    each = float(result.seconds["it"][0]) / trial
+    return int(min(world.horizon, max(trial, _LONGEST / 4.0 / max(each, 1e-9))))
+
+
+def _ours(policy: Compiled, world: World) -> Turns:
+    def turn(row: Row) -> None:
+        result = simulate({"it": policy}, world, trials=1, jobs=1, record="last", progress=False)
+        row.ns.append(float(result.seconds["it"][0]) / row.rounds * 1e9)
+        row.regret = float(result.regret["it"][0, -1]) / row.rounds
+
+    return turn
+
+
+def _numpy(world: World) -> Turns:
+    return lambda row: row.ns.append(rivals.numpy_round(world, row.rounds) * 1e9)
+
+
+def _in_c(world: Turn, folder: Path) -> tuple[Row, Turns]:
+    row = Row(C, world.dim, world.arms, world.horizon)
+    cc = rivals.compiler()
+    program = (folder / "limit") if (folder / "limit").exists() else cc and rivals.compile_limit(folder, cc)
+    if not program:
+        row.word = "no C compiler here" if cc is None else "the C compiler failed"
+
+    def turn(row: Row) -> None:
+        assert program
+        row.ns.append(rivals.c_round(Path(program), world.dim, world.arms, min(world.horizon, 1000), 3) * 1e9)
+
+    return row, turn
+
+
+def _peer(kind: peers.Kind, world: Turn) -> Turns:
+    policy: Any = make(UNIT, **world.facts)
+
+    def turn(row: Row) -> None:
+        player = kind.make(row.dim, row.arms, policy.memory.forget)
+        tape = next(world.tapes())
+        arms, seconds, regret = np.ascontiguousarray(tape.arms[0].T), 0.0, 0.0
+        for t in range(row.rounds):
+            means = arms @ tape.theta[t]
+            begun = time.thread_time()
+            arm = player.choose(arms)
+            player.learn(arms, arm, float(means[arm] + tape.draws[t]))
+            seconds += time.thread_time() - begun
+            regret += float(means.max() - means[arm])
+        row.ns.append(seconds / row.rounds * 1e9)
+        row.regret = regret / row.rounds
+
+    return turn
+
+
+def plain(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    """The rows for JSON, each with its multiple of LB-WeightUCB at the same size."""
+    unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
+    return [
+        {
+            "name": row.name, "dim": row.dim, "arms": row.arms, "rounds": row.rounds, "ns": row.ns,
+            "median_ns": row.median if row.ns else None, "spread": row.spread,
+            "times_unit": row.median / unit[row.dim, row.arms] if row.ns and (row.dim, row.arms) in unit else None,
+            "regret_per_round": row.regret, "word": row.word,
+        }
+        for row in rows
+    ]  # fmt: skip
+
+
+def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Columns and lines: a contender a line, a size a column; ns with its spread and the multiple of LB-WeightUCB."""
+    sizes = sorted({(row.dim, row.arms) for row in rows})
+    unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
+    lines = []
+    for name in dict.fromkeys(row.name for row in rows):
+        cells = {(row.dim, row.arms): row for row in rows if row.name == name}
+        lines.append([name, *(_cell(cells.get(size), unit.get(size)) for size in sizes)])
+    return ["algorithm", *(f"d={d}, n={n}" for d, n in sizes)], lines
+
+
+def _cell(row: Row | None, unit: float | None) -> str:
+    if row is None or not row.ns:
+        return row.word if row is not None else ""
+    times = f" × {row.median / unit:.2f}" if unit else ""
+    regret = f", {row.regret:.2f}" if row.regret is not None and row.name in peers.PEERS else ""
+    return f"{_time(row.median)} ±{row.spread:.0%}{times}{regret}"
+
+
+def _time(ns: float) -> str:
+    for unit, size in (("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.0f} ns"

@@ -1,0 +1,91 @@
+"""`driftwise bench`: rounds beside their rivals, and what is said where a rival is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+from driftwise.cli import app
+from driftwise.experiments.bench import peers, rivals, rounds
+from driftwise.worlds import Turn
+
+SMALL = {"horizon": 60, "repeats": 3, "sizes": ((2, 8),), "names": ["LB-WeightUCB", "OFUL"]}
+
+
+class Slow:
+    """A package that plays the first arm and takes its time."""
+
+    def __init__(self, dim, n, forget):
+        assert 0.0 < forget < 1.0
+
+    def choose(self, arms):
+        return 0
+
+    def learn(self, arms, arm, reward):
+        sum(range(3000))
+
+
+class Broken(Slow):
+    def learn(self, arms, arm, reward):
+        raise RuntimeError("not today")
+
+
+@pytest.fixture
+def known(monkeypatch):
+    made = {"slow": ("json", Slow), "broken": ("json", Broken), "absent": ("nowhere", Slow)}
+    kinds = {name: peers.Kind(*kind) for name, kind in made.items()}
+    monkeypatch.setattr(peers, "PEERS", kinds)
+
+
+def test_rounds_are_measured_beside_numpy_c_and_what_is_installed(known):
+    found = {row.name: row for row in rounds.measure(**SMALL, others=True, progress=False)}
+    assert list(found) == ["LB-WeightUCB", "OFUL", rounds.NUMPY, rounds.C, "slow", "broken"]
+    assert len(found["LB-WeightUCB"].ns) == 3 and found["LB-WeightUCB"].median < found[rounds.NUMPY].median
+    assert found["slow"].median > 3000 and found["slow"].regret is not None and found["slow"].regret > 0.0
+    assert found["broken"].word == "RuntimeError: not today" and math.isnan(found["broken"].median)
+
+
+def test_a_peer_meets_the_tape_that_ours_meets():
+    """The first arm's regret a round, by hand."""
+    world = Turn(dim=2, arms=8, horizon=60)
+    row = rounds.Row("slow", 2, 8, 40)
+    rounds._peer(peers.Kind("json", Slow), world)(row)
+    tape = next(world.tapes())
+    means = tape.theta[:40] @ tape.arms[0]
+    assert row.regret == pytest.approx(float((means.max(axis=1) - means[:, 0]).mean()))
+
+
+def test_without_a_compiler_c_is_skipped_with_a_word(monkeypatch):
+    monkeypatch.setattr(rivals, "compiler", lambda: None)
+    found = rounds.measure(**SMALL, progress=False)
+    assert [row.word for row in found if row.name == rounds.C] == ["no C compiler here"]
+    assert ["the same in C", "no C compiler here"] in rounds.table(found)[1]
+
+
+def test_a_compiler_that_fails_is_said(monkeypatch):
+    monkeypatch.setattr(rivals, "compiler", lambda: "false")
+    found = rounds.measure(**SMALL, progress=False)
+    assert [row.word for row in found if row.name == rounds.C] == ["the C compiler failed"]
+
+
+def test_medians_and_spreads_by_hand():
+    row = rounds.Row("x", 2, 8, 10, ns=[1.0, 2.0, 3.0, 4.0, 5.0])
+    assert row.median == 3.0 and row.spread == pytest.approx((4.5 - 1.5) / 2 / 3)
+
+
+def test_the_command_writes_numbers_and_a_picture(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds.measure, "__kwdefaults__", rounds.measure.__kwdefaults__ | {"sizes": ((2, 8),)})
+    words = ["bench", "--horizon", "40", "--repeats", "2", "--only", "OFUL", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    kept = json.loads((tmp_path / "bench.json").read_text())
+    assert [row["name"] for row in kept] == ["OFUL", rounds.NUMPY, rounds.C]
+    assert (tmp_path / "bench.svg").read_text().startswith("<?xml")
+
+
+def test_a_name_that_is_not_in_the_catalogue_gets_a_sentence():
+    done = CliRunner().invoke(app, ["bench", "--only", "LinUCB"])
+    assert done.exit_code != 0
