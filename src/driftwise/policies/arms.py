@@ -62,6 +62,8 @@ class ArmSet:
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
     __slots__ = ("_crc", "columns", "count", "dim", "longest", "shortest_reach", "slack")
+    count: int
+    dim: int
 
     def __init__(self, arms: npt.ArrayLike) -> None:
         rows = np.ascontiguousarray(arms, dtype=_DOUBLE) if _numeric(arms) else None

@@ -40,19 +40,11 @@ class Offers:
 
     def offer(self, asked: DecideBody) -> Offer:
         """The arms of a request, or the one sentence."""
-        ways = (asked.arms is not None) + (asked.arms64 is not None) + (asked.context is not None)
-        named = asked.items is not None
-        if ways != 1 and not (ways == 0 and named):
-            raise BadInput("arms", f"{ways} of them", "arms, arms64 with n, or items in a context", "send one")
-        if (asked.n is not None) != (asked.arms64 is not None):
-            raise BadInput("n", asked.n, "n with arms64, and only with it", "send both or neither")
         context = None
-        if asked.arms is not None:
+        if asked.arms is not None and asked.arms64 is None and asked.context is None and asked.n is None:
             rows = self._numbers(asked.arms)
-        elif asked.arms64 is not None:
-            rows = self._decoded(asked.arms64, asked.n or 0)
         else:
-            rows, context = self._encoded(asked)
+            rows, context = self._otherwise(asked)
         if asked.items is not None and len(asked.items) != len(rows):
             got = f"{len(asked.items)} items"
             raise BadInput("items", got, f"a name for each of {len(rows)} arms", "send as many, or none")
@@ -61,6 +53,17 @@ class Offers:
         data = rows.tobytes()
         sha256 = hashlib.sha256(data).digest()
         return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context)
+
+    def _otherwise(self, asked: DecideBody) -> tuple[Floats, str | None]:
+        """Arms that did not come as numbers alone, and the context."""
+        ways = (asked.arms is not None) + (asked.arms64 is not None) + (asked.context is not None)
+        if ways != 1 and not (ways == 0 and asked.items is not None):
+            raise BadInput("arms", f"{ways} of them", "arms, arms64 with n, or items in a context", "send one")
+        if (asked.n is not None) != (asked.arms64 is not None):
+            raise BadInput("n", asked.n, "n with arms64, and only with it", "send both or neither")
+        if asked.arms64 is not None:
+            return self._decoded(asked.arms64, asked.n or 0), None
+        return self._encoded(asked)
 
     def _numbers(self, arms: list[list[float]]) -> Floats:
         flat: list[float] = []

@@ -30,6 +30,7 @@ class Connection(HttpToolsProtocol):
     """A connection of uvicorn's. What is asked most goes straight; headers or a body that take too long close it, so
     that slow callers hold nothing."""
 
+    cycle: Any  # uvicorn's, or what goes straight
     _due: asyncio.TimerHandle | None = None
     _whole = True  # whether all of the last request has come
 
@@ -53,7 +54,7 @@ class Connection(HttpToolsProtocol):
         if asked is None:
             super().on_headers_complete()
         else:
-            self.cycle = asked  # type: ignore[assignment]
+            self.cycle = asked
 
     def on_body(self, body: bytes) -> None:
         if type(self.cycle) is Asked:

@@ -43,7 +43,7 @@ _Sealed = TypeVar("_Sealed", EraRow, DecisionRow, RewardRow)
 _TABLES = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
 
 
-def seal(row: tuple[Any, ...]) -> int:
+def seal(row: Sequence[Any]) -> int:
     """A checksum of a row's values."""
     return zlib.crc32(_ENCODE(row))
 
@@ -182,7 +182,7 @@ class SQLiteStore:
         self._sets[digest] = number
         return number
 
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:

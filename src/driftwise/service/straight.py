@@ -36,7 +36,7 @@ def straight(protocol: HttpToolsProtocol) -> Asked | None:
     parts = protocol.url.split(b"/")
     if len(parts) != 5 or parts[1] != b"v1" or parts[2] != b"streams" or protocol.expect_100_continue:
         return None
-    route = protocol.app.straight.get(parts[4])  # type: ignore[union-attr]
+    route = protocol.app.straight.get(parts[4])
     last, parser = protocol.cycle, protocol.parser
     if route is None or parser.get_method() != b"POST" or parser.should_upgrade() or b"%" in parts[3]:
         return None
@@ -57,7 +57,8 @@ class Asked:
                  "message_event", "response_complete")  # fmt: skip
 
     def __init__(self, protocol: HttpToolsProtocol, route: Straight, stream: str, keep_alive: bool) -> None:
-        self._protocol, self._route, self._stream, self._scope = protocol, route, stream, protocol.scope
+        self._protocol, self._route, self._stream = protocol, route, stream
+        self._scope: Any = protocol.scope
         self._body: list[bytes] = []
         self._began = time.perf_counter()
         self.keep_alive, self.disconnected, self.response_complete = keep_alive, False, False
