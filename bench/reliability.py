@@ -116,8 +116,9 @@ def l7(share: float) -> Told:
             os.sched_setaffinity(0, mine)
     minutes, megabytes, files, logs = (np.array(one) for one in zip(*seen, strict=True))
     slope = float(np.polyfit(minutes, megabytes, 1)[0])
-    told = (f"{slope:+.2f} MB/min around {np.median(megabytes):.0f} MB over {minutes[-1]:.1f} min at {rate:.0f} of "
-            f"{2 * rate:.0f} requests/s, open files {files.min()} to {files.max()}, WAL {logs.max():.0f} MB")  # fmt: skip
+    memory = f"{slope:+.2f} MB/min around {np.median(megabytes):.0f} MB over {minutes[-1]:.1f} min"
+    told = f"{memory} at {rate:.0f} of {2 * rate:.0f} requests/s, open files {files.min()} to {files.max()}"
+    told += f", WAL {logs.max():.0f} MB"
     return told, slope < 0.5 and files.min() == files.max() and logs.max() < 64.0
 
 

@@ -2,8 +2,9 @@
 
 While a group's commit runs in a thread, requests of the next one are read and gather; they are decided when the commit
 is over, on the state it published, so that a group that could not be written has touched nobody else. The next commit
-is started before the last group is answered. A request that is alone is committed in place, which saves two turns
-between threads.
+is started before the last group is answered, unless syncs take long: then a quarter of a sync is waited, at most, for
+those who were just answered to ask again, because two small groups in turn cost each caller two syncs. A request that
+is alone is committed in place, which saves two turns between threads.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
+_SHORT, _LONG = 0.0005, 0.002  # seconds: what is not worth waiting for, and the most that is waited for a group
 BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
 
 
@@ -50,6 +52,9 @@ class Engine:
         self._extra: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
         self._due = self._committing = False
+        self._held: asyncio.TimerHandle | None = None  # the turn that waits for more to come
+        self._expected = 1  # how many asked last
+        self._patience = 0.0  # how long they are waited for
         self._last = 1  # how many the last group had
         self._to_commit: SimpleQueue[Callable[[Full | None], None] | None] = SimpleQueue()
         self._thread = Thread(target=self._commits, name="driftwise commit", daemon=True)
@@ -68,10 +73,21 @@ class Engine:
         if len(self._waiting) >= MOST_WAITING:
             raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
         self._waiting.append(Waiting(work, tell))
-        if not self._due and not self._committing:
-            self._due = True
-            self._loop = asyncio.get_running_loop()
-            self._loop.call_soon(self._turn)  # those that arrived at the same moment belong to the same group
+        if not self._committing and (not self._due or self._held is not None):
+            self._gather()
+
+    def _gather(self) -> None:
+        """Let the turn come: soon, for those that arrive at the same moment, or when as many wait as asked last."""
+        loop = self._loop = asyncio.get_running_loop()
+        if self._patience >= _SHORT and len(self._waiting) < self._expected:
+            if self._held is None:
+                self._held = loop.call_later(self._patience, self._turn)
+        else:
+            if self._held is not None:
+                self._held.cancel()
+                self._held = None
+            loop.call_soon(self._turn)
+        self._due = True
 
     def also(self, write: Callable[[], None], then: Callable[[], None]) -> None:
         """For work that is being done: something else to write with the group, and what to do when it is on disk."""
@@ -80,7 +96,7 @@ class Engine:
 
     def _turn(self) -> None:
         """Decide what waits, write it, and have it committed."""
-        self._due = False
+        self._due, self._held = False, None
         group, self._waiting = self._waiting, []
         if not group:
             return
@@ -139,6 +155,7 @@ class Engine:
         spent = time.perf_counter() - began
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
+        self._patience = min(0.25 * spent, _LONG)
         return None
 
     def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
@@ -153,11 +170,12 @@ class Engine:
             after, self._extra, self._after = self._after, [], []
             for then in after:
                 then()
-            if self._waiting:
+            self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
+            if self._waiting and self._patience < _SHORT:
                 self._turn()
             _settle(group, answers)
         if self._waiting and not self._committing and not self._due:
-            self._turn()
+            self._gather()
 
     def _refuse(self, slip: Exception, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """The group could not be written, for want of room as a rule: it has never been, and its callers are told."""
