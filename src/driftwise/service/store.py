@@ -150,7 +150,7 @@ class Store(Protocol):
     def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
         """The number of a set of arms of this sha256, which is written where it is new."""
 
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         """Rows as DecisionRow has them."""
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None: ...
