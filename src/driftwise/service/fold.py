@@ -20,7 +20,7 @@ from driftwise.kernels.point import HEAD, SIZE, USED, Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.setup import Setup
-from driftwise.service.store import DigestRow, EraRow, RewardRow, SnapshotRow, Store
+from driftwise.service.store import LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
 
 EVERY = 1_000  # rewards from digest to digest
 _BATCH = 4_096  # lessons in one call
@@ -117,7 +117,7 @@ class Fold:
         known = {} if known is None else known
         state, tick = self.states.front, self.states.tick
         for stretch in _stretches(rows):
-            tick = self._learn(state, tick, [row for row in stretch if row.verdict == "learned"])
+            tick = self._learn(state, tick, [row for row in stretch if row.verdict in LESSONS])
             self.seq = self.newest = stretch[-1].seq
             wanted = known.get(self.seq)
             if wanted is not None and digest(self.policy, state) != wanted:

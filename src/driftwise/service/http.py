@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -247,8 +247,10 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: keys that were made or revoked meanwhile."""
+    """Twice a second: keys that were made or revoked meanwhile, and decisions whose time is over while nobody asks."""
     while True:
         await asyncio.sleep(0.4)
         if not service.engine._committing:
             service.refresh()
+        with suppress(Refusal):  # more wait than can be served
+            service.expire()

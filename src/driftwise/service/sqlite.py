@@ -27,6 +27,7 @@ from driftwise.service.store import (
     EraRow,
     Full,
     KeyRow,
+    OpenRow,
     RewardRow,
     SnapshotRow,
     StreamRow,
@@ -253,6 +254,17 @@ class SQLiteStore:
 
     def reward(self, stream: int, id: str) -> RewardRow | None:
         return next(self._sealed(RewardRow, "WHERE stream = ? AND event_id = ?", (stream, id)), None)
+
+    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
+        statement = (
+            "SELECT seq, event_id, born FROM decision d WHERE stream = ? AND seq > ? AND seq <= ? AND NOT EXISTS "
+            "(SELECT 1 FROM reward r WHERE r.stream = d.stream AND r.event_id = d.event_id) ORDER BY seq LIMIT ?"
+        )
+        return [OpenRow(*row) for row in self._read(statement, (stream, after, upto, most))]
+
+    def defaulted(self, stream: int) -> int:
+        statement = "SELECT count(*) FROM reward WHERE stream = ? AND verdict = 'defaulted'"
+        return int(next(self._read(statement, (stream,)))[0])
 
     def last_decision(self, stream: int) -> DecisionRow | None:
         return next(self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)

@@ -403,7 +403,7 @@ def decision(why: Why) -> dict[str, Html]:
     return found
 
 
-_KIND = {"learned": "yes", "late": "no"}
+_KIND = {"learned": "yes", "defaulted": "yes", "late": "no"}
 
 
 def _arms(why: Why) -> Html:
