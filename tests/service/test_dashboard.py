@@ -19,7 +19,7 @@ import pytest
 
 from colours import luminance
 from driftwise.agent.explain import estimate
-from driftwise.service import keeping
+from driftwise.service import forgetting, keeping
 from driftwise.service.dashboard import reading, web
 from driftwise.service.dashboard.comparing import cohort, compare
 from driftwise.service.dashboard.track import Track
@@ -369,7 +369,7 @@ def test_a_unit_is_known_by_a_keyed_hash_that_says_its_cohort_and_is_forgotten_w
         assert row.cohort == ("baseline" if (row.unit + 2**63) / 2**64 < 0.4 else "live")
     assert {row.cohort for row in rows} == {"live", "baseline"}
     assert b"visitor-" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    keeping.forget(db, time.time() + 1.0)
+    forgetting.forget(db, time.time() + 1.0)
     with living(db) as asked:
         assert {row.unit for row in asked.service.store.decisions(1)} == {None}
         assert asked.get("/streams/home").status_code == 200

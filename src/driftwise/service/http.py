@@ -18,12 +18,14 @@ from driftwise.service import metrics
 from driftwise.service.dashboard.web import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, encode
+from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
     MOST_BATCH,
     DecideBody,
     Error,
+    ForgetBody,
     Health,
     ItemsBody,
     Refusal,
@@ -114,6 +116,10 @@ async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, 
     return 200, await api.service.reset(stream)
 
 
+async def _forget(api: Api, stream: str, body: ForgetBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await online(api.service, stream, moment(body.before))
+
+
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
     return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
@@ -130,6 +136,7 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("POST", "/v1/streams/{stream}/pause", _pause, "admin", None),
     ("POST", "/v1/streams/{stream}/resume", _resume, "admin", None),
     ("POST", "/v1/streams/{stream}/reset", _reset, "admin", None),
+    ("POST", "/v1/streams/{stream}/forget", _forget, "admin", ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
     ("GET", "/v1/streams/{stream}", _get, None, None),
 )

@@ -74,6 +74,12 @@ class RewardBody(Wire):
     value: float
 
 
+class ForgetBody(Wire):
+    """The date or time before which what closed is forgotten."""
+
+    before: Annotated[str, Meta(max_length=64)]
+
+
 class ItemsBody(Wire):
     """Rows of items by name, which decisions then call by their names."""
 

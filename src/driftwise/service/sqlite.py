@@ -126,6 +126,14 @@ class SQLiteStore:
         """Bring what is in the write-ahead log into the file itself."""
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def checkpoint_soon(self) -> None:
+        """The same unless somebody reads just now: then it comes with a later commit."""
+        self._database.execute("PRAGMA busy_timeout=50")
+        try:
+            self.checkpoint()
+        finally:
+            self._database.execute(f"PRAGMA busy_timeout={int(1000 * _WAIT)}")
+
     def close(self) -> None:
         if hasattr(self, "_database"):
             self._database.close()
@@ -181,6 +189,11 @@ class SQLiteStore:
             del self._sets[next(iter(self._sets))]
         self._sets[digest] = number
         return number
+
+    def forget_sets(self) -> None:
+        """Numbers of arm sets are looked up anew: some may be gone."""
+        self._sets.clear()
+        self._new_sets.clear()
 
     def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
