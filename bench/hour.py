@@ -33,7 +33,7 @@ from driftwise.service.verify import verify
 
 DIM, SHELF, SHOWN = 6, 30, 8
 EPSILON = 0.02
-TICKS, PATIENCE = 6000, 1 / 40  # of an hour: a click that has not come in a minute and a half will not come
+TICKS, PATIENCE = 6000, 1 / 80  # of an hour: a click that has not come in 45 seconds will not come
 FLAT = ("x", "reward", "reward_seq", "reward_tick", "born", "seq")  # columns of a log that are arrays
 EVENTS = ("restart", "deploy", "kill -9")
 
@@ -54,11 +54,11 @@ class Visits:
         tastes = shelf[picked] * users[chance.integers(len(users), size=count)][:, None, :]
         tastes *= 0.8 / np.linalg.norm(tastes, axis=2, keepdims=True)
         self.arms = np.concatenate([tastes, np.full((count, SHOWN, 1), 0.6)], axis=2)
-        turn = 2.0 * np.pi * np.arange(count) / count
+        turn = 3.0 * np.pi * np.arange(count) / count  # once and a half around
         theta = np.zeros((count, DIM - 1))
-        theta[:, 0], theta[:, 1], theta[:, 2] = np.cos(turn), np.sin(turn), 0.3
-        mood = 0.35 + 0.15 * np.sin(3.0 * turn)
-        self.means = np.clip(mood[:, None] + 0.35 * np.einsum("tad,td->ta", tastes, theta), 0.02, 0.98)
+        theta[:, 0], theta[:, 1] = np.cos(turn), np.sin(turn)
+        mood = 0.45 + 0.1 * np.sin(2.0 * turn)
+        self.means = np.clip(mood[:, None] + 0.5 * np.einsum("tad,td->ta", tastes, theta), 0.02, 0.98)
         self.drawn = chance.random(count)
         late = chance.random(count) < 0.03
         self.delay = np.where(late, 3.0, chance.uniform(0.0, 0.8, count)) * PATIENCE  # in hours
