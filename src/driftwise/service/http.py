@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
-from driftwise.service.dashboard.web import Dashboard
+from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, encode
 from driftwise.service.forgetting import moment, online
