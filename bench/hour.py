@@ -124,7 +124,7 @@ class Seen(NamedTuple):
 
 def served(serving: Serving, visits: Visits, seconds: float, threads: int = 8) -> Seen:
     """All visits over HTTP, by so many callers, through all events."""
-    count, began, turn = len(visits), time.monotonic(), threading.Lock()
+    count, turn, pace = len(visits), threading.Lock(), {"next": 0.0}
     numbers = iter(range(count))
     coming: list[tuple[float, str]] = []
     arms, seqs, waits = [-1] * count, [0] * count, dict.fromkeys(("", *EVENTS), 0.0)
@@ -164,9 +164,11 @@ def served(serving: Serving, visits: Visits, seconds: float, threads: int = 8) -
         while True:
             with turn:
                 visit = next(numbers, None)
+                # Whoever waits for a server holds up those behind: nobody comes in a crowd when it is back.
+                due_at = pace["next"] = max(pace["next"] + seconds / count, time.monotonic())
             if visit is None:
                 return
-            time.sleep(max(0.0, began + seconds * visit / count - time.monotonic()))
+            time.sleep(max(0.0, due_at - time.monotonic()))
             with turn:
                 ripe = [heapq.heappop(coming)[1] for _ in range(len(coming)) if coming[0][0] <= time.monotonic()]
             if visit in due:

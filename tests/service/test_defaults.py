@@ -134,6 +134,26 @@ def test_more_than_expire_at_a_time_expire_in_the_end_and_no_reward_slips_throug
     desk.close()
 
 
+def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
+    """After a start nobody waits until all decisions were looked through."""
+    desk, rng = Desk(tmp_path / "a.db", WALL), np.random.default_rng(0)
+    for number in range(10):
+        desk.decide(arms_of(rng), id=str(number), at=1000.0)
+        desk.commit()
+        if number < 9:
+            desk.reward(str(number), 1.0, at=1000.0)
+            desk.commit()
+    desk.close()
+    monkeypatch.setattr(overdue, "LOOKED", 4)
+    desk = Desk(tmp_path / "a.db")
+    for look in range(3):
+        assert desk.stream.defaulted == 0
+        desk.stream.overdue.expire(desk.stream, 2000.0)
+        desk.commit()
+        assert desk.stream.defaulted == (look == 2)
+    desk.close()
+
+
 def test_defaults_are_learned_while_nobody_asks(tmp_path):
     now = [1000.0]
     body = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "clock": "wall", "half_life": "100s", "tick": 1.0,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from driftwise.service.stream import Stream
 
 STRETCH = 1_000
+LOOKED = 20_000  # decisions that are looked through at a time, a twentieth of a second: after a start there are many
 MOST = 1_000  # defaults that are learned at a time: after a long stop there are many
 
 
@@ -40,9 +41,10 @@ class Overdue:
 
     def _waits(self, before: float, kept: int) -> bool:
         """Whether the oldest of the `kept` decisions on disk was born before a tick."""
-        while not self._waiting and self._read < kept:
-            found = self._store.open_decisions(self._stream, self._read, kept, STRETCH)
-            self._read = found[-1].seq if len(found) == STRETCH else kept
+        if not self._waiting and self._read < kept:  # as far as others can wait for; the next look goes on
+            upto = min(kept, self._read + LOOKED)
+            found = self._store.open_decisions(self._stream, self._read, upto, STRETCH)
+            self._read = found[-1].seq if len(found) == STRETCH else upto
             self._waiting.extend(found)
         return bool(self._waiting) and self._waiting[0].born < before
 
