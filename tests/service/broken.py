@@ -7,10 +7,16 @@ twice            learn every reward twice            (negative control)
 forgetful        know no id again, and no UNIQUE     (negative control)
 nosync           fsync fails at the N-th commit: nosync:N
 hasty            patience with slow callers of half a second
+unsynced         SQLite syncs nothing                (negative control)
 often            snapshots every 50 rewards, digests every 10
+counted          says on SIGUSR1 what is alive
+next             the tables are a version further
+cramped          the log is brought into the file every 40 pages
 """
 
 import asyncio
+import gc
+import json
 import os
 import signal
 import sys
@@ -64,7 +70,7 @@ def in_checkpoint(times):
         inside(self)
         left[0] -= 1
         if left[0] <= 0:
-            threading.Timer(0.0003, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            threading.Timer(0.0001 * (1 + times % 10), os.kill, (os.getpid(), signal.SIGKILL)).start()
             self.checkpoint()
 
     sqlite.SQLiteStore.commit = commit
@@ -87,10 +93,25 @@ POINTS = {
     "before-commit": lambda times: before(sqlite.SQLiteStore, "commit", killer(times)),
     "after-commit": lambda times: after(sqlite.SQLiteStore, "commit", killer(times)),
     "before-reply": lambda times: before(engine, "_settle", killer(times)),
-    "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1)),
+    "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
     "in-migration": lambda times: in_migration(),
+    "in-upgrade": lambda times: next_version(dies=True),
 }
+
+
+def next_version(dies=False):
+    """A driftwise whose tables are one step further."""
+    last = "SELECT die();\nCREATE TABLE later_still (x INTEGER)" if dies else "CREATE TABLE later_still (x INTEGER)"
+    schema.STEPS = (*schema.STEPS, f"CREATE TABLE later (x INTEGER);\n{last}")
+    schema.VERSION += 1
+    inside = schema.step
+
+    def step(database, number):
+        database.create_function("die", 0, killer(1))
+        inside(database, number)
+
+    schema.step = step
 
 
 def early():
@@ -127,7 +148,7 @@ def twice():
 
 def forgetful():
     schema.STEPS = (schema.STEPS[0].replace(", UNIQUE (stream, event_id)", ""),)
-    find = stream.Stream._find
+    find = stream.Stream.find
     fresh = threading.local()
 
     def decide(self, asked, offer, at, inside=stream.Stream.decide):
@@ -138,7 +159,7 @@ def forgetful():
             fresh.now = False
 
     stream.Stream.decide = decide
-    stream.Stream._find = lambda self, id: None if getattr(fresh, "now", False) else find(self, id)
+    stream.Stream.find = lambda self, id: None if getattr(fresh, "now", False) else find(self, id)
 
 
 def often():
@@ -161,11 +182,56 @@ def hasty():
     run.PATIENCE = 0.5
 
 
-WHAT = {"hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
-        "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02))}  # fmt: skip
+def opened(statement):
+    """Every database that is opened to write is told one thing more."""
+    inside = sqlite.SQLiteStore._open
 
-if __name__ == "__main__":
-    for word in sys.argv[3:]:
+    def told(self, writes, pages):
+        inside(self, writes, pages)
+        if writes:
+            self._database.execute(statement)
+
+    sqlite.SQLiteStore._open = told
+
+
+def counted():
+    """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
+    engines, make = [], serving.Engine
+
+    def made(store):
+        engines.append(make(store))
+        return engines[-1]
+
+    def tell(loop):
+        gc.collect()
+        alive = gc.get_objects()
+        print(json.dumps({
+            "tasks": len(asyncio.all_tasks(loop)),
+            "futures": sum(isinstance(one, asyncio.Future) and not one.done() for one in alive),
+            "connections": sum(isinstance(one, asyncio.Protocol) for one in alive),
+            "requests": len(engines[-1]._waiting),
+        }), file=sys.stderr, flush=True)  # fmt: skip
+
+    def listen():
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, tell, loop)
+
+    serving.Engine = made
+    after(run, "settle", listen)
+
+
+WHAT = {
+    "counted": counted, "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"), "early": early,
+    "forgetful": forgetful, "hasty": hasty, "next": next_version, "often": often,
+    "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02)), "twice": twice,
+    "unsynced": lambda: opened("PRAGMA synchronous=OFF"),
+}  # fmt: skip
+
+
+def serve(words):
+    """A server on DB at PORT with what is wrong with it."""
+    db, port, *what = words
+    for word in what:
         name, *rest = word.split(":")
         if name == "kill":
             POINTS[rest[0]](int(rest[1]))
@@ -173,4 +239,8 @@ if __name__ == "__main__":
             nosync(int(rest[0]))
         else:
             WHAT[name]()
-    run.serve(Path(sys.argv[1]), port=int(sys.argv[2]))
+    run.serve(Path(db), port=int(port))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:])

@@ -35,7 +35,9 @@ class _Gathered(Collector):
         for name, stream in engine.streams.items():
             seq, rewarded, learned = stream.kept
             decided.add_metric([name], seq)
-            rewards.add_metric([name, "learned"], learned)
+            rewards.add_metric([name, "learned"], learned - stream.defaulted)
+            if stream.setup.default is not None:
+                rewards.add_metric([name, "defaulted"], stream.defaulted)
             rewards.add_metric([name, "late"], rewarded - learned)
             waiting.add_metric([name], seq - rewarded)
         requests = CounterMetricFamily("driftwise_requests", "Requests by status", labels=["status"])
