@@ -1,0 +1,163 @@
+"""What must not become slower, as ratios of one run: `make test` runs it alone, before the tests that run in parallel.
+
+    python bench/guard.py [--repeats 7]
+
+Each line is the median CPU time of one thing over that of another, taken in turns. `known` is what docs/speed.md found;
+half as much again is allowed, for shared machines, and more ends with exit code 1. The sides are small: a guard that
+takes long is a guard that is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import driftwise as dw
+from driftwise import eights
+from driftwise.experiments.bench import rivals
+from driftwise.policies import roads
+
+MARGIN = 1.5
+Side = Callable[[], float]
+
+
+class Line(NamedTuple):
+    """One thing over another."""
+
+    name: str
+    known: float
+    one: Side
+    other: Side
+
+
+def rounds(name: str, d: int, n: int, T: int, road: str | None = None, trials: int = 1, alone: bool = False) -> Side:
+    """CPU seconds a round of a policy in its turning world."""
+    clicks = name.startswith(("GLB", "SCB"))
+    world = dw.worlds.Turn(dim=d, arms=n, horizon=T, reward="bernoulli" if clicks else "gaussian")
+    policy = dw.make(name, **world.facts)
+
+    def side() -> float:
+        fewest, eights.FEWEST = eights.FEWEST, trials + 1 if alone else eights.FEWEST
+        try:
+            with roads.forced(road):
+                result = dw.simulate({"it": policy}, world, trials=trials, jobs=1, record="last", progress=False)
+        finally:
+            eights.FEWEST = fewest
+        return float(result.seconds["it"].sum()) / (T * trials)
+
+    return side
+
+
+def in_c(program: Path, d: int, n: int, T: int) -> Side:
+    return lambda: rivals.c_round(program, d, n, T, 3)
+
+
+def in_numpy(d: int, n: int) -> Side:
+    world = dw.worlds.Turn(dim=d, arms=n, horizon=200)
+    return lambda: rivals.numpy_round(world, 150)
+
+
+def live(d: int, n: int) -> Side:
+    """CPU seconds of choose and learn, called from Python on a prepared set."""
+    world = dw.worlds.Turn(dim=d, arms=n, horizon=1000)
+    policy = dw.make("LB-WeightUCB", **world.facts)
+    arms = dw.ArmSet(np.ascontiguousarray(next(world.tapes()).arms[0].T))
+
+    def side() -> float:
+        state = policy.start()
+        begun = time.thread_time()
+        for _ in range(500):
+            policy.learn(state, arms, policy.choose(state, arms).arm, 0.5)
+        return (time.thread_time() - begun) / 500
+
+    return side
+
+
+def started(program: str) -> Side:
+    """CPU seconds of a fresh Python."""
+
+    def side() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", program], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return side
+
+
+FIRST = """
+import driftwise as dw
+world = dw.worlds.Turn(horizon=50)
+dw.simulate({"it": dw.make("LB-WeightUCB", **world.facts)}, world, trials=1, jobs=1)
+"""
+
+
+def lines(program: Path | None) -> list[Line]:
+    small, middle = rounds("LB-WeightUCB", 2, 50, 3000), rounds("LB-WeightUCB", 10, 100, 1500)
+    found = [
+        Line("eight trials in lanes, of one by one, (2, 50)", 0.27, rounds("LB-WeightUCB", 2, 50, 1500, trials=8),
+             rounds("LB-WeightUCB", 2, 50, 1500, trials=8, alone=True)),
+        Line("tiles, of the plain loop, (10, 100)", 0.72, rounds("LB-WeightUCB", 10, 100, 1000, "tiled"),
+             rounds("LB-WeightUCB", 10, 100, 1000, "plain")),
+        Line("only what can win, of the plain loop, (32, 1000)", 0.20, rounds("LB-WeightUCB", 32, 1000, 150, "lazy"),
+             rounds("LB-WeightUCB", 32, 1000, 150, "plain")),
+        Line("a round in NumPy, of ours, (10, 100)", 60.0, in_numpy(10, 100), middle),
+        Line("choose and learn from Python, of a round in NumPy, (10, 100)", 0.10, live(10, 100), in_numpy(10, 100)),
+        Line("D-LinUCB, of LB-WeightUCB, (10, 100)", 2.0, rounds("D-LinUCB", 10, 100, 1000), middle),
+        Line("the bank, of LB-WeightUCB, (10, 100)", 5.0, rounds("Bank+LB-WeightUCB", 10, 100, 600), middle),
+        Line("Auto, of the bank, (10, 100)", 4.0, rounds("Auto", 10, 100, 300), rounds("Bank+LB-WeightUCB", 10, 100, 600)),
+        Line("GLB-WeightUCB, of LB-WeightUCB, (2, 50)", 10.0, rounds("GLB-WeightUCB", 2, 50, 800), small),
+        Line("SCB-WeightUCB, of LB-WeightUCB, (2, 50)", 10.0, rounds("SCB-WeightUCB", 2, 50, 800), small),
+        Line("a first simulate from a full cache, of import numba", 2.0, started(FIRST), started("import numba")),
+    ]  # fmt: skip
+    if program is not None:
+        found += [
+            Line("LB-WeightUCB, of C, (2, 50)", 0.55, small, in_c(program, 2, 50, 3000)),
+            Line("LB-WeightUCB, of C, (10, 100)", 0.50, middle, in_c(program, 10, 100, 1500)),
+        ]
+    return found
+
+
+def ratio(line: Line, repeats: int) -> float:
+    """Medians of turns."""
+    line.one(), line.other()
+    pairs = [(line.one(), line.other()) for _ in range(repeats)]
+    one, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return one / other
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7)
+    repeats = parser.parse_args().repeats
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        cc = rivals.compiler()
+        program = rivals.compile_limit(Path(folder), cc) if cc else None
+        if program is None:
+            print("no C compiler here: what is measured against C is left out", file=sys.stderr)
+        slow = []
+        for line in lines(program):
+            found = ratio(line, repeats)
+            if found > MARGIN * line.known:
+                found = min(found, ratio(line, 2 * repeats))  # once more, longer: a neighbour may have come and gone
+            late = found > MARGIN * line.known
+            slow += [line.name] if late else []
+            print(f"{found:8.2f}  known {line.known:6.2f}  {'SLOWER' if late else '':6}  {line.name}", flush=True)
+    if slow:
+        sys.exit(f"slower than half as much again: {', '.join(slow)}")
+
+
+if __name__ == "__main__":
+    main()
