@@ -131,8 +131,8 @@ async def _soak(server: Any, made: list[bytes], rate: float, seconds: float) -> 
 
     async def caller(number: int) -> None:
         pair, count = await asyncio.open_connection("127.0.0.1", server.port), 0
-        while (due := count * callers / rate) < seconds:
-            await asyncio.sleep(max(0.0, began + due - time.perf_counter()))
+        while time.perf_counter() - began < seconds:
+            await asyncio.sleep(max(0.0, began + count * callers / rate - time.perf_counter()))
             count += 1
             id = f"soak-{number}-{count - (count % 10 in (3, 6, 9))}".encode()
             if count % 10 in (3, 6, 9):

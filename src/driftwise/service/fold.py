@@ -6,9 +6,11 @@ and `drop` takes the lessons back when it could not be written. So whoever decid
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -116,14 +118,15 @@ class Fold:
         """Rewards from the log, published at once; where the digest after one is known it must come out again."""
         known = {} if known is None else known
         state, tick = self.states.front, self.states.tick
-        for stretch in _stretches(rows):
-            if stretch[-1].seq - stretch[0].seq != len(stretch) - 1:  # one is missing
-                raise Unlike(self.era, stretch[-1].seq)
-            tick = self._learn(state, tick, [row for row in stretch if row.verdict in LESSONS])
-            self.seq = self.newest = stretch[-1].seq
-            wanted = known.get(self.seq)
-            if wanted is not None and digest(self.policy, state) != wanted:
-                raise Unlike(self.era, self.seq)
+        with _uncollected():
+            for stretch in _stretches(rows):
+                if stretch[-1].seq - stretch[0].seq != len(stretch) - 1:  # one is missing
+                    raise Unlike(self.era, stretch[-1].seq)
+                tick = self._learn(state, tick, [row for row in stretch if row.verdict in LESSONS])
+                self.seq = self.newest = stretch[-1].seq
+                wanted = known.get(self.seq)
+                if wanted is not None and digest(self.policy, state) != wanted:
+                    raise Unlike(self.era, self.seq)
         self.states.tick = self._tick = tick
         self.states.viewed = -1
         self.drop()
@@ -155,6 +158,18 @@ class Unlike(Exception):
     def __init__(self, era: EraRow, seq: int) -> None:
         super().__init__(f"era {era.number} at reward {seq}")
         self.era, self.seq = era, seq
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Rows are many and none is part of a circle: looking for circles would take a tenth of a fold."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
