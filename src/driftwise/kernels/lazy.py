@@ -1,10 +1,10 @@
 """Only arms that can win: exact optimism over a fixed set, with one number an arm carried from round to round.
 
 The number is an upper bound of the arm's width ‖low⁻¹x‖. A round that only fades and adds leaves V' ⪰ γV + (1-γ)λI, so
-a width w becomes at most the smaller of w/√γ and γw + (1-γ)‖x‖/√λ. Where x'θ̂ plus a slope times that bound stays below a
-score that was computed, the arm is not the best, nor ties with it, and its quadratic form is left out. Those that are
-left are scored as all would be. What rounding may do to either side is bounded by numbers computed in every round, from
-the factor itself: docs/lazy.md has the proof, and its letters are used here.
+a width w becomes at most the smaller of w/√γ and γw + (1-γ)‖x‖/√λ. An arm whose x'θ̂ plus a slope times that bound is
+below a score that was computed is not the best, nor ties with it, and its quadratic form is left out. Those that remain
+are scored as all would be. What rounding may do to either side is bounded by numbers computed in every round, from the
+factor itself: docs/lazy.md has the proof, whose letters are used here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-from driftwise.kernels import piece, routine
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
-from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
+from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.point import Floats, Sums
 from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_at, weigh
 
@@ -37,15 +37,15 @@ MOST_KAPPA, MOST_SHARE = 2.0**-10, 2.0**-4
 
 class Lazy(NamedTuple):
     """Scratch beside tiles: wide and bound (n and more), cap = ‖x‖/√λ, theta (d and more), pack (1, d and more, 8),
-    and for eight arms picked their scores, widths and places."""
+    and of the eight arms picked their means, squared widths and places."""
 
     wide: Floats
     cap: Floats
     bound: Floats
     theta: Floats
     pack: Floats
-    score: Floats
-    width: Floats
+    mean: Floats
+    square: Floats
     picks: Floats
 
 
@@ -73,7 +73,7 @@ class Margin(NamedTuple):
 
 @piece
 def lazy_of(scratch: Floats, d: int, n: int) -> Lazy:
-    """Cut from scratch that begins with a board: the numbers of arms lie where a round of tiles has means and bonuses."""
+    """Cut from scratch that begins with a board; numbers of arms lie where a round of tiles has means and bonuses."""
     wide, step = line(d), line(n)
     Y = tiles_at(d, n) + d * step + wide * (d + 2)
     ends = Y + 2 * wide * EIGHT
@@ -118,10 +118,10 @@ all_below: Any = _interpreted_below if config.DISABLE_JIT else _compiled_below()
 @piece
 def nothing_known() -> Trust:
     """Before the first round, and after a restart: no width is carried, so the last V does not matter."""
-    return Trust(math.inf, 0.0, 0.0, OFTEN)
+    return Trust(math.inf, 0.0, 0.0, 0)
 
 
-@piece
+@part
 def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
     """No width is known yet; returns the longest squared norm. What fills the last tile promises nothing."""
     d, n, longest = arms.shape[1], arms.shape[2], 0.0
@@ -137,14 +137,23 @@ def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
     return longest
 
 
-@piece
+@part
 def forget_widths_(n: int, lazy: Lazy) -> None:
     """Every arm is to be scored in the next round."""
     for a in range(lazy.wide.size):
         lazy.wide[a] = math.inf if a < n else 0.0
 
 
-@piece
+@routine
+def weigh_pack_(tiles: Tiles, lazy: Lazy) -> None:
+    """Mean and squared width of the eight arms of the pack."""
+    first = lazy.mean.size - lazy.mean.size
+    mean, square = weigh(tiles, lazy.pack, first)
+    store_(lazy.mean, first, mean)
+    store_(lazy.square, first, square)
+
+
+@part
 def least_of_factor_(total: float, tiles: Tiles, lazy: Lazy) -> float:
     """A lower bound of the eigenvalues of low low', from the inverse, whose columns are those of I as arms; or 0."""
     d, size = tiles.U.shape[0], 0.0
@@ -152,16 +161,15 @@ def least_of_factor_(total: float, tiles: Tiles, lazy: Lazy) -> float:
         for i in range(d):
             for a in range(EIGHT):
                 lazy.pack[0, i, a] = 1.0 if i == start + a else 0.0
-        _, square = weigh(tiles, lazy.pack, start - start)
-        store_(lazy.width, start - start, square)
+        weigh_pack_(tiles, lazy)
         for a in range(min(EIGHT, d - start)):
-            size += lazy.width[a]
+            size += lazy.square[a]
     if not 2.0 * (d + 2) * UNIT * math.sqrt(total * size) <= 0.125:
         return 0.0
     return 0.75 / size
 
 
-@piece
+@part
 def trust_of(
     gamma: float, ridge: float, raised: float, longest: float, before: Trust, sums: Sums, lane: int, tiles: Tiles,
     lazy: Lazy,
@@ -171,16 +179,16 @@ def trust_of(
     for i in range(d):
         trace += abs(sums.G[lane, i, i])
     total = (trace + d * ridge + raised) * (1.0 + 4.0 * (d + 4) * UNIT)
-    factor = 2.0 * (d + 2) * UNIT * total + raised
-    least = gamma * before.least + (1.0 - gamma) * ridge - before.lesson
-    age = before.age + 1
-    if age >= OFTEN or not least > 0.25 * ridge / d:
+    factor = 4.0 * (d + 2) * UNIT * total + raised
+    kept = gamma * before.least + (1.0 - gamma) * ridge
+    least, age = kept - before.lesson, before.age + 1
+    if age >= OFTEN or not least > max(0.5 * kept, 0.25 * ridge / d):
         age = 0
         least = least_of_factor_(total, tiles, lazy) - factor
     return Trust(least * (1.0 - 8.0 * UNIT), factor, 8.0 * UNIT * (total + longest), age), total
 
 
-@piece
+@part
 def margin_of(gamma: float, radius: float, before: Trust, now: Trust, total: float, size: float, d: int) -> Margin:
     """The margins of a round, from what is known of the last V and of this one; size is ‖z‖²."""
     held, least = max(before.least - before.factor, TINY), max(now.least - now.factor, TINY)
@@ -196,7 +204,7 @@ def margin_of(gamma: float, radius: float, before: Trust, now: Trust, total: flo
 # ------------------------------------------------------------------------------------------ a round
 
 
-@piece
+@part
 def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
     """theta = low⁻ᵀ z, in any order; returns ‖z‖²."""
     U, pivot, z, theta = tiles.U, tiles.pivot, tiles.z, lazy.theta
@@ -209,16 +217,16 @@ def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
         rest = eight(0.0)
         for k in range(edge, d, EIGHT):
             rest = rest + load(U, (i, k)) * load(theta, k)
-        store_(lazy.score, d - d, rest)
+        store_(lazy.mean, d - d, rest)
         v = z[i]
         for k in range(i + 1, min(d, edge)):
             v -= U[i, k] * theta[k]
-        s = lazy.score
+        s = lazy.mean
         theta[i] = (v - ((s[0] + s[1]) + (s[2] + s[3])) - ((s[4] + s[5]) + (s[6] + s[7]))) * pivot[i]
     return size
 
 
-@piece
+@part
 def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
     """Carry every width into this round and bound every score; the most promising arm of every lane is picked."""
     arms, theta, first = tiles.arms, lazy.theta, tiles.arms.size - tiles.arms.size
@@ -238,7 +246,7 @@ def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
     store_(lazy.picks, first, who)
 
 
-@routine
+@part
 def score_picks_(
     count: int, radius: float, lift: float, best: float, arm: int, tiles: Tiles, lazy: Lazy
 ) -> tuple[float, int]:
@@ -249,43 +257,40 @@ def score_picks_(
         t, lane = place // EIGHT, place % EIGHT
         for i in range(tiles.U.shape[0]):
             lazy.pack[first, i, a] = tiles.arms[t, i, lane]
-    mean, square = weigh(tiles, lazy.pack, first)
-    width = roots(square)
-    store_(lazy.width, first, width)
-    store_(lazy.score, first, mean + width * radius)
+    weigh_pack_(tiles, lazy)
     for a in range(count):
-        place = int(lazy.picks[a])
-        lazy.wide[place] = lazy.width[a] * lift + TINY
-        score = lazy.score[a]
+        place, width = int(lazy.picks[a]), math.sqrt(lazy.square[a])
+        lazy.wide[place] = width * lift + TINY
+        score = lazy.mean[a] + radius * width
         if score > best or (score == best and place < arm):
             best, arm = score, place
     return best, arm
 
 
-@piece
+@part
 def best_that_can_(radius: float, lift: float, n: int, tiles: Tiles, lazy: Lazy) -> int:
     """Score the arms picked, then all whose bound reaches what was scored; the best, the first of them in a tie."""
     for a in range(EIGHT):
         place = min(int(lazy.picks[a]) * EIGHT + a, n - 1)
         lazy.picks[a] = place
         lazy.bound[place] = -math.inf
-    best, arm = score_picks_(EIGHT, radius, lift, -math.inf, 0, tiles, lazy)
-    count = 0
-    for start in range(0, lazy.bound.size, EIGHT):
-        if not all_below(load(lazy.bound, start), best):
-            for place in range(start, min(start + EIGHT, n)):
-                if not lazy.bound[place] < best:
-                    lazy.picks[count] = place
-                    count += 1
-                    if count == EIGHT:
-                        best, arm = score_picks_(count, radius, lift, best, arm, tiles, lazy)
-                        count = 0
-    if count > 0:
+    best, arm, count, start, end = -math.inf, 0, EIGHT, 0, lazy.bound.size
+    while count > 0:
         best, arm = score_picks_(count, radius, lift, best, arm, tiles, lazy)
+        count = 0
+        while start < end and count < EIGHT:
+            tile = start - start % EIGHT
+            if start == tile and all_below(load(lazy.bound, start), best):
+                start += EIGHT
+            else:
+                if start < n and not lazy.bound[start] < best:
+                    lazy.picks[count] = start
+                    count += 1
+                start += 1
     return arm
 
 
-@routine
+@part
 def choose_lazily_(
     gamma: float, ridge: float, radius: float, longest: float, lane: int, n: int, before: Trust, sums: Sums,
     tiles: Tiles, lazy: Lazy,

@@ -12,34 +12,20 @@ import numpy as np
 from driftwise.kernels import kernel, piece, routine
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.index import Board, board_of, first_best, roots_, shape_, squares_, whiten_
-from driftwise.kernels.lanes import EIGHT
-from driftwise.kernels.lazy import begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import learn_
 from driftwise.kernels.point import (
     BETA,
-    BY_SIZE,
     CLOCK,
     CONSTANT,
     DAMAGED,
     EXPLORE,
-    FADE,
     FINE,
-    GAMMA,
-    KEEP,
     LAM,
-    LAZY,
     LOG_DELTA,
-    MEMORY,
-    ONE_MATRIX,
-    PLAIN,
     RADIUS,
-    RESTART,
-    ROAD,
     RULE,
-    SINCE,
     SQUARES,
-    TILED,
     TWO_AS_PUBLISHED,
     TWO_MATRIX,
     WEIGHTED,
@@ -56,7 +42,6 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
-from driftwise.kernels.tiles import Tiles, believe_tiles_, best_tiled_, pack_, tiles_of
 from driftwise.theory.radius import lb_radius
 
 
@@ -83,13 +68,6 @@ def linear_radius(point: Point, row: int, squares: float, clock: float, d: int) 
 
 
 @piece
-def radius_now(point: Point, lane: int, sums: Sums) -> float:
-    """The multiplier of a lane that is its own row."""
-    count = sums.counters
-    return linear_radius(point, lane, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
-
-
-@piece
 def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, board: Board) -> None:
     """Mean and bonus of every arm: x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices."""
     lam = point.table[row, LAM]
@@ -107,45 +85,6 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
     roots_(linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1]), board.bonus)
 
 
-@piece
-def road_of(point: Point, n: int) -> int:
-    """How a set of so many arms is scored."""
-    if point.flags[RULE] != ONE_MATRIX or point.flags[ROAD] == PLAIN:
-        return PLAIN
-    return TILED if n >= EIGHT or point.flags[ROAD] != BY_SIZE else PLAIN
-
-
-@piece
-def best_linear_(
-    point: Point, lane: int, X: Floats, at: int, packed: bool, sums: Sums, board: Board, tiles: Tiles
-) -> int:
-    """The best arm of X[at], with mean and bonus of every arm."""
-    if road_of(point, X.shape[2]) == PLAIN:
-        linear_scores_(point, lane, lane, X, at, sums, board)
-        return first_best(board.mean, board.bonus)
-    believe_tiles_(sums.G, sums.b, lane, point.table[lane, LAM], tiles)
-    return best_tiled_(tiles, X, at, packed, radius_now(point, lane, sums))
-
-
-@piece
-def fading(point: Point, row: int) -> float:
-    """What a round multiplies the sums by."""
-    return float(point.table[row, GAMMA]) if point.flags[MEMORY] == FADE else 1.0
-
-
-@piece
-def can_be_lazy(point: Point, row: int, X: Floats) -> bool:
-    """Whether widths may be carried from round to round, and it pays: memories that take observations back leave no
-    bound."""
-    memory, road = point.flags[MEMORY], point.flags[ROAD]
-    carries = memory == KEEP or memory == FADE or memory == RESTART
-    large = X.shape[1] >= 12 and X.shape[2] >= 32
-    usable = point.table[row, LAM] >= 1e-100 and fading(point, row) >= 1e-6
-    return bool(
-        point.flags[RULE] == ONE_MATRIX and carries and usable and (road == LAZY or (road == BY_SIZE and large))
-    )
-
-
 # ------------------------------------------------------------------------------------------ entries
 
 
@@ -153,8 +92,9 @@ def can_be_lazy(point: Point, row: int, X: Floats) -> bool:
 def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    seen, tiles = board_of(scratch, X.shape[1], X.shape[2]), tiles_of(scratch, X.shape[1], X.shape[2])
-    return best_linear_(Point(flags, table), first, X, first, False, sums_of(flags, floats), seen, tiles)
+    seen = board_of(scratch, X.shape[1], X.shape[2])
+    linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), seen)
+    return first_best(seen.mean, seen.bonus)
 
 
 @routine
@@ -181,29 +121,16 @@ def play_linear_(
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
     if not sound_cursor(history):
         return DAMAGED
-    d, n = arms.shape[1], arms.shape[2]
-    seen, tiles, packed = board_of(scratch, d, n), tiles_of(scratch, d, n), arms.shape[0] == 1
+    seen = board_of(scratch, arms.shape[1], arms.shape[2])
     lane = chosen.size - chosen.size
-    if packed and road_of(point, n) != PLAIN:
-        pack_(arms, lane, lane, tiles.arms.shape[0], tiles.arms)
-    gamma, ridge, since = fading(point, lane), table[lane, LAM], sums.counters[lane, SINCE]
-    lazily, lazy, trust, longest = packed and can_be_lazy(point, lane, arms), lazy_of(scratch, d, n), nothing_known(), 0.0
-    if lazily:
-        longest = begin_lazy_(arms, ridge, lazy)
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
-        if lazily:
-            radius = radius_now(point, lane, sums)
-            arm, trust = choose_lazily_(gamma, ridge, radius, longest, lane, n, trust, sums, tiles, lazy)
-        else:
-            arm = best_linear_(point, lane, arms, at, packed, sums, seen, tiles)
+        linear_scores_(point, lane, lane, arms, at, sums, seen)
+        arm = first_best(seen.mean, seen.bonus)
         reward = reward_(rounds, t, arm, total, record)
         total = regret[t]
         used[t] = lane
         learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
-        if lazily and sums.counters[lane, SINCE] != since:
-            since, trust = sums.counters[lane, SINCE], nothing_known()
-            forget_widths_(n, lazy)
     return FINE
 
 

@@ -37,10 +37,7 @@ AT_LEVEL_G, AT_LEVEL_B, AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDE
 AT_KEY, AT_CURSOR, AT_MARKS = 50, 51, 52
 # What a rule that samples draws.
 DRAWN = 53
-# How rounds of a linear policy are computed, whose results are the same: as their size says, or in one way, which is
-# for those who compare the ways.
-ROAD = 54
-FLAGS = 55
+FLAGS = 54
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
@@ -56,8 +53,6 @@ INSIDE, OUTSIDE = 0, 1
 WEIGHTED, CONSTANT = 0, 1
 # What is drawn: θ itself, one multiplier of all bonuses, or its absolute value.
 THETA, MULTIPLIER, UPWARD = 0, 1, 2
-# Roads: by size; plain loops; tiles; tiles of the arms that can win.
-BY_SIZE, PLAIN, TILED, LAZY = 0, 1, 2, 3
 # Adaptations.
 ALONE, MASTER, BOB, BANK = 0, 1, 2, 3
 

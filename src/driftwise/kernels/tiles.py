@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import piece
+from driftwise.kernels import part, piece
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
@@ -68,7 +68,7 @@ def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
     )
 
 
-@piece
+@part
 def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
     """arms[0:count] = the arms of X[at] from the first on, by eights; the last arm fills what is left of a tile.
 
@@ -88,7 +88,7 @@ def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
 # ------------------------------------------------------------------------------------------ the factor
 
 
-@piece
+@part
 def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
     """The first rows of tile <- those of low⁻¹ tile, in place; so many rows, a multiple of eight."""
     for i in range(0, rows, 4):
@@ -109,7 +109,7 @@ def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
         store_(tile, i + 3, y3)
 
 
-@piece
+@part
 def reduce_(start: int, stop: int, column: Floats) -> None:
     """Rows of a diagonal block less what the rows above it take away, four a pass."""
     for i in range(start, stop, 4):
@@ -127,7 +127,7 @@ def reduce_(start: int, stop: int, column: Floats) -> None:
         store_(column, i + 3, y3)
 
 
-@piece
+@part
 def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
     """Eight columns of G[lane] + ridge·I down to the diagonal's block; 0 where there is none."""
     if width < EIGHT:
@@ -139,7 +139,7 @@ def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Flo
         column[start + c, c] += ridge
 
 
-@piece
+@part
 def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, column: Floats) -> float:
     """`factor_` with U = low', eight columns at a time: above its block on the diagonal a tile is solved like arms.
 
@@ -167,10 +167,10 @@ def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, 
     return raised
 
 
-@piece
+@part
 def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
     """`forward_` by U: out = low⁻¹ b[lane], every step taken off all that is left."""
-    d, wide = U.shape
+    d = U.shape[0]
     for i in range(d):
         out[i] = b[lane, i]
     for k in range(d):
@@ -186,7 +186,7 @@ def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) 
 # ------------------------------------------------------------------------------------------ scores
 
 
-@piece
+@part
 def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     """z'low⁻¹x and ‖low⁻¹x‖² of the arms of a tile."""
     U, pivot, z, Y = tiles.U, tiles.pivot, tiles.z, tiles.Y
@@ -235,37 +235,41 @@ def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     return mean, square
 
 
-@piece
+@part
 def first_top(top: Floats, who: Floats) -> int:
     """The arm of the largest score, the first of them in a tie, from the best tile of every lane."""
-    best, arm = top[0], who[0] * EIGHT
+    best = top[0]
     for a in range(1, EIGHT):
-        place = who[a] * EIGHT + a
-        if top[a] > best or (top[a] == best and place < arm):
-            best, arm = top[a], place
+        best = max(best, top[a])
+    arm = math.inf
+    for a in range(EIGHT):  # without branches: which lane wins is anybody's guess
+        arm = min(arm, who[a] * EIGHT + a if top[a] == best else math.inf)
     return int(arm)
 
 
-@piece
+@part
 def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
     """U, pivot and z of the sums; by the plain loops where these are faster."""
     if tiles.U.shape[0] >= WORTH_TILES:
         factor_tiles_(G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
         forward_tiles_(tiles.U, tiles.pivot, b, lane, tiles.z)
-        return
-    low = tiles.low
-    factor_(G, lane, ridge, low, tiles.pivot)
-    for i in range(low.shape[0]):
-        z = b[lane, i]
-        for k in range(i):
-            z -= low[i, k] * tiles.z[k]
-            tiles.U[k, i] = low[i, k]
-        tiles.z[i] = z * tiles.pivot[i]
+    else:
+        low = tiles.low
+        factor_(G, lane, ridge, low, tiles.pivot)
+        for i in range(low.shape[0]):
+            z = b[lane, i]
+            for k in range(i):
+                z -= low[i, k] * tiles.z[k]
+                tiles.U[k, i] = low[i, k]
+            tiles.z[i] = z * tiles.pivot[i]
 
 
-@piece
-def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float) -> int:
-    """Mean and bonus of every arm of X[at], and the best; arms that were not packed before are so a panel at a time."""
+@part
+def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, told: bool) -> int:
+    """The best arm of X[at], and if it is to be told, mean and bonus of every arm.
+
+    Arms that were not packed before are so a panel at a time.
+    """
     count, first = tiles.arms.shape[0], at - at
     top, who = eight(-math.inf), eight(0.0)
     for start in range(first, count, PANEL):
@@ -276,8 +280,9 @@ def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float) -
         for t in range(size):
             mean, square = weigh(tiles, tiles.arms, offset + t)
             bonus = roots(square) * radius
-            store_(tiles.mean, (start + t) * EIGHT, mean)
-            store_(tiles.bonus, (start + t) * EIGHT, bonus)
+            if told:
+                store_(tiles.mean, (start + t) * EIGHT, mean)
+                store_(tiles.bonus, (start + t) * EIGHT, bonus)
             score = mean + bonus
             who = where_above(score, top, float(start + t), who)
             top = where_above(score, top, score, top)
