@@ -1,5 +1,7 @@
 """Tiles and lazy rounds have the bits of the plain loops, whatever the world; margins that are too small are seen."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -61,10 +63,10 @@ def test_a_live_choice_among_many_arms_has_the_bits_of_the_plain_one_and_changes
     sets = [dw.ArmSet(A), dw.ArmSet(A[::-1])]
     monkeypatch.setattr(roads, "TILED_WORK", 0)
     new = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
-    monkeypatch.setattr(roads, "TILED_ARMS", np.inf)
+    assert new._live.many <= n and new._live.score_many is tiled.score_tiled_
+    monkeypatch.setattr(roads, "TILED_WORK", np.inf)
     old = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
     assert old._live.many == np.inf
-    assert new._live.many == np.inf or new._live.score_many is tiled.score_tiled_
     states = [new.start(), new.start()]
     for t in range(40):
         state = states[t % 2]
@@ -88,6 +90,8 @@ def test_no_arm_differs_in_three_million_rounds_of_hostile_worlds():
     assert adversary.differing(18, 3_000_000, 2000) == (0, 0)
 
 
+HERE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+
 PLAYED = """
 import adversary, hashlib
 import numpy as np
@@ -101,7 +105,7 @@ for size in ((1, 9), (5, 20), (12, 17)):
 
 
 def test_compiled_is_interpreted():
-    compiled, interpreted = interpreting.both_ways(PLAYED)
+    compiled, interpreted = interpreting.both_ways(HERE + PLAYED)
     assert compiled == interpreted
     assert len(compiled.splitlines()) == 9
 
@@ -128,6 +132,6 @@ for name in ("right", "no margin", "no growth", "half the growth"):
 
 
 def test_margins_that_are_too_small_would_be_found_out():
-    found = dict(line.rsplit(" ", 1) for line in interpreting._printed(CONTROL, "1").splitlines())
+    found = dict(line.rsplit(" ", 1) for line in interpreting._printed(HERE + CONTROL, "1").splitlines())
     assert int(found.pop("right")) == 0
     assert {name for name, count in found.items() if int(count) > 0} == {"no margin", "no growth", "half the growth"}
