@@ -16,6 +16,7 @@ from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.cholesky import factor_
 
 # As many tiles are packed at a time where they are packed in every round: so many lines of cache a feature.
 PANEL = 32
@@ -24,12 +25,13 @@ WORTH_TILES = 12
 
 
 class Tiles(NamedTuple):
-    """Scratch for n arms by eights: mean and bonus (n and more), arms (tiles, d, 8), U (d, d and more), pivot and z
-    (d and more), Y and column (d and more, 8), top and who (8,)."""
+    """Scratch for n arms by eights: mean and bonus (n and more), arms (tiles, d, 8), low (d, d), U (d, d and more),
+    pivot and z (d and more), Y and column (d and more, 8), top and who (8,)."""
 
     mean: Floats
     bonus: Floats
     arms: Floats
+    low: Floats
     U: Floats
     pivot: Floats
     z: Floats
@@ -47,7 +49,7 @@ def tiles_at(d: int, n: int) -> int:
 
 @piece
 def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
-    """Tiles cut from scratch that begins with a board: means, bonuses and arms lie on it, the rest behind."""
+    """Tiles cut from scratch that begins with a board: means, bonuses, low and arms lie on it, the rest behind."""
     wide, step, arms = line(d), line(n), tiles_at(d, n)
     U = arms + d * step
     Y = U + wide * (d + 2)
@@ -55,6 +57,7 @@ def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
         cut(scratch, 0, (step,)),
         cut(scratch, step, (step,)),
         cut(scratch, arms, (step // EIGHT, d, EIGHT)),
+        cut(scratch, 3 * step, (d, d)),
         cut(scratch, U, (d, wide)),
         cut(scratch, U + wide * d, (wide,)),
         cut(scratch, U + wide * (d + 1), (wide,)),
@@ -246,22 +249,15 @@ def first_top(top: Floats, who: Floats) -> int:
 
 @part
 def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
-    """`factor_` and `forward_` as they are written, into U."""
-    U, pivot, z = tiles.U, tiles.pivot, tiles.z
-    for i in range(U.shape[0]):
+    """`factor_` and `forward_` by rows, which is faster than into U at once, and U from them."""
+    low, z = tiles.low, tiles.z
+    factor_(G, lane, ridge, low, tiles.pivot)
+    for i in range(low.shape[0]):
         v = b[lane, i]
-        for j in range(i):
-            u = G[lane, i, j]
-            for k in range(j):
-                u -= U[k, i] * U[k, j]
-            u *= pivot[j]
-            U[j, i] = u
-            v -= u * z[j]
-        square = G[lane, i, i] + ridge
         for k in range(i):
-            square -= U[k, i] * U[k, i]
-        pivot[i] = 1.0 / math.sqrt(max(square, ridge))
-        z[i] = v * pivot[i]
+            v -= low[i, k] * z[k]
+            tiles.U[k, i] = low[i, k]
+        z[i] = v * tiles.pivot[i]
 
 
 @part
