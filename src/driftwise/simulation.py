@@ -176,7 +176,8 @@ def _effective(policy: Policy, stepped: bool) -> bool:
 
 def _compile(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
-    nothing = Tape(np.zeros((1, world.dim, 1)), np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
+    arms = np.zeros((2 if world.fresh else 1, world.dim, world.arms))  # their number says which entry it is
+    nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
     _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 

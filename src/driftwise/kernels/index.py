@@ -34,8 +34,8 @@ def line(size: int) -> int:
 
 @formula
 def board_size(d: int, n: int) -> int:
-    """The numbers on a board."""
-    return 3 * line(n) + line(2 * d * d + 2 * d) + d * n
+    """The numbers on a board, and of what kernels/tiles.py has behind it; Y has room for whole tiles of arms."""
+    return 3 * line(n) + line(2 * d * d + 2 * d) + d * line(n) + line(d) * (d + 19) + 24
 
 
 @piece

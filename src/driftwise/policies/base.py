@@ -60,6 +60,8 @@ class Live(NamedTuple):
     low: float
     high: float
     plain: bool
+    many: float  # from so many arms on they are scored by another entry, to the same bits
+    score_many: Callable[..., int]
 
 
 class Compiled:
@@ -110,7 +112,7 @@ class Compiled:
         low, high = self._reward_range()
         return Live(
             self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
-            plain and not windowed and not self.stepped,
+            plain and not windowed and not self.stepped, *self._many(),
         )  # fmt: skip
 
     @cached_property
@@ -210,7 +212,8 @@ class Compiled:
             scratch, second = on_a_line(board_size(self.dim, n)), line(n)
             state.board = n, scratch, second
         live = self._live
-        arm = live.scores(*live.point, state.floats, state.ints, scratch, X)
+        scores = live.scores if n < live.many else live.score_many
+        arm = scores(*live.point, state.floats, state.ints, scratch, X)
         if arm < 0:
             report(arm)
         return arm, scratch, second
@@ -330,11 +333,20 @@ class Compiled:
         scratch = on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
         self._enter(state)
         try:
-            report(self.entries.play(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
+            entry = self._playing(rounds[0], len(used))
+            report(entry(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
             self._settle(state)
         finally:
             state.in_use.release()
         return used
+
+    def _playing(self, X: Floats, rounds: int) -> Callable[..., Any]:
+        """The entry that plays so many rounds with arms X."""
+        return self.entries.play
+
+    def _many(self) -> tuple[float, Callable[..., int]]:
+        """From how many arms on they are scored by another entry, and which."""
+        return math.inf, self.entries.scores
 
     def _lesson(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, *beside: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -11,11 +12,12 @@ import numpy as np
 
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, linear, point
+from driftwise.kernels import belief, linear, point, tiled
 from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats
+from driftwise.policies import roads
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
@@ -196,6 +198,14 @@ class LinearUCB(Compiled):
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (NO_TESTS, 0.0) if self.believes else ()
+
+    def _playing(self, X: Floats, rounds: int) -> Callable[..., Any]:
+        plain = self.entries.play
+        return roads.playing(self.point, plain, X, rounds) if self.entries is _ALONE else plain
+
+    def _many(self) -> tuple[float, Callable[..., int]]:
+        alone = self.entries is _ALONE
+        return roads.many(self.point, self.dim) if alone else math.inf, tiled.score_tiled_
 
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""

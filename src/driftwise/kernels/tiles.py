@@ -1,0 +1,297 @@
+"""Arms packed by eights and scored four rows at a time in registers, with the bits of `whiten_` and `first_best`.
+
+A tile is (d, 8): eight arms side by side, one feature a row. Every lane does what the loops of index.py and
+solvers/cholesky.py do for its arm, in their order; what is gained is that sums stay in registers until they are done.
+The factor is kept as U = low' with rows of whole eights: entries right of the diagonal's column are low's, those left
+of it are never read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from driftwise.kernels import part, piece
+from driftwise.kernels.cut import cut
+from driftwise.kernels.index import line
+from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
+from driftwise.kernels.point import Floats
+from driftwise.kernels.solvers.cholesky import factor_
+
+# As many tiles are packed at a time where they are packed in every round: so many lines of cache a feature.
+PANEL = 32
+# From so many features on the tiled factor is the faster one.
+WORTH_TILES = 12
+
+
+class Tiles(NamedTuple):
+    """Scratch for n arms by eights: mean and bonus (n and more), arms (tiles, d, 8), low (d, d), U (d, d and more),
+    pivot and z (d and more), Y and column (d and more, 8), top and who (8,)."""
+
+    mean: Floats
+    bonus: Floats
+    arms: Floats
+    low: Floats
+    U: Floats
+    pivot: Floats
+    z: Floats
+    Y: Floats
+    column: Floats
+    top: Floats
+    who: Floats
+
+
+@piece
+def tiles_at(d: int, n: int) -> int:
+    """Where on a board tiles of arms begin, in the place of its Y."""
+    return 3 * line(n) + line(2 * d * d + 2 * d)
+
+
+@piece
+def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
+    """Tiles cut from scratch that begins with a board: means, bonuses, low and arms lie on it, the rest behind."""
+    wide, step, arms = line(d), line(n), tiles_at(d, n)
+    U = arms + d * step
+    Y = U + wide * (d + 2)
+    return Tiles(
+        cut(scratch, 0, (step,)),
+        cut(scratch, step, (step,)),
+        cut(scratch, arms, (step // EIGHT, d, EIGHT)),
+        cut(scratch, 3 * step, (d, d)),
+        cut(scratch, U, (d, wide)),
+        cut(scratch, U + wide * d, (wide,)),
+        cut(scratch, U + wide * (d + 1), (wide,)),
+        cut(scratch, Y, (wide, EIGHT)),
+        cut(scratch, Y + wide * EIGHT, (wide, EIGHT)),
+        cut(scratch, Y + 2 * wide * EIGHT, (EIGHT,)),
+        cut(scratch, Y + 2 * wide * EIGHT + EIGHT, (EIGHT,)),
+    )
+
+
+@part
+def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
+    """arms[0:count] = the arms of X[at] from the first on, by eights; the last arm fills what is left of a tile.
+
+    A copy of an arm scores as it does and comes after it, so it is never the first of the best.
+    """
+    d, n = X.shape[1], X.shape[2]
+    for i in range(d):  # features without, so that memory is read line after line
+        for t in range(count):
+            start = first + t * EIGHT
+            if start + EIGHT <= n:
+                store_(arms, (t, i), load(X, (at, i, start)))
+            else:
+                for a in range(EIGHT):
+                    arms[t, i, a] = X[at, i, min(start + a, n - 1)]
+
+
+# ------------------------------------------------------------------------------------------ the factor
+
+
+@part
+def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
+    """The first rows of tile <- those of low⁻¹ tile, in place; so many rows, a multiple of eight."""
+    for i in range(0, rows, 4):
+        y0, y1, y2, y3 = load(tile, i), load(tile, i + 1), load(tile, i + 2), load(tile, i + 3)
+        for k in range(i):
+            y = load(tile, k)
+            y0 = y0 - U[k, i] * y
+            y1 = y1 - U[k, i + 1] * y
+            y2 = y2 - U[k, i + 2] * y
+            y3 = y3 - U[k, i + 3] * y
+        y0 = y0 * pivot[i]
+        y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
+        y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
+        y3 = (y3 - U[i, i + 3] * y0 - U[i + 1, i + 3] * y1 - U[i + 2, i + 3] * y2) * pivot[i + 3]
+        store_(tile, i, y0)
+        store_(tile, i + 1, y1)
+        store_(tile, i + 2, y2)
+        store_(tile, i + 3, y3)
+
+
+@part
+def reduce_(start: int, stop: int, column: Floats) -> None:
+    """Rows of a diagonal block less what the rows above it take away, four a pass."""
+    for i in range(start, stop, 4):
+        c = i - start
+        y0, y1, y2, y3 = load(column, i), load(column, i + 1), load(column, i + 2), load(column, i + 3)
+        for k in range(start):
+            y = load(column, k)
+            y0 = y0 - column[k, c] * y
+            y1 = y1 - column[k, c + 1] * y
+            y2 = y2 - column[k, c + 2] * y
+            y3 = y3 - column[k, c + 3] * y
+        store_(column, i, y0)
+        store_(column, i + 1, y1)
+        store_(column, i + 2, y2)
+        store_(column, i + 3, y3)
+
+
+@part
+def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
+    """Eight columns of G[lane] + ridge·I down to the diagonal's block; 0 where there is none."""
+    if width < EIGHT:
+        for k in range(start + EIGHT):
+            store_(column, k, eight(0.0))
+    for c in range(width):
+        for k in range(start + c + 1):
+            column[k, c] = G[lane, start + c, k]
+        column[start + c, c] += ridge
+
+
+@part
+def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, column: Floats) -> float:
+    """`factor_` with U = low', eight columns at a time: above its block on the diagonal a tile is solved like arms.
+
+    Returns by how much pivots were raised to the ridge, in all.
+    """
+    d, raised = U.shape[0], 0.0
+    for start in range(0, d, EIGHT):
+        width = min(EIGHT, d - start)
+        lay_(G, lane, ridge, start, width, column)
+        solve_(U, pivot, start, column)
+        if start > 0:
+            reduce_(start, start + width, column)
+        for c in range(width):
+            y = load(column, start + c)
+            for k in range(c):
+                y = y - column[start + k, c] * load(column, start + k)
+            store_(column, start + c, y)
+            square = column[start + c, c]
+            raised += max(ridge - square, 0.0)
+            inverse = 1.0 / math.sqrt(max(square, ridge))
+            pivot[start + c] = inverse
+            store_(column, start + c, y * inverse)
+        for k in range(start + width):
+            store_(U, (k, start), load(column, k))
+    return raised
+
+
+@part
+def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
+    """`forward_` by U: out = low⁻¹ b[lane], every step taken off all that is left."""
+    d = U.shape[0]
+    for i in range(d):
+        out[i] = b[lane, i]
+    for k in range(d):
+        v = out[k] * pivot[k]
+        out[k] = v
+        edge = min(d, k - k % EIGHT + EIGHT)
+        for i in range(k + 1, edge):
+            out[i] -= U[k, i] * v
+        for i in range(edge, d, EIGHT):
+            store_(out, i, load(out, i) - load(U, (k, i)) * v)
+
+
+# ------------------------------------------------------------------------------------------ scores
+
+
+@part
+def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
+    """z'low⁻¹x and ‖low⁻¹x‖² of the arms of a tile."""
+    U, pivot, z, Y = tiles.U, tiles.pivot, tiles.z, tiles.Y
+    d = U.shape[0]
+    mean, square = eight(-0.0), eight(-0.0)  # -0 leaves what is added to it as it is, and 0 would not: it takes -0
+    whole = d - d % 4
+    for i in range(0, whole, 4):
+        y0, y1, y2, y3 = load(arms, (t, i)), load(arms, (t, i + 1)), load(arms, (t, i + 2)), load(arms, (t, i + 3))
+        for k in range(i):
+            y = load(Y, k)
+            y0 = y0 - U[k, i] * y
+            y1 = y1 - U[k, i + 1] * y
+            y2 = y2 - U[k, i + 2] * y
+            y3 = y3 - U[k, i + 3] * y
+        y0 = y0 * pivot[i]
+        y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
+        y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
+        y3 = (y3 - U[i, i + 3] * y0 - U[i + 1, i + 3] * y1 - U[i + 2, i + 3] * y2) * pivot[i + 3]
+        store_(Y, i, y0)
+        store_(Y, i + 1, y1)
+        store_(Y, i + 2, y2)
+        store_(Y, i + 3, y3)
+        mean = mean + z[i] * y0 + z[i + 1] * y1 + z[i + 2] * y2 + z[i + 3] * y3
+        square = square + y0 * y0 + y1 * y1 + y2 * y2 + y3 * y3
+    if d - whole >= 2:
+        i = whole
+        y0, y1 = load(arms, (t, i)), load(arms, (t, i + 1))
+        for k in range(i):
+            y = load(Y, k)
+            y0 = y0 - U[k, i] * y
+            y1 = y1 - U[k, i + 1] * y
+        y0 = y0 * pivot[i]
+        y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
+        store_(Y, i, y0)
+        store_(Y, i + 1, y1)
+        mean = mean + z[i] * y0 + z[i + 1] * y1
+        square = square + y0 * y0 + y1 * y1
+    if d % 2 == 1:
+        i = d - 1
+        y0 = load(arms, (t, i))
+        for k in range(i):
+            y0 = y0 - U[k, i] * load(Y, k)
+        y0 = y0 * pivot[i]
+        mean = mean + z[i] * y0
+        square = square + y0 * y0
+    return mean, square
+
+
+@part
+def first_top(top: Floats, who: Floats) -> int:
+    """The arm of the largest score, the first of them in a tie, from the best tile of every lane."""
+    best = top[0]
+    for a in range(1, EIGHT):
+        best = max(best, top[a])
+    arm = math.inf
+    for a in range(EIGHT):  # without branches: which lane wins is anybody's guess
+        arm = min(arm, who[a] * EIGHT + a if top[a] == best else math.inf)
+    return int(arm)
+
+
+@part
+def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
+    """`factor_` and `forward_` by rows, which is faster than into U at once, and U from them."""
+    low, z = tiles.low, tiles.z
+    factor_(G, lane, ridge, low, tiles.pivot)
+    for i in range(low.shape[0]):
+        v = b[lane, i]
+        for k in range(i):
+            v -= low[i, k] * z[k]
+            tiles.U[k, i] = low[i, k]
+        z[i] = v * tiles.pivot[i]
+
+
+@part
+def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
+    """U, pivot and z of the sums; by the plain loops where these are faster."""
+    if tiles.U.shape[0] >= WORTH_TILES:
+        factor_tiles_(G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
+        forward_tiles_(tiles.U, tiles.pivot, b, lane, tiles.z)
+    else:
+        believe_small_(G, b, lane, ridge, tiles)
+
+
+@part
+def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, told: bool) -> int:
+    """The best arm of X[at], and if it is to be told, mean and bonus of every arm.
+
+    Arms that were not packed before are so a panel at a time.
+    """
+    count, first = tiles.arms.shape[0], at - at
+    top, who = eight(-math.inf), eight(0.0)
+    for start in range(first, count, PANEL):
+        size, offset = min(PANEL, count - start), start
+        if not packed:
+            pack_(X, at, start * EIGHT, size, tiles.arms)
+            offset = first
+        for t in range(size):
+            mean, square = weigh(tiles, tiles.arms, offset + t)
+            bonus = roots(square) * radius
+            if told:
+                store_(tiles.mean, (start + t) * EIGHT, mean)
+                store_(tiles.bonus, (start + t) * EIGHT, bonus)
+            score = mean + bonus
+            who = where_above(score, top, float(start + t), who)
+            top = where_above(score, top, score, top)
+    store_(tiles.top, first, top)
+    store_(tiles.who, first, who)
+    return first_top(tiles.top, tiles.who)
