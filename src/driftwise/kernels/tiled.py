@@ -5,7 +5,7 @@ They are entries of their own because who plays few arms should not wait for the
 
 from __future__ import annotations
 
-from driftwise.kernels import part, routine
+from driftwise.kernels import entry, part
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.lazy import begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
 from driftwise.kernels.linear import linear_radius
@@ -39,7 +39,7 @@ def radius_now(point: Point, sums: Sums, lane: int) -> float:
     return linear_radius(point, lane, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
 
 
-@routine
+@entry
 def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """`score_linear_`: mean and bonus of every arm, and the best arm."""
     first, sums = X.size - X.size, sums_of(flags, floats)
@@ -48,7 +48,7 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
     return best_tiled_(tiles, X, first, False, radius_now(Point(flags, table), sums, first), True)
 
 
-@routine
+@entry
 def play_tiled_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
@@ -74,7 +74,7 @@ def play_tiled_(
     return FINE
 
 
-@routine
+@entry
 def play_lazily_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
     draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
