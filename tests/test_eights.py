@@ -9,6 +9,7 @@ import pytest
 
 import driftwise as dw
 from driftwise import eights
+from driftwise.kernels import point
 from driftwise.rng import Turns, stream
 from driftwise.simulation import _work
 from driftwise.worlds import World
@@ -138,6 +139,12 @@ def test_what_cannot_go_together_does_not(monkeypatch):
         dw.make("GLB-WeightUCB", dim=2, horizon=9, path_length=1.0),
     ):
         assert not eights.together(other, dw.worlds.Turn(**turn)), other
+    unknown = _policies(_world("turn"), dw.Keep())["no horizon"]
+    for flag in (point.MEMORY, point.RULE, point.RADIUS):  # kinds that somebody adds, see docs/extending.md
+        before, unknown.point.flags[flag] = unknown.point.flags[flag], 9
+        assert not eights.together(unknown, dw.worlds.Turn(**turn))
+        unknown.point.flags[flag] = before
+    assert eights.together(unknown, dw.worlds.Turn(**turn))
     wide = dw.worlds.Turn(dim=21, arms=3, horizon=9)
     assert not eights.together(dw.LinearUCB(dim=21, memory=dw.Keep(), lam=1.0, delta=0.1), wide)
 

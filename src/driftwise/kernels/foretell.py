@@ -13,7 +13,7 @@ from driftwise.kernels import piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, load, roots, store_, where_above
-from driftwise.kernels.point import Floats, Lesson, Sums
+from driftwise.kernels.point import Floats
 
 
 class Bench(NamedTuple):
@@ -119,30 +119,33 @@ def eliminate_(rows: Floats, slopes: Floats) -> None:
             store_(rows, (i, j), one_less(rows, i, j, slopes, d, d))
 
 
-@piece
-def seat_(slot: int, lane: int, lesson: Lesson, sums: Sums, bench: Bench) -> None:
-    """A memory takes a seat, without a slope; value and square are those of an arm it knows nothing of."""
-    rows, d = bench.rows, sums.b.shape[1]
-    for i in range(d):
-        for j in range(i + 1):
-            rows[i, j, slot] = sums.G[lane, i, j]
-        rows[d, i, slot] = sums.b[lane, i]
-        rows[d + 1, i, slot] = lesson.X[lesson.at, i, lesson.arm]
-    bench.who[slot] = lane
-    bench.value[slot] = 0.0
-    bench.square[slot] = 0.0
+@routine
+def seat_(X: Floats, at: int, arm: int, G: Floats, b: Floats, bench: Bench) -> None:
+    """Those in `who` take their seats, without a slope; value and square are those of an arm nothing is known of."""
+    rows, d = bench.rows, b.shape[1]
+    for slot in range(bench.who.size):  # not a number, for which the compiler would write all of this eight times
+        lane = int(bench.who[slot])
+        for i in range(d):
+            for j in range(i + 1):
+                rows[i, j, slot] = G[lane, i, j]
+            rows[d, i, slot] = b[lane, i]
+            rows[d + 1, i, slot] = X[at, i, arm]
+        bench.value[slot] = 0.0
+        bench.square[slot] = 0.0
 
 
-@piece
-def seat_slope_(slot: int, lane: int, sums: Sums, bench: Bench) -> None:
-    """The slope of a memory takes its seat."""
-    slopes, d = bench.slopes, sums.b.shape[1]
-    for i in range(d):
-        for j in range(i + 1):
-            slopes[i, j, slot] = sums.lag_square[lane, i, j]
-            slopes[d + i, j, slot] = sums.lag[lane, i, j]
-            slopes[d + j, i, slot] = sums.lag[lane, i, j]
-        slopes[2 * d, i, slot] = sums.lag_reward[lane, i]
+@routine
+def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Bench) -> None:
+    """The slopes of those in `who` take their seats."""
+    slopes, d = bench.slopes, lag_reward.shape[1]
+    for slot in range(bench.who.size):
+        lane = int(bench.who[slot])
+        for i in range(d):
+            for j in range(i + 1):
+                slopes[i, j, slot] = lag_square[lane, i, j]
+                slopes[d + i, j, slot] = lag[lane, i, j]
+                slopes[d + j, i, slot] = lag[lane, i, j]
+            slopes[2 * d, i, slot] = lag_reward[lane, i]
 
 
 @routine

@@ -21,6 +21,7 @@ from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
     CLOCK,
+    CONSTANT,
     COUNTERS,
     DIM,
     FADE,
@@ -35,13 +36,14 @@ from driftwise.kernels.point import (
     SINCE,
     SQUARES,
     TWO_MATRIX,
+    WEIGHTED,
     Floats,
     Ints,
     Point,
 )
 
-# The memories and rules that are played here.
-MEMORIES, RULES = (KEEP, FADE, RESTART), (ONE_MATRIX, TWO_MATRIX)
+# The memories, rules and radii that are played here.
+MEMORIES, RULES, RADII = (KEEP, FADE, RESTART), (ONE_MATRIX, TWO_MATRIX), (WEIGHTED, CONSTANT)
 
 
 class Abreast(NamedTuple):

@@ -124,7 +124,7 @@ class LinearUCB(Compiled):
     def abreast(self) -> bool:
         flags = self.point.flags
         known = flags[point.MEMORY] in trials.MEMORIES and flags[point.RULE] in trials.RULES
-        return self.entries.eight is not None and known
+        return self.entries.eight is not None and known and flags[point.RADIUS] in trials.RADII
 
     @property
     def reach(self) -> float:

@@ -85,8 +85,9 @@ def weigh_lanes_(point: Point, lesson: Lesson, sums: Sums, scales: Scales) -> No
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
     for first in range(0, lanes, EIGHT):
         for slot in range(EIGHT):
-            seat_(slot, min(first + slot, lanes - 1), lesson, sums, bench)
+            bench.who[slot] = min(first + slot, lanes - 1)
             bench.ridge[slot] = ridge
+        seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
         foretell_eight_(bench, False, False)
         for slot in range(min(EIGHT, lanes - first)):
             error, square = (lesson.reward - bench.value[slot]) / noise, bench.square[slot]
