@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from interpreting import both_ways
 
 from driftwise.kernels import kernel, piece
-from driftwise.kernels.lanes import EIGHT, eight, load, roots, store_, where_above
+from driftwise.kernels.lanes import EIGHT, FOUR, eight, four_eights, load, load_four, roots, store_, where_above
+from interpreting import both_ways
 
 
 @piece
@@ -26,6 +26,18 @@ def _all_operations_(A, b, c, out):
             m += c * load(A, (i, j))
         m = 1.0 / roots(m * m + 2) - load(A, (i, 0)) / 3
         store_(out, i, where_above(m, 0.5, m, load(A, (i, 1))))
+
+
+@kernel
+def _by_four_tiles_(A, b, c, out):
+    """The same of tiles (n, 5, 4, 8), with four eights and eight lanes beside them."""
+    for i in range(A.shape[0]):
+        m = four_eights(c)
+        for j in range(A.shape[1]):
+            m = _without(m, load_four(A, (i, j)), load(b, 3 * j))
+            m += c * load_four(A, (i, j))
+        m = 1.0 / roots(m * m + 2) - load_four(A, (i, 0)) / 3
+        store_(out, FOUR * i, where_above(m, eight(0.5), m, load_four(A, (i, 1))))
 
 
 def _one_by_one(A, b, c):
@@ -54,6 +66,16 @@ def test_every_lane_is_rounded_as_if_it_were_alone(seed):
     assert out.tobytes() == _one_by_one(A, b, c).tobytes()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_four_eights_are_four_times_eight(seed):
+    A, b, c = _numbers(seed)
+    A = np.concatenate([A, A[:2]])
+    tiles = np.ascontiguousarray(A.reshape(2, FOUR, 5, EIGHT).transpose(0, 2, 1, 3))  # row i of four lies side by side
+    out = np.empty((2 * FOUR, EIGHT))
+    _by_four_tiles_(tiles, b, c, out)
+    assert out.tobytes() == _one_by_one(A, b, c).tobytes()
+
+
 def test_a_contracted_product_would_be_found_out():
     A, b, c = _numbers(0)
     m = np.longdouble(c)
@@ -77,6 +99,9 @@ def test_compiled_and_interpreted_lanes_are_the_same():
         "import sys; sys.path.insert(0, 'tests')\n"
         "import numpy as np, test_lanes\n"
         "for seed in range(5):\n"
-        "    out = np.empty((6, 8)); test_lanes._all_operations_(*test_lanes._numbers(seed), out); print(out.tobytes())"
+        "    A, b, c = test_lanes._numbers(seed)\n"
+        "    out = np.empty((6, 8)); test_lanes._all_operations_(A, b, c, out); print(out.tobytes())\n"
+        "    tiles, out = np.repeat(A[:, :, None], 4, axis=2), np.empty((24, 8))\n"
+        "    test_lanes._by_four_tiles_(tiles, b, c, out); print(out.tobytes())"
     )
     assert compiled == interpreted

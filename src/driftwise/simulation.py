@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from driftwise import eights
 from driftwise.border import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import reward_of
+from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import NORM_SLACK
@@ -25,6 +29,7 @@ from driftwise.rng import checked_seed, key
 from driftwise.worlds.base import Tape, World
 
 Record = Literal["all", "last"] | int
+Tasks = Generator[Callable[[], None], None, None]
 
 
 @dataclass(frozen=True)
@@ -93,20 +98,62 @@ def simulate(
         memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
         report={name: [{}] * count for name, policy in named.items() if _reports(policy)},
     )
-    for policy in named.values():
-        if _compiled(policy, stepped):
-            _compile(policy, world)  # type: ignore[arg-type]
+    many = not stepped and count >= eights.FEWEST * workers
+    wide: dict[str, Any] = {name: one for name, one in named.items() if many and eights.together(one, world)}
+    _compile_all(named, wide, world, count, stepped)
     with bar("rounds", count * world.horizon * len(named), progress, least=1e6) as tick:
-        def run(row: int) -> None:
-            _trial(named, world, numbers[row], row, result, stepped, tick)
+        def tasks() -> Tasks:
+            for first in range(0, count, EIGHT):
+                rows = range(first, min(first + EIGHT, count))
+                alone: dict[str, Policy] = named
+                if wide and len(rows) >= eights.FEWEST:
+                    trials = [numbers[row] for row in rows]
+                    yield partial(eights.play_together, wide, world, trials, rows, result, tick)
+                    alone = {name: one for name, one in named.items() if name not in wide}
+                for row in rows if alone else ():
+                    yield partial(_trial, alone, world, numbers[row], row, result, stepped, tick)
 
-        if workers == 1:
-            for row in range(count):
-                run(row)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(run, range(count)))
+        _work(tasks(), workers)
     return result
+
+
+def _compile_all(
+    named: Mapping[str, Policy], wide: Mapping[str, Any], world: World, count: int, stepped: bool
+) -> None:
+    """Have every entry that will be played compiled, or loaded from the cache, before any clock runs."""
+    for name, policy in named.items():
+        if name in wide:
+            eights.compile_together(policy, world)  # type: ignore[arg-type]
+        if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < eights.FEWEST):
+            _compile(policy, world)  # type: ignore[arg-type]
+
+
+def _work(tasks: Tasks, workers: int) -> None:
+    """Do all tasks, each when a thread is free for it: there are never more of them than threads."""
+    lock = threading.Lock()
+
+    def take() -> Callable[[], None] | None:
+        with lock:
+            return next(tasks, None)
+
+    def work() -> None:
+        try:
+            while (task := take()) is not None:
+                task()
+        finally:  # if one fails, none is begun any more
+            with lock:
+                tasks.close()
+
+    if workers == 1:
+        work()
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for done in [pool.submit(work) for _ in range(workers)]:
+                done.result()
+        finally:
+            with lock:
+                tasks.close()
 
 
 def _numbers(trials: int | Sequence[int]) -> Sequence[int]:

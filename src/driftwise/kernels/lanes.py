@@ -1,15 +1,16 @@
 """Eight doubles side by side: one 512-bit register where the machine has them, two or four smaller ones elsewhere.
 
-`load` eight consecutive numbers of an array, combine them with each other or with a number by + - * / and the
-functions below, `store_` them. Every lane is rounded after every operation, as a scalar is: nothing is contracted or
-reordered, so a lane has the bits that the same sums one after the other would have. Interpreted, lanes are a NumPy
-array of eight.
+`load` eight consecutive numbers of an array, combine them with each other or with a number by + - * / and the functions
+below, `store_` them. Four eights at once (`load_four`) share what is loaded and wait less; beside them eight lanes
+stand for four times the same. Every lane is rounded after every operation, as a number is: nothing is contracted or
+reordered, so a lane has the bits that it would have alone. Interpreted, lanes are a NumPy array (8,) or (4, 8).
 
 An index is that of the first of the eight; zeros at its end may be left out: of an array (d, d, 8) it is (i, j).
 """
 
 from __future__ import annotations
 
+import importlib
 import operator
 from typing import Any
 
@@ -21,50 +22,62 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.typing import templates
 from numba.extending import intrinsic, lower_builtin, models, register_model
-from numba.np import arrayobj
 
 config: Any = numba.config
-make_array: Any = arrayobj.make_array
 unpack_tuple: Any = cgutils.unpack_tuple
 item_pointer: Any = cgutils.get_item_pointer
 declared: Any = cgutils.get_or_insert_function
 lowering: Any = lower_builtin
 infer_global: Any = templates.infer_global
 signature: Any = templates.signature
-Lanes = Any  # eight doubles: a type of ours where compiled, a NumPy array where interpreted
+ndarray: Any = np.ndarray
 
-EIGHT = 8
+Lanes = Any  # a type of ours where compiled, a NumPy array where interpreted
+
+EIGHT, FOUR = 8, 4
 
 
 class LanesType(types.Type):
-    """Eight doubles, in numba's eyes."""
+    """So many doubles, in numba's eyes."""
 
-    def __init__(self) -> None:
-        super().__init__(name="lanes")
-
-
-_LANES = LanesType()
-_DOUBLE, _WORD = ir.DoubleType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_DOUBLE, EIGHT)
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(name=f"lanes({count})")
 
 
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, _vector(kind.count))  # type: ignore[no-untyped-call]
+
+
+def _vector(count: int) -> Any:
+    return ir.VectorType(ir.DoubleType(), count)
 
 
 # ------------------------------------------------------------------------------------------ arithmetic
 
 
-def _spread(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Lanes as they are, or a number in every lane."""
-    if isinstance(kind, LanesType):
+def _widest(kinds: Any) -> Any:
+    """Lanes as many as the widest of these has, or nothing if one is neither lanes nor a number."""
+    counts = [one.count for one in kinds if isinstance(one, LanesType)]
+    numbers = [one for one in kinds if isinstance(one, (types.Float, types.Integer))]
+    return LanesType(max(counts)) if counts and len(counts) + len(numbers) == len(kinds) else None
+
+
+def _spread(context: Any, builder: Any, count: int, kind: Any, value: Any) -> Any:
+    """So many lanes: as they are, four times eight, or a number in each."""
+    if isinstance(kind, LanesType) and kind.count == count:
         return value
-    number = context.cast(builder, value, kind, types.float64)
-    nothing = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(nothing, number, ir.Constant(_WORD, 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_WORD, EIGHT), [0] * EIGHT))
+    if isinstance(kind, LanesType):
+        source, order = value, [lane % kind.count for lane in range(count)]
+    else:
+        number = context.cast(builder, value, kind, types.float64)
+        nothing = ir.Constant(_vector(EIGHT), ir.Undefined)
+        source = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+        order = [0] * count
+    places = ir.Constant(ir.VectorType(ir.IntType(32), count), order)
+    return builder.shuffle_vector(source, ir.Constant(source.type, ir.Undefined), places)
 
 
 def _define(operation: Any, instruction: str) -> None:
@@ -73,20 +86,16 @@ def _define(operation: Any, instruction: str) -> None:
     @infer_global(operation)
     class _Typing(templates.AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
-            if len(args) == 2 and _LANES in args and all(one == _LANES or _number(one) for one in args):
-                return signature(_LANES, *args)
-            return None
+            result = _widest(args)
+            return signature(result, *args) if len(args) == 2 and result else None
 
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        sides = (_spread(context, builder, *one) for one in zip(signature.args, values, strict=True))
+        count = signature.return_type.count
+        sides = (_spread(context, builder, count, *one) for one in zip(signature.args, values, strict=True))
         return getattr(builder, instruction)(*sides)
 
     for kinds in ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType)):
         lowering(operation, *kinds)(build)
-
-
-def _number(kind: Any) -> bool:
-    return isinstance(kind, (types.Float, types.Integer))
 
 
 for _instruction, _operations in {
@@ -100,94 +109,99 @@ for _instruction, _operations in {
 # ------------------------------------------------------------------------------------------ compiled
 
 
-def _address(context: Any, builder: Any, kind: Any, array: Any, place: Any, index: Any) -> Any:
-    """Where the eight begin."""
-    whole = make_array(kind)(context, builder, array)
-    tupled = isinstance(place, types.BaseTuple)
-    given = unpack_tuple(builder, index) if tupled else [index]
-    kinds = list(place) if tupled else [place]
-    numbers = [context.cast(builder, value, one, types.intp) for value, one in zip(given, kinds, strict=True)]
-    numbers += [context.get_constant(types.intp, 0)] * (kind.ndim - len(numbers))
-    pointer = item_pointer(context, builder, kind, whole, numbers, wraparound=False)
-    return builder.bitcast(pointer, _VECTOR.as_pointer())
-
-
-def _fits(array: Any, index: Any) -> None:
+def _check(array: Any, index: Any) -> None:
     depth = len(index) if isinstance(index, types.BaseTuple) else 1
     good = isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"
     if not good or depth > array.ndim:
         raise TypingError("lanes are loaded from and stored to contiguous arrays of doubles")
 
 
-def _compiled() -> tuple[Any, ...]:
+def _address(context: Any, builder: Any, signature: Any, values: Any, count: int) -> Any:
+    """Where the lanes begin."""
+    kind, place = signature.args[:2]
+    arrays: Any = importlib.import_module("numba.np.arrayobj")  # here: importing it takes long
+    whole = arrays.make_array(kind)(context, builder, values[0])
+    tupled = isinstance(place, types.BaseTuple)
+    given = unpack_tuple(builder, values[1]) if tupled else [values[1]]
+    kinds = list(place) if tupled else [place]
+    numbers = [context.cast(builder, value, one, types.intp) for value, one in zip(given, kinds, strict=True)]
+    numbers += [context.get_constant(types.intp, 0)] * (kind.ndim - len(numbers))
+    pointer = item_pointer(context, builder, kind, whole, numbers, wraparound=False)
+    return builder.bitcast(pointer, _vector(count).as_pointer())
+
+
+def _compiled_load(count: int) -> Any:
     @intrinsic
     def load(typing: Any, array: Any, index: Any) -> Any:
-        _fits(array, index)
+        _check(array, index)
 
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            found = builder.load(_address(context, builder, array, values[0], signature.args[1], values[1]))
+            found = builder.load(_address(context, builder, signature, values, count))
             found.align = 8
             return found
 
-        return _LANES(array, index), build
+        return LanesType(count)(array, index), build
 
+    return load
+
+
+def _compiled_store() -> Any:
     @intrinsic
-    def store_(typing: Any, array: Any, index: Any, value: Any) -> Any:
-        _fits(array, index)
+    def store_(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
+        _check(array, index)
 
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = _address(context, builder, array, values[0], signature.args[1], values[1])
-            builder.store(_spread(context, builder, signature.args[2], values[2]), place).align = 8
+            builder.store(values[2], _address(context, builder, signature, values, lanes.count)).align = 8
             return context.get_dummy_value()
 
-        return types.void(array, index, value), build
+        return types.void(array, index, lanes), build
 
+    return store_
+
+
+def _compiled_fill(count: int) -> Any:
     @intrinsic
-    def eight(typing: Any, number: Any) -> Any:
+    def fill(typing: Any, number: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return _spread(context, builder, signature.args[0], values[0])
+            return _spread(context, builder, count, signature.args[0], values[0])
 
-        return _LANES(number), build
+        return LanesType(count)(number), build
 
+    return fill
+
+
+def _compiled_roots() -> Any:
     @intrinsic
     def roots(typing: Any, lanes: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kind = ir.FunctionType(_VECTOR, [_VECTOR])
-            root = declared(builder.module, kind, f"llvm.sqrt.v{EIGHT}f64")
-            return builder.call(root, [values[0]])
+            vector = _vector(lanes.count)
+            root = declared(builder.module, ir.FunctionType(vector, [vector]), f"llvm.sqrt.v{lanes.count}f64")
+            return builder.call(root, values)
 
-        return _LANES(lanes), build
+        return lanes(lanes), build
 
+    return roots
+
+
+def _compiled_where_above() -> Any:
     @intrinsic
     def where_above(typing: Any, one: Any, other: Any, then: Any, otherwise: Any) -> Any:
+        result = _widest((one, other, then, otherwise))
+
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            a, b, x, y = (_spread(context, builder, *pair) for pair in zip(signature.args, values, strict=True))
+            pairs = zip(signature.args, values, strict=True)
+            a, b, x, y = (_spread(context, builder, result.count, *pair) for pair in pairs)
             return builder.select(builder.fcmp_ordered(">", a, b), x, y)
 
-        return _LANES(one, other, then, otherwise), build
+        return result(one, other, then, otherwise), build
 
-    return load, store_, eight, roots, where_above
+    return where_above
 
 
 # ------------------------------------------------------------------------------------------ interpreted
 
 
-def _first(array: npt.NDArray[Any], index: Any) -> int:
-    """The place of an index in the flat array."""
-    assert array.flags.c_contiguous and array.dtype == np.float64, "lanes live in contiguous arrays of doubles"
-    given = index if isinstance(index, tuple) else (index,)
-    place = 0
-    for size, number in zip(array.shape, (*given, *[0] * (array.ndim - len(given))), strict=True):
-        assert 0 <= number < size, "an index out of range"
-        place = place * size + int(number)
-    assert place + EIGHT <= array.size, "no eight numbers are left there"
-    return place
-
-
-ndarray: Any = np.ndarray
-
-
-class _Eight(ndarray):  # type: ignore[misc]
+class _Interpreted(ndarray):  # type: ignore[misc]
     """Lanes whose `a -= b` is `a = a - b`, as it is where compiled."""
 
     __iadd__ = ndarray.__add__
@@ -196,18 +210,36 @@ class _Eight(ndarray):  # type: ignore[misc]
     __itruediv__ = ndarray.__truediv__
 
 
+def _numbers(array: npt.NDArray[Any], index: Any, count: int) -> npt.NDArray[Any]:
+    """The view of so many numbers that begins at an index."""
+    assert array.flags.c_contiguous and array.dtype == np.float64, "lanes live in contiguous arrays of doubles"
+    given = index if isinstance(index, tuple) else (index,)
+    place = 0
+    for size, number in zip(array.shape, (*given, *[0] * (array.ndim - len(given))), strict=True):
+        assert 0 <= number < size, "an index out of range"
+        place = place * size + int(number)
+    assert place + count <= array.size, "so many numbers are not left there"
+    return array.reshape(-1)[place : place + count]
+
+
 def _load(array: npt.NDArray[Any], index: Any) -> Lanes:
-    start = _first(array, index)
-    return array.reshape(-1)[start : start + EIGHT].copy().view(_Eight)
+    return _numbers(array, index, EIGHT).copy().view(_Interpreted)
 
 
-def _store_(array: npt.NDArray[Any], index: Any, value: Lanes) -> None:
-    start = _first(array, index)
-    array.reshape(-1)[start : start + EIGHT] = value
+def _load_four(array: npt.NDArray[Any], index: Any) -> Lanes:
+    return _numbers(array, index, FOUR * EIGHT).reshape(FOUR, EIGHT).copy().view(_Interpreted)
+
+
+def _store_(array: npt.NDArray[Any], index: Any, lanes: Lanes) -> None:
+    _numbers(array, index, lanes.size)[:] = lanes.reshape(-1)
 
 
 def _eight(number: float) -> Lanes:
-    return np.full(EIGHT, float(number)).view(_Eight)
+    return np.full(EIGHT, float(number)).view(_Interpreted)
+
+
+def _four_eights(number: float) -> Lanes:
+    return np.full((FOUR, EIGHT), float(number)).view(_Interpreted)
 
 
 def _roots(lanes: Lanes) -> Lanes:
@@ -215,17 +247,21 @@ def _roots(lanes: Lanes) -> Lanes:
 
 
 def _where_above(one: Lanes, other: Lanes, then: Lanes, otherwise: Lanes) -> Lanes:
-    chosen: Lanes = np.where(np.broadcast_to(np.greater(one, other), (EIGHT,)), then, otherwise)
-    return chosen.view(_Eight)
+    chosen: Lanes = np.where(np.greater(one, other), then, otherwise)
+    return chosen.view(_Interpreted)
 
 
-load: Any
-store_: Any
-eight: Any
-roots: Any
-where_above: Any
-load, store_, eight, roots, where_above = (
-    (_load, _store_, _eight, _roots, _where_above) if config.DISABLE_JIT else _compiled()
-)
-"""load(array, index), store_(array, index, lanes), eight(number) in every lane, roots(lanes), and where_above(a, b, x,
-y): x in the lanes where a > b, otherwise y. Unchecked where compiled."""
+load: Any = _load if config.DISABLE_JIT else _compiled_load(EIGHT)
+"""load(array, index): eight numbers from there on. Unchecked where compiled."""
+load_four: Any = _load_four if config.DISABLE_JIT else _compiled_load(FOUR * EIGHT)
+"""load_four(array, index): four eights from there on. Unchecked where compiled."""
+store_: Any = _store_ if config.DISABLE_JIT else _compiled_store()
+"""store_(array, index, lanes): the lanes from there on. Unchecked where compiled."""
+eight: Any = _eight if config.DISABLE_JIT else _compiled_fill(EIGHT)
+"""eight(number): it in eight lanes."""
+four_eights: Any = _four_eights if config.DISABLE_JIT else _compiled_fill(FOUR * EIGHT)
+"""four_eights(number): it in four times eight lanes."""
+roots: Any = _roots if config.DISABLE_JIT else _compiled_roots()
+"""roots(lanes): the square root of each."""
+where_above: Any = _where_above if config.DISABLE_JIT else _compiled_where_above()
+"""where_above(a, b, x, y): x in the lanes where a > b, otherwise y."""

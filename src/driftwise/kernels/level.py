@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import piece
+from driftwise.kernels import piece, routine
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
+from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.memory import blend_offset_, decay, weight_of
 from driftwise.kernels.point import (
@@ -76,8 +78,7 @@ class Levels(NamedTuple):
 class Apart(NamedTuple):
     """Scratch of the lanes with a level.
 
-    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; factors of four lanes
-    (d, d, 4), their pivots, z and y (d, 4), and the ridges below which no pivot lies.
+    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; a bench for eight of them.
     """
 
     center: Floats
@@ -86,11 +87,7 @@ class Apart(NamedTuple):
     value: Floats
     square: Floats
     surprise: Floats
-    low: Floats
-    pivot: Floats
-    z: Floats
-    y: Floats
-    floor: Floats
+    bench: Bench
 
 
 class Level(NamedTuple):
@@ -124,16 +121,13 @@ def levels_of(flags: Ints, floats: Floats) -> Levels:
 @piece
 def apart_size(d: int, levels: int, filters: int) -> int:
     """The numbers that so many lanes with a level scribble on."""
-    return filters * (d + 2) + 3 * levels + FOUR * (d * d + 3 * d + 1) if levels > 0 else 0
+    return filters * (d + 2) + 3 * levels
 
 
 @piece
-def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int) -> Apart:
-    """The same, cut from a place on; nothing where there are none."""
-    four = min(levels, FOUR)
+def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int, bench: Bench) -> Apart:
+    """The same, cut from a place on, and a bench; nothing where there are none."""
     lanes = start + filters * (d + 2)
-    low = lanes + 3 * levels
-    pivot = low + four * d * d
     return Apart(
         cut(scratch, start, (filters, d)),
         cut(scratch, start + filters * d, (filters,)),
@@ -141,11 +135,7 @@ def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int) -> 
         cut(scratch, lanes, (levels,)),
         cut(scratch, lanes + levels, (levels,)),
         cut(scratch, lanes + 2 * levels, (levels,)),
-        cut(scratch, low, (d, d, four)),
-        cut(scratch, pivot, (d, four)),
-        cut(scratch, pivot + four * d, (d, four)),
-        cut(scratch, pivot + 2 * four * d, (d, four)),
-        cut(scratch, pivot + 3 * four * d, (four,)),
+        bench,
     )
 
 
@@ -250,61 +240,25 @@ def believe_preferences_(lane: int, ridge: float, sums: Sums, low: Floats, pivot
     forward_(low, pivot, sums.b, lane, z)
 
 
-@piece
-def solve_four_(i: int, low: Floats, pivot: Floats, z: Floats) -> None:
-    """Row i of z <- low⁻¹z, those above it done."""
-    a0, a1, a2, a3 = z[i, 0], z[i, 1], z[i, 2], z[i, 3]
-    for k in range(i):
-        a0 -= low[i, k, 0] * z[k, 0]
-        a1 -= low[i, k, 1] * z[k, 1]
-        a2 -= low[i, k, 2] * z[k, 2]
-        a3 -= low[i, k, 3] * z[k, 3]
-    z[i, 0], z[i, 1], z[i, 2], z[i, 3] = a0 * pivot[i, 0], a1 * pivot[i, 1], a2 * pivot[i, 2], a3 * pivot[i, 3]
-
-
-@piece
-def factor_four_(first: int, ridge: float, sums: Sums, apart: Apart) -> None:
-    """What believe_preferences_ has, of four lanes at once: four side by side take little longer than one."""
-    low, pivot, z, floor = apart.low, apart.pivot, apart.z, apart.floor
-    for f in range(FOUR):
-        floor[f] = max(ridge, NEGLIGIBLE * trace_of(sums.G, first + f))
-    for i in range(low.shape[0]):
-        for j in range(i + 1):
-            for f in range(FOUR):
-                low[i, j, f] = sums.G[first + f, i, j]
-            a0, a1, a2, a3 = low[i, j, 0], low[i, j, 1], low[i, j, 2], low[i, j, 3]
-            for k in range(j):
-                a0 -= low[i, k, 0] * low[j, k, 0]
-                a1 -= low[i, k, 1] * low[j, k, 1]
-                a2 -= low[i, k, 2] * low[j, k, 2]
-                a3 -= low[i, k, 3] * low[j, k, 3]
-            low[i, j, 0], low[i, j, 1], low[i, j, 2], low[i, j, 3] = a0, a1, a2, a3
-            if j < i:
-                for f in range(FOUR):
-                    low[i, j, f] *= pivot[j, f]
-            else:
-                for f in range(FOUR):
-                    pivot[i, f] = 1.0 / math.sqrt(max(low[i, i, f] + floor[f], floor[f]))
-        for f in range(FOUR):
-            z[i, f] = sums.b[first + f, i]
-        solve_four_(i, low, pivot, z)
-
-
-@piece
-def foretell_four_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
-    """What four lanes believe of a lesson's reward, R²·square its variance: that of the level is in it."""
-    low, pivot, z, y, value, square = apart.low, apart.pivot, apart.z, apart.y, apart.value, apart.square
-    own = first % apart.center.shape[0]  # the first of their filters
-    factor_four_(first, ridge, sums, apart)
-    for f in range(FOUR):
-        value[first + f], square[first + f] = apart.reward[own + f], apart.spread[own + f]
-    for i in range(low.shape[0]):
-        for f in range(FOUR):
-            y[i, f] = lesson.X[lesson.at, i, lesson.arm] - apart.center[own + f, i]
-        solve_four_(i, low, pivot, y)
-        for f in range(FOUR):
-            value[first + f] += y[i, f] * z[i, f]
-            square[first + f] += y[i, f] * y[i, f]
+@routine
+def foretell_levels_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
+    """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Seats beyond
+    the lanes there are go to the last."""
+    bench, center = apart.bench, apart.center
+    d, lanes = center.shape[1], apart.value.size
+    for slot in range(EIGHT):
+        bench.who[slot] = min(first + slot, lanes - 1)
+    seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
+    for slot in range(bench.who.size):
+        lane = min(first + slot, lanes - 1)
+        own = lane % center.shape[0]
+        bench.ridge[slot] = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
+        bench.value[slot], bench.square[slot] = apart.reward[own], apart.spread[own]
+        for i in range(d):
+            bench.rows[d + 1, i, slot] = lesson.X[lesson.at, i, lesson.arm] - center[own, i]
+    foretell_eight_(bench, False, True)
+    for slot in range(min(EIGHT, lanes - first)):
+        apart.value[first + slot], apart.square[first + slot] = bench.value[slot], bench.square[slot]
 
 
 @piece

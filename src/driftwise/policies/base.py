@@ -17,6 +17,7 @@ from driftwise.kernels.index import board_size, columns_, line
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
+from driftwise.kernels.trials import abreast_size
 from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
@@ -46,6 +47,7 @@ class Entries(NamedTuple):
     learn: Callable[..., Any]
     play: Callable[..., Any]
     fold: Callable[..., Any] | None = None  # many lessons in one call
+    eight: Callable[..., Any] | None = None  # the rounds of eight trials at once
 
 
 class Live(NamedTuple):
@@ -259,6 +261,16 @@ class Compiled:
                 self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
         finally:
             state.in_use.release()
+
+    @property
+    def abreast(self) -> bool:
+        """Whether eight trials of it can be played at once: then its states differ in what they have seen alone."""
+        return False
+
+    @property
+    def abreast_size(self) -> int:
+        """The numbers that eight of its trials remember and scribble on."""
+        return int(abreast_size(self.dim))
 
     @property
     def folds(self) -> bool:

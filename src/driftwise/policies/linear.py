@@ -12,7 +12,7 @@ import numpy as np
 
 from driftwise.border import one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, linear, point, tiled
+from driftwise.kernels import belief, linear, point, tiled, trials
 from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
@@ -123,6 +123,12 @@ class LinearUCB(Compiled):
         return BELIEF if self.believes else _ADAPTIVE
 
     @property
+    def abreast(self) -> bool:
+        flags = self.point.flags
+        known = flags[point.MEMORY] in trials.MEMORIES and flags[point.RULE] in trials.RULES
+        return self.entries.eight is not None and known and flags[point.RADIUS] in trials.RADII
+
+    @property
     def reach(self) -> float:
         """L, or the longest arm whose squares fit in a double."""
         return MOST_LENGTH if self.L is None else float(self.L)
@@ -225,7 +231,9 @@ class LinearUCB(Compiled):
         return {"R": float(prior.noise), "S": float(scale)}
 
 
-_ALONE = Entries(linear.score_linear_, linear.learn_linear_, linear.play_linear_, linear.fold_linear_)
+_ALONE = Entries(
+    linear.score_linear_, linear.learn_linear_, linear.play_linear_, linear.fold_linear_, trials.play_eight_
+)
 _ADAPTIVE = Entries(
     adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_
 )

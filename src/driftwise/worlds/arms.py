@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from driftwise.kernels import kernel
+from driftwise.kernels.lanes import EIGHT, FOUR
 from driftwise.kernels.point import Floats
 
 UNIT, CLIP, MAX = 0, 1, 2
@@ -41,3 +43,16 @@ def draw_arms(rng: np.random.Generator, sets: int, n: int, d: int, draw: str, no
     out = np.empty((sets, d, n))
     lay_out_(raw, NORMS[norm], out)
     return out
+
+
+def tiled(sets: Sequence[Floats]) -> Floats:
+    """Up to eight sets (d, n) as lanes of tiles of four arms (n/4, d, 4, 8); lanes beyond them are as the last, and
+    arms that fill up the last tile as the first, which no tie chooses."""
+    d, n = sets[0].shape
+    tiles = -(-n // FOUR)
+    rows = np.empty((d, tiles * FOUR, EIGHT))
+    for lane in range(EIGHT):
+        one = sets[min(lane, len(sets) - 1)]
+        rows[:, :n, lane] = one
+        rows[:, n:, lane] = one[:, :1]
+    return np.ascontiguousarray(rows.reshape(d, tiles, FOUR, EIGHT).transpose(1, 0, 2, 3))

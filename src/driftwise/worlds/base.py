@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -12,12 +12,14 @@ import numpy as np
 from driftwise.border import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import chance
+from driftwise.kernels.lanes import EIGHT, FOUR
 from driftwise.kernels.linear import best_means_
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
-from driftwise.rng import checked_seed, stream
+from driftwise.kernels.trials import best_of_eight_
+from driftwise.rng import Turns, checked_seed, stream
 from driftwise.theory.bounds import change_number, path_length
-from driftwise.worlds.arms import DRAWS, NORMS, draw_arms
+from driftwise.worlds.arms import DRAWS, NORMS, draw_arms, tiled
 
 REWARDS = {"gaussian": chance.GAUSSIAN, "bernoulli": chance.BERNOULLI, "poisson": chance.POISSON}
 # Links that rewards of a kind may have, and the one they usually have: the first whose usual rewards they are.
@@ -32,6 +34,15 @@ _ROUNDS, _NUMBERS = 4096, 1 << 20
 
 class Tape(NamedTuple):
     """A stretch of rounds: arms (1 or B, d, n), theta (B, d), draws (B,), and the best arm's mean (B,)."""
+
+    arms: Floats
+    theta: Floats
+    draws: Floats
+    best: Floats
+
+
+class Abreast(NamedTuple):
+    """A stretch of rounds of eight trials: arms in tiles (n/4, d, 4, 8), theta (B, d), draws and best (B, 8)."""
 
     arms: Floats
     theta: Floats
@@ -164,6 +175,28 @@ class World:
             best = np.empty(rounds)
             best_means_(arms, theta, self.link_code, best)
             yield Tape(arms, theta, self._draws(tape, start, rounds), best)
+            start += rounds
+
+    @property
+    def abreast(self) -> bool:
+        """Whether `tapes_abreast` gives what `tapes` does: arms are not fresh, and `tapes` is the one here."""
+        return not self.fresh and type(self).tapes is World.tapes
+
+    def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[Abreast]:
+        """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
+        drawn = trials if self.arms_of is None else [self.arms_of] * len(trials)
+        turns, room, start = Turns(), np.empty((FOUR, EIGHT)), 0
+        arms = tiled([self._arms(turns.begin(seed, "arms", trial), 0, 1)[0] for trial in drawn])
+        marks = [(turns.begin(seed, "tape", trial), turns.mark())[1] for trial in trials]
+        for theta in self.path():
+            rounds = len(theta)
+            draws, best = np.empty((rounds, EIGHT)), np.empty((rounds, EIGHT))
+            for lane, mark in enumerate(marks):
+                draws[:, lane] = self._draws(turns.resume(mark), start, rounds)
+                marks[lane] = turns.mark()
+            draws[:, len(marks) :] = draws[:, len(marks) - 1 : len(marks)]
+            best_of_eight_(arms, theta, self.link_code, room, best)
+            yield Abreast(arms, theta, draws, best)
             start += rounds
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:

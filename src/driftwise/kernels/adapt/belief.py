@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, part, piece
+from driftwise.kernels import entry, part, piece, routine
 from driftwise.kernels.adapt.book import (
     LEVEL_SHARE,
     acting_lane,
@@ -28,6 +28,7 @@ from driftwise.kernels.adapt.book import (
     weigh_family_,
 )
 from driftwise.kernels.belief import (
+    NEGLIGIBLE,
     Gauge,
     Prior,
     audit_scores_,
@@ -37,12 +38,14 @@ from driftwise.kernels.belief import (
     gauge_of,
     prior_of,
     surprise_of,
+    trace_of,
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of, uniform
 from driftwise.kernels.cut import cut
+from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
 from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
-    FOUR,
     Apart,
     Levels,
     age_preferences_,
@@ -50,7 +53,7 @@ from driftwise.kernels.level import (
     center_,
     contrast_of,
     filter_,
-    foretell_four_,
+    foretell_levels_,
     guess_of,
     level_decay,
     level_scores_,
@@ -76,6 +79,7 @@ from driftwise.kernels.point import (
     LINK,
     SHARE,
     SQUARES,
+    STIFFNESS,
     WAKES,
     WEIGHT,
     Adapting,
@@ -112,7 +116,8 @@ class Click(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Scratch to foretell a reward with: factors low and other (d, d), pivot, z and y (d,), every lane's surprise."""
+    """Scratch to foretell a reward with: factors low and other (d, d), pivot, z and y (d,), every lane's surprise, and
+    what it foretold; for those of a bank also a bench to sit on by eights."""
 
     low: Floats
     other: Floats
@@ -120,25 +125,38 @@ class Forecast(NamedTuple):
     z: Floats
     y: Floats
     surprise: Floats
+    value: Floats
+    square: Floats
+    bench: Bench
 
 
 @piece
 def forecast_size(d: int, lanes: int) -> int:
     """The numbers of a forecast."""
-    return 2 * d * d + 3 * d + lanes
+    return 2 * d * d + 3 * d + 3 * lanes + bench_size(seated(d, lanes), 1)
 
 
 @piece
-def forecast_of(scratch: Floats, d: int, lanes: int) -> Forecast:
-    """A forecast cut from the beginning of scratch."""
-    pivot = 2 * d * d
+def seated(d: int, lanes: int) -> int:
+    """How many features those on the bench have: none where one lane is alone."""
+    return d if lanes > 1 else 0
+
+
+@piece
+def forecast_of(scratch: Floats, start: int, d: int, lanes: int) -> Forecast:
+    """A forecast cut from a place of scratch on."""
+    pivot = start + 2 * d * d
+    surprise = pivot + 3 * d
     return Forecast(
-        cut(scratch, 0, (d, d)),
-        cut(scratch, d * d, (d, d)),
+        cut(scratch, start, (d, d)),
+        cut(scratch, start + d * d, (d, d)),
         cut(scratch, pivot, (d,)),
         cut(scratch, pivot + d, (d,)),
         cut(scratch, pivot + 2 * d, (d,)),
-        cut(scratch, pivot + 3 * d, (lanes,)),
+        cut(scratch, surprise, (lanes,)),
+        cut(scratch, surprise + lanes, (lanes,)),
+        cut(scratch, surprise + 2 * lanes, (lanes,)),
+        bench_of(scratch, surprise + 3 * lanes, seated(d, lanes), 1),
     )
 
 
@@ -193,20 +211,44 @@ def click_lane_(
     return seen
 
 
+@routine
+def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums: Sums, told: Forecast) -> None:
+    """What all memories that are awake foretell, of those with slopes or those without; empty seats go to the last."""
+    bench, lanes, seats = told.bench, sums.G.shape[0], 0
+    for k in range(lanes):
+        if sloped(point, k) == slopes and awake(point, k, sums):
+            for slot in range(seats, bench.who.size):
+                bench.who[slot] = k
+            bench.ridge[seats] = max(ridge, NEGLIGIBLE * trace_of(sums.G, k))
+            if slopes:
+                stiff = bench.ridge[seats] * point.table[k, STIFFNESS]
+                bench.stiff[seats] = max(stiff, NEGLIGIBLE * trace_of(sums.lag_square, k))
+            seats += 1
+        if seats == bench.who.size or (seats > 0 and k == lanes - 1):
+            for slot in range(seats, bench.who.size):
+                bench.ridge[slot], bench.stiff[slot] = bench.ridge[seats - 1], bench.stiff[seats - 1]
+            seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
+            if slopes:
+                seat_slopes_(sums.lag, sums.lag_square, sums.lag_reward, bench)
+            foretell_eight_(bench, slopes, slopes)
+            for slot in range(seats):
+                lane = int(bench.who[slot])
+                told.value[lane], told.square[lane] = bench.value[slot], bench.square[slot]
+            seats = 0
+
+
 @part
 def bank_foretell_(
     point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, told: Forecast
 ) -> Foretold:
     """The surprise of every memory that is awake, and what the acting one had foretold."""
-    shown = Foretold(0.0, 0.0)
+    foretell_all_(point, False, prior.ridge, lesson, sums, told)
+    foretell_all_(point, True, prior.ridge, lesson, sums, told)
     for k in range(sums.G.shape[0]):
         told.surprise[k] = math.inf
         if awake(point, k, sums):
-            seen = foretell_(point, k, k, prior.ridge, lesson, sums, told)
-            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
-            if k == acting:
-                shown = seen
-    return shown
+            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, told.value[k], told.square[k])
+    return Foretold(told.value[acting], told.square[acting])
 
 
 @piece
@@ -225,8 +267,8 @@ def level_pay_(
     """All lanes with a level are paid; the family is held against the plain one, whose density is e^plain."""
     lanes = levels.weights.size
     rows = point.table.shape[0] - lanes
-    for first in range(0, lanes, FOUR):
-        foretell_four_(first, prior.ridge, lesson, levels.sums, apart)
+    for first in range(0, lanes, EIGHT):
+        foretell_levels_(first, prior.ridge, lesson, levels.sums, apart)
     for k in range(lanes):
         value, square = apart.value[k], apart.square[k]
         apart.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
@@ -432,8 +474,8 @@ def learn_belief_(
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
     d, lanes = X.shape[1], sums.G.shape[0]
-    lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, d, lanes)
-    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
+    lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, 0, d, lanes)
+    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench)
     levels, gauge = levels_of(flags, floats), gauge_of(flags, floats)
     believer_learns_(point, lesson, sums, history, own, levels, gauge, told, apart)
     return FINE
@@ -453,8 +495,8 @@ def play_belief_(
         return DAMAGED
     d, n, lanes = arms.shape[1], arms.shape[2], sums.G.shape[0]
     board = board_size(d, n)
-    seen, told = board_of(scratch, d, n), forecast_of(scratch[board:], d, lanes)
-    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS])
+    seen, told = board_of(scratch, d, n), forecast_of(scratch, board, d, lanes)
+    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench)
     for t in range(path.shape[0]):
         at, count = set_of(rounds, t), sums.counters[0, COUNT]
         if audit_due(point, own, int(count), count):

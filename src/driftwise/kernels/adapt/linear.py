@@ -25,7 +25,9 @@ from driftwise.kernels.adapt.book import (
 )
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.cut import cut
+from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_
 from driftwise.kernels.index import board_of, board_size, first_best
+from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.linear import linear_scores_
 from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
 from driftwise.kernels.point import (
@@ -52,56 +54,44 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
-from driftwise.kernels.solvers.cholesky import factor_, forward_
 
 
 class Scales(NamedTuple):
-    """Scratch to weigh memories with: a factor (d, d), pivot, z and y (d,), and every lane's surprise."""
+    """Scratch to weigh memories with: a bench for eight of them, and every lane's surprise."""
 
-    low: Floats
-    pivot: Floats
-    z: Floats
-    y: Floats
+    bench: Bench
     surprise: Floats
 
 
 @piece
 def scales_size(d: int, lanes: int) -> int:
     """The numbers on the scales."""
-    return d * d + 3 * d + lanes
+    return lanes + bench_size(d, 0)
 
 
 @piece
-def scales_of(scratch: Floats, d: int, lanes: int) -> Scales:
-    """Scales cut from the beginning of scratch."""
-    low = d * d
-    return Scales(
-        cut(scratch, 0, (d, d)),
-        cut(scratch, low, (d,)),
-        cut(scratch, low + d, (d,)),
-        cut(scratch, low + 2 * d, (d,)),
-        cut(scratch, low + 3 * d, (lanes,)),
-    )
+def scales_of(scratch: Floats, start: int, d: int, lanes: int) -> Scales:
+    """Scales cut from a place of scratch on."""
+    return Scales(bench_of(scratch, start + lanes, d, 0), cut(scratch, start, (lanes,)))
 
 
 @part
 def weigh_lanes_(point: Point, lesson: Lesson, sums: Sums, scales: Scales) -> None:
-    """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I."""
-    low, pivot, z, y = scales.low, scales.pivot, scales.z, scales.y
+    """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I.
+
+    Eight at a time; where fewer are left, the last takes their seats.
+    """
+    bench, lanes = scales.bench, sums.G.shape[0]
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
-    for k in range(sums.G.shape[0]):
-        factor_(sums.G, k, ridge, low, pivot)
-        forward_(low, pivot, sums.b, k, z)
-        value, square = 0.0, 0.0
-        for i in range(y.size):
-            v = lesson.X[lesson.at, i, lesson.arm]
-            for j in range(i):
-                v -= low[i, j] * y[j]
-            y[i] = v * pivot[i]
-            value += y[i] * z[i]
-            square += y[i] * y[i]
-        error = (lesson.reward - value) / noise
-        scales.surprise[k] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
+    for first in range(0, lanes, EIGHT):
+        for slot in range(EIGHT):
+            bench.who[slot] = min(first + slot, lanes - 1)
+            bench.ridge[slot] = ridge
+        seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
+        foretell_eight_(bench, False, False)
+        for slot in range(min(EIGHT, lanes - first)):
+            error, square = (lesson.reward - bench.value[slot]) / noise, bench.square[slot]
+            scales.surprise[first + slot] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
 
 
 @part
@@ -205,7 +195,7 @@ def learn_adaptive_linear_(
     history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
-    lesson, scales = Lesson(X, at, arm, reward, ticks, age), scales_of(scratch, X.shape[1], sums.G.shape[0])
+    lesson, scales = Lesson(X, at, arm, reward, ticks, age), scales_of(scratch, 0, X.shape[1], sums.G.shape[0])
     adaptive_learn_(point, rho, lesson, largest, sums, history, own, scales)
     return FINE
 
@@ -223,7 +213,7 @@ def play_adaptive_linear_(
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
     d, n = arms.shape[1], arms.shape[2]
-    seen, scales = board_of(scratch, d, n), scales_of(scratch[board_size(d, n) :], d, sums.G.shape[0])
+    seen, scales = board_of(scratch, d, n), scales_of(scratch, board_size(d, n), d, sums.G.shape[0])
     for t in range(path.shape[0]):
         at = set_of(rounds, t)
         lane = acting_lane(point, own)

@@ -1,0 +1,63 @@
+"""Eight trials of a policy at a time: what `simulate` does where policy, world and size allow it, same bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftwise.kernels.lanes import EIGHT
+from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.base import Compiled, on_a_line
+from driftwise.worlds.base import Abreast, World
+
+# Eight at a time take as long as two or three one by one: trials go together from so many on, for every thread too.
+FEWEST = 4
+# Beyond so many features what eight trials have to remember leaves the fastest cache.
+MOST_FEATURES = 20
+
+
+def together(policy: object, world: World) -> bool:
+    """Whether trials of a policy in a world are played eight at a time."""
+    return isinstance(policy, Compiled) and policy.abreast and world.abreast and world.dim <= MOST_FEATURES
+
+
+def compile_together(policy: Compiled, world: World) -> None:
+    """Have the entry compiled, or loaded from the cache, before any clock runs."""
+    none = np.zeros((0, EIGHT))
+    nothing = Abreast(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
+    _play(policy, on_a_line(policy.abreast_size), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
+
+
+def play_together(
+    named: Mapping[str, Compiled], world: World, trials: Sequence[int], rows: range, result: Any,
+    tick: Callable[[float], None],
+) -> None:
+    """Play up to eight trials, by their numbers, into rows of the result; `seconds` are their shares of the time."""
+    states = {name: on_a_line(policy.abreast_size) for name, policy in named.items()}
+    count, done = len(rows), 0
+    where = slice(rows.start, rows.stop)
+    for tapes in world.tapes_abreast(result.seed, trials):
+        size = len(tapes.theta)
+        chosen, regret = np.empty((size, EIGHT), dtype=np.int64), np.empty((size, EIGHT))
+        first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
+        kept = result.rounds[first:last] - done - 1
+        for name, policy in named.items():
+            begun = time.thread_time()
+            _play(policy, states[name], world, tapes, chosen, regret)
+            result.seconds[name][where] += (time.thread_time() - begun) / count
+            result.regret[name][where, first:last] = regret[kept, :count].T
+            result.arms[name][where, first:last] = chosen[kept, :count].T
+            tick(size * count)
+        done += size
+
+
+def _play(
+    policy: Compiled, states: Floats, world: World, tapes: Abreast, chosen: Ints, regret: Floats
+) -> None:
+    """A stretch of rounds in compiled code; what eight trials remember goes on in `states`."""
+    entry = policy.entries.eight
+    assert entry is not None
+    entry(*policy.point, states, *tapes, world.link_code, world.reward_code, float(world.noise), chosen, regret)

@@ -1,0 +1,165 @@
+"""What eight memories foretell of a reward, a memory a lane.
+
+A factor, solutions with it and the elimination of a slope are one loop: below the rows of a matrix stand vectors to be
+solved for, and leave it as solutions. Every lane takes the operations of kernels/solvers/cholesky.py and of
+kernels/belief.py in their order, and so has their bits; but the rows of a column do not wait for each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from driftwise.kernels import piece, routine
+from driftwise.kernels.cut import cut
+from driftwise.kernels.index import line
+from driftwise.kernels.lanes import EIGHT, Lanes, load, roots, store_, where_above
+from driftwise.kernels.point import Floats
+
+
+class Bench(NamedTuple):
+    """Where eight memories sit: rows (d + 2, d, 8), a matrix, b and an arm; slopes (2d + 1, d, 8) of those that follow
+    a trend, or nothing; and (8,) each: who sits there, their ridges and those of slopes, the value and the squared
+    length they foretell."""
+
+    rows: Floats
+    slopes: Floats
+    who: Floats
+    ridge: Floats
+    stiff: Floats
+    value: Floats
+    square: Floats
+
+
+@piece
+def bench_size(d: int, sloped: int) -> int:
+    """The numbers of a bench and room to begin on a cache line; sloped is 1 where memories may follow a trend, or 0."""
+    return EIGHT * ((d + 2) * d + 6 + sloped * (2 * d + 1) * d)
+
+
+@piece
+def bench_of(scratch: Floats, start: int, d: int, sloped: int) -> Bench:
+    """A bench cut from the first cache line from a start on."""
+    rows = line(start)
+    slopes = rows + EIGHT * (d + 2) * d
+    who = slopes + sloped * EIGHT * (2 * d + 1) * d
+    return Bench(
+        cut(scratch, rows, (d + 2, d, EIGHT)),
+        cut(scratch, slopes, (sloped * (2 * d + 1), d, EIGHT)),
+        cut(scratch, who, (EIGHT,)),
+        cut(scratch, who + EIGHT, (EIGHT,)),
+        cut(scratch, who + 2 * EIGHT, (EIGHT,)),
+        cut(scratch, who + 3 * EIGHT, (EIGHT,)),
+        cut(scratch, who + 4 * EIGHT, (EIGHT,)),
+    )
+
+
+@piece
+def four_less(
+    rows: Floats, i: int, j: int, A: Floats, base: int, n: int
+) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """Column j of rows i to i + 3, less the products of their n numbers in A with those of row j."""
+    v0, v1, v2, v3 = load(rows, (i, j)), load(rows, (i + 1, j)), load(rows, (i + 2, j)), load(rows, (i + 3, j))
+    at = base + i
+    for k in range(n):
+        c = load(A, (base + j, k))
+        v0 -= load(A, (at, k)) * c
+        v1 -= load(A, (at + 1, k)) * c
+        v2 -= load(A, (at + 2, k)) * c
+        v3 -= load(A, (at + 3, k)) * c
+    return v0, v1, v2, v3
+
+
+@piece
+def one_less(rows: Floats, i: int, j: int, A: Floats, base: int, n: int) -> Lanes:
+    """The same of row i alone."""
+    v = load(rows, (i, j))
+    for k in range(n):
+        v -= load(A, (base + i, k)) * load(A, (base + j, k))
+    return v
+
+
+@routine
+def solve_(rows: Floats, ridge: Floats, late: bool) -> None:
+    """The first d rows, a matrix whose diagonal lacks a ridge (8,), become its factor, those below their solutions.
+
+    No pivot lies below the ridge, which joins the diagonal first, or late: after all else was taken off it.
+    """
+    count, d, least = rows.shape[0], rows.shape[1], load(ridge, 0)
+    for j in range(d):
+        if not late:
+            store_(rows, (j, j), load(rows, (j, j)) + least)
+        v = one_less(rows, j, j, rows, 0, j)
+        if late:
+            v += least
+        pivot = 1.0 / roots(where_above(least, v, least, v))
+        whole = count - (count - j - 1) % 4
+        for i in range(j + 1, whole, 4):
+            v0, v1, v2, v3 = four_less(rows, i, j, rows, 0, j)
+            store_(rows, (i, j), v0 * pivot)
+            store_(rows, (i + 1, j), v1 * pivot)
+            store_(rows, (i + 2, j), v2 * pivot)
+            store_(rows, (i + 3, j), v3 * pivot)
+        for i in range(whole, count):
+            store_(rows, (i, j), one_less(rows, i, j, rows, 0, j) * pivot)
+
+
+@routine
+def eliminate_(rows: Floats, slopes: Floats) -> None:
+    """G and b lose what a slope explains: MM' and Mz, where M and z stand solved below the factor of the slope."""
+    d = rows.shape[1]
+    for j in range(d):
+        whole = d + 1 - (d + 1 - j) % 4
+        for i in range(j, whole, 4):
+            v0, v1, v2, v3 = four_less(rows, i, j, slopes, d, d)
+            store_(rows, (i, j), v0)
+            store_(rows, (i + 1, j), v1)
+            store_(rows, (i + 2, j), v2)
+            store_(rows, (i + 3, j), v3)
+        for i in range(whole, d + 1):
+            store_(rows, (i, j), one_less(rows, i, j, slopes, d, d))
+
+
+@routine
+def seat_(X: Floats, at: int, arm: int, G: Floats, b: Floats, bench: Bench) -> None:
+    """Those in `who` take their seats, without a slope; value and square are those of an arm nothing is known of."""
+    rows, d = bench.rows, b.shape[1]
+    for slot in range(bench.who.size):  # not a number, for which the compiler would write all of this eight times
+        lane = int(bench.who[slot])
+        for i in range(d):
+            for j in range(i + 1):
+                rows[i, j, slot] = G[lane, i, j]
+            rows[d, i, slot] = b[lane, i]
+            rows[d + 1, i, slot] = X[at, i, arm]
+        bench.value[slot] = 0.0
+        bench.square[slot] = 0.0
+
+
+@routine
+def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Bench) -> None:
+    """The slopes of those in `who` take their seats."""
+    slopes, d = bench.slopes, lag_reward.shape[1]
+    for slot in range(bench.who.size):
+        lane = int(bench.who[slot])
+        for i in range(d):
+            for j in range(i + 1):
+                slopes[i, j, slot] = lag_square[lane, i, j]
+                slopes[d + i, j, slot] = lag[lane, i, j]
+                slopes[d + j, i, slot] = lag[lane, i, j]
+            slopes[2 * d, i, slot] = lag_reward[lane, i]
+
+
+@routine
+def foretell_eight_(bench: Bench, sloped: bool, late: bool) -> None:
+    """What all eight believe of the arm: its value and squared length are added to those there."""
+    rows, d = bench.rows, bench.rows.shape[1]
+    if sloped:
+        solve_(bench.slopes, bench.stiff, False)
+        eliminate_(rows, bench.slopes)
+    solve_(rows, bench.ridge, late)
+    value, square = load(bench.value, 0), load(bench.square, 0)
+    for i in range(d):
+        y = load(rows, (d + 1, i))
+        value += y * load(rows, (d, i))
+        square += y * y
+    store_(bench.value, 0, value)
+    store_(bench.square, 0, square)

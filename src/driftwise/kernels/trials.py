@@ -1,0 +1,344 @@
+"""Eight trials of a linear policy at once, a trial a lane (MATH.md 1).
+
+All have the same policy, path and noise, and each its own arms and tape. What a memory counts does not depend on what
+is seen, so that one row of counters serves all eight. Every lane takes the operations of kernels/linear.py in their
+order, and so has its bits: latency is paid once for eight.
+
+Arms come in tiles of four (n/4, d, 4, 8); what fills up the last are copies of the first arm, which ties never choose.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from driftwise.kernels import entry, formula, part, piece
+from driftwise.kernels.chance import GAUSSIAN, reward_of
+from driftwise.kernels.cut import cut
+from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
+from driftwise.kernels.linear import linear_radius
+from driftwise.kernels.links import IDENTITY
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.point import (
+    CLOCK,
+    CONSTANT,
+    COUNTERS,
+    DIM,
+    FADE,
+    GAMMA,
+    KEEP,
+    LAM,
+    LENGTH,
+    MEMORY,
+    ONE_MATRIX,
+    RESTART,
+    RULE,
+    SINCE,
+    SQUARES,
+    TWO_MATRIX,
+    WEIGHTED,
+    Floats,
+    Ints,
+    Point,
+)
+
+# The memories, rules and radii that are played here.
+MEMORIES, RULES, RADII = (KEEP, FADE, RESTART), (ONE_MATRIX, TWO_MATRIX), (WEIGHTED, CONSTANT)
+
+
+class Abreast(NamedTuple):
+    """Eight states and what their rounds scribble on.
+
+    Sums G and twin (d, d, 8), b (d, 8); counters (8,), which all share; regrets so far (8,). Factors low and other
+    (d, d, 8), pivot and z (d, 8); y (d, 4, 8) of four arms; the best of every fourth arm, which it is, and the first
+    ones (4, 8); vectors (d, 8), means and rewards (8,) of the arms chosen.
+    """
+
+    G: Floats
+    twin: Floats
+    b: Floats
+    counters: Floats
+    total: Floats
+    low: Floats
+    other: Floats
+    pivot: Floats
+    z: Floats
+    y: Floats
+    best: Floats
+    arm: Floats
+    first: Floats
+    x: Floats
+    value: Floats
+    reward: Floats
+
+
+@formula
+def abreast_size(d: int) -> int:
+    """The numbers of eight states and their scratch."""
+    return EIGHT * (4 * d * d + 8 * d + 16)
+
+
+@piece
+def abreast_of(packed: Floats, d: int) -> Abreast:
+    """Eight states cut from an array of zeros, or of what they were."""
+    square, line = EIGHT * d * d, EIGHT * d
+    vectors = 4 * square
+    rest = vectors + 8 * line
+    return Abreast(
+        cut(packed, 0, (d, d, EIGHT)),
+        cut(packed, square, (d, d, EIGHT)),
+        cut(packed, vectors, (d, EIGHT)),
+        cut(packed, rest, (COUNTERS,)),
+        cut(packed, rest + EIGHT, (EIGHT,)),
+        cut(packed, 2 * square, (d, d, EIGHT)),
+        cut(packed, 3 * square, (d, d, EIGHT)),
+        cut(packed, vectors + line, (d, EIGHT)),
+        cut(packed, vectors + 2 * line, (d, EIGHT)),
+        cut(packed, vectors + 3 * line, (d, FOUR, EIGHT)),
+        cut(packed, rest + 2 * EIGHT, (FOUR, EIGHT)),
+        cut(packed, rest + 6 * EIGHT, (FOUR, EIGHT)),
+        cut(packed, rest + 10 * EIGHT, (FOUR, EIGHT)),
+        cut(packed, vectors + 7 * line, (d, EIGHT)),
+        cut(packed, rest + 14 * EIGHT, (EIGHT,)),
+        cut(packed, rest + 15 * EIGHT, (EIGHT,)),
+    )
+
+
+# ------------------------------------------------------------------------------------------ solving
+
+
+@piece
+def factor_lanes_(G: Floats, ridge: Lanes, low: Floats, pivot: Floats) -> None:
+    """`factor_` of kernels/solvers/cholesky.py in every lane."""
+    for i in range(pivot.shape[0]):
+        for j in range(i):
+            v = load(G, (i, j))
+            for k in range(j):
+                v -= load(low, (i, k)) * load(low, (j, k))
+            store_(low, (i, j), v * load(pivot, j))
+        v = load(G, (i, i)) + ridge
+        for k in range(i):
+            v -= load(low, (i, k)) * load(low, (i, k))
+        root = roots(where_above(ridge, v, ridge, v))
+        store_(low, (i, i), root)
+        store_(pivot, i, 1.0 / root)
+
+
+@part
+def forward_lanes_(low: Floats, pivot: Floats, b: Floats, out: Floats) -> None:
+    """out = low⁻¹b in every lane."""
+    for i in range(pivot.shape[0]):
+        v = load(b, i)
+        for k in range(i):
+            v -= load(low, (i, k)) * load(out, k)
+        store_(out, i, v * load(pivot, i))
+
+
+@part
+def divide_lanes_(low: Floats, pivot: Floats, M: Floats) -> None:
+    """M <- low⁻¹M for a lower triangular M in every lane."""
+    d = pivot.shape[0]
+    for j in range(d):
+        for i in range(j, d):
+            v = load(M, (i, j))
+            for k in range(j, i):
+                v -= load(low, (i, k)) * load(M, (k, j))
+            store_(M, (i, j), v * load(pivot, i))
+
+
+# ------------------------------------------------------------------------------------------ four arms
+
+
+@part
+def whiten_four_(X: Floats, a: int, own: Abreast) -> tuple[Lanes, Lanes]:
+    """y = low⁻¹x of the arms of tile a, two rows a pass; y'z and ‖y‖² (`whiten_` of kernels/index.py)."""
+    low, pivot, z, y = own.low, own.pivot, own.z, own.y
+    d, mean, square = pivot.shape[0], four_eights(0.0), four_eights(0.0)
+    for i in range(0, d - 1, 2):
+        v, w = load_four(X, (a, i)), load_four(X, (a, i + 1))
+        for k in range(i):
+            above = load_four(y, k)
+            v -= load(low, (i, k)) * above
+            w -= load(low, (i + 1, k)) * above
+        v *= load(pivot, i)
+        w = (w - load(low, (i + 1, i)) * v) * load(pivot, i + 1)
+        store_(y, i, v)
+        store_(y, i + 1, w)
+        mean = mean + load(z, i) * v + load(z, i + 1) * w
+        square = square + v * v + w * w
+    if d % 2 == 1:
+        v = load_four(X, (a, d - 1))
+        for k in range(d - 1):
+            v -= load(low, (d - 1, k)) * load_four(y, k)
+        v *= load(pivot, d - 1)
+        store_(y, d - 1, v)
+        mean += load(z, d - 1) * v
+        square += v * v
+    return mean, square
+
+
+@part
+def shape_four_(own: Abreast) -> Lanes:
+    """‖other'y‖² of four arms: `shape_` and `squares_` of kernels/index.py."""
+    other, y = own.other, own.y
+    square = four_eights(0.0)
+    for i in range(other.shape[0]):
+        v = load_four(y, i) * load(other, (i, i))
+        for k in range(i + 1, other.shape[0]):
+            v += load(other, (k, i)) * load_four(y, k)
+        square += v * v
+    return square
+
+
+@part
+def first_of_four(best: Floats, arm: Floats) -> Lanes:
+    """In every lane the first arm of the largest score, of four that are each the first of their own."""
+    top, first = load(best, 0), load(arm, 0)
+    for f in range(1, FOUR):
+        score, other = load(best, f), load(arm, f)
+        earlier = where_above(first, other, other, first)
+        first = where_above(score, top, other, where_above(top, score, first, earlier))
+        top = where_above(score, top, score, top)
+    return first
+
+
+# ------------------------------------------------------------------------------------------ a round
+
+
+@part
+def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
+    """The arm that every trial plays: the first of largest mean + bonus."""
+    d, count = own.pivot.shape[0], own.counters
+    two = point.flags[RULE] != ONE_MATRIX
+    ridge = eight(point.table[row, LAM])
+    if two:
+        factor_lanes_(own.twin, ridge, own.other, own.pivot)
+    factor_lanes_(own.G, ridge, own.low, own.pivot)
+    forward_lanes_(own.low, own.pivot, own.b, own.z)
+    if two:
+        divide_lanes_(own.low, own.pivot, own.other)
+    radius = eight(linear_radius(point, row, count[SQUARES], count[CLOCK], d))
+    best, arm = four_eights(-math.inf), load_four(own.first, 0)
+    now = arm
+    for a in range(X.shape[0]):
+        mean, square = whiten_four_(X, a, own)
+        if two:
+            square = shape_four_(own)
+        score = mean + radius * roots(square)
+        arm = where_above(score, best, now, arm)
+        best = where_above(score, best, score, best)
+        now += float(FOUR)
+    store_(own.best, 0, best)
+    store_(own.arm, 0, arm)
+    store_(own.arm, 0, first_of_four(own.best, own.arm))
+
+
+@part
+def rewards_(
+    X: Floats, path: Floats, draws: Floats, best: Floats, t: int, link: int, kind: int, noise: float, own: Abreast,
+    chosen: Ints, regret: Floats,
+) -> None:
+    """The rewards of the arms chosen, recorded as `reward_` of kernels/chance.py does."""
+    d = path.shape[1]
+    for lane in range(EIGHT):
+        arm = int(own.arm[0, lane])
+        chosen[t, lane] = arm
+        for i in range(d):
+            own.x[i, lane] = X[arm // FOUR, i, arm % FOUR, lane]
+    value = eight(0.0)
+    for i in range(d):
+        value += load(own.x, i) * path[t, i]
+    if link == IDENTITY and kind == GAUSSIAN:
+        store_(own.reward, 0, value + noise * load(draws, t))
+    else:
+        store_(own.value, 0, value)
+        for lane in range(EIGHT):
+            own.value[lane] = link_mean(link, own.value[lane])
+            own.reward[lane] = reward_of(kind, own.value[lane], noise, draws[t, lane])
+        value = load(own.value, 0)
+    total = load(own.total, 0) + (load(best, t) - value)
+    store_(own.total, 0, total)
+    store_(regret, t, total)
+
+
+@piece
+def restart_lanes_(boundary: float, own: Abreast) -> None:
+    """`restart_` of kernels/memory.py: all eight forget every observation if a boundary lies behind the last one."""
+    if boundary > 0.0 and boundary > own.counters[SINCE]:
+        for i in range(own.b.shape[0]):
+            store_(own.b, i, load(own.b, i) * 0.0)
+            for j in range(i + 1):
+                store_(own.G, (i, j), load(own.G, (i, j)) * 0.0)
+                store_(own.twin, (i, j), load(own.twin, (i, j)) * 0.0)
+        own.counters[SQUARES] = 0.0
+        own.counters[SINCE] = boundary
+
+
+@part
+def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
+    """`blend_` of kernels/memory.py in every lane, the weight being 1."""
+    x, reward = own.x, load(own.reward, 0)
+    for i in range(x.shape[0]):
+        xi = load(x, i)
+        store_(own.b, i, factor * load(own.b, i) + reward * xi)
+        for j in range(i + 1):
+            store_(own.G, (i, j), factor * load(own.G, (i, j)) + xi * load(x, j))
+    if two:
+        square = factor * factor
+        for i in range(x.shape[0]):
+            xi = load(x, i)
+            for j in range(i + 1):
+                store_(own.twin, (i, j), square * load(own.twin, (i, j)) + xi * load(x, j))
+
+
+@part
+def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
+    """`learn_` of kernels/memory.py for a tick and a reward of age 0, of the memories played here."""
+    memory, count, factor = point.flags[MEMORY], own.counters, 1.0
+    count[CLOCK] += 1.0
+    period = point.table[row, LENGTH]
+    if memory == FADE:
+        factor = point.table[row, GAMMA]
+        count[SQUARES] *= factor * factor
+    elif memory == RESTART:
+        restart_lanes_(period * (math.ceil(count[CLOCK] / period) - 1.0), own)
+    if memory != RESTART or count[CLOCK] > count[SINCE]:
+        blend_lanes_(factor, point.flags[RULE] != ONE_MATRIX, own)
+        count[SQUARES] += 1.0
+    if memory == RESTART:
+        restart_lanes_(period * math.floor(count[CLOCK] / period), own)
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@entry
+def play_eight_(
+    flags: Ints, table: Floats, packed: Floats, X: Floats, path: Floats, draws: Floats, best: Floats, link: int,
+    kind: int, noise: float, chosen: Ints, regret: Floats,
+) -> None:
+    """Play len(path) rounds of eight trials; chosen, regret, draws and best are (rounds, 8)."""
+    point, own = Point(flags, table), abreast_of(packed, flags[DIM])
+    row = chosen.size - chosen.size  # 0, but not a literal, for which everything below would be compiled again
+    for f in range(FOUR):
+        store_(own.first, f, eight(f))
+    for t in range(path.shape[0]):
+        choose_lanes_(point, row, X, own)
+        rewards_(X, path, draws, best, t, link, kind, noise, own, chosen, regret)
+        learn_lanes_(point, row, own)
+
+
+@entry
+def best_of_eight_(X: Floats, path: Floats, link: int, four: Floats, best: Floats) -> None:
+    """The mean of the best arm of every round of eight trials, from the same sums as those of the arms played; four
+    (4, 8) is scratch."""
+    for t in range(path.shape[0]):
+        top = four_eights(-math.inf)
+        for a in range(X.shape[0]):
+            value = four_eights(0.0)
+            for i in range(X.shape[1]):
+                value += load_four(X, (a, i)) * path[t, i]
+            top = where_above(value, top, value, top)
+        store_(four, 0, top)
+        for lane in range(EIGHT):
+            best[t, lane] = link_mean(link, max(four[0, lane], four[1, lane], four[2, lane], four[3, lane]))

@@ -1,0 +1,69 @@
+"""Eight memories side by side foretell what each would alone, bit for bit."""
+
+import numpy as np
+import pytest
+
+from driftwise.kernels import kernel
+from driftwise.kernels.belief import lean_
+from driftwise.kernels.foretell import bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
+from driftwise.kernels.lanes import EIGHT
+from driftwise.kernels.point import Sums
+from driftwise.kernels.solvers.cholesky import factor_, forward_
+
+
+@kernel
+def _together_(X, sums, ridge, stiff, slopes, scratch, value, square):
+    bench = bench_of(scratch, 0, X.shape[1], 1)
+    for slot in range(bench.who.size):
+        bench.who[slot] = slot
+        bench.ridge[slot], bench.stiff[slot] = ridge[slot], stiff[slot]
+    seat_(X, 0, 1, sums.G, sums.b, bench)
+    if slopes:
+        seat_slopes_(sums.lag, sums.lag_square, sums.lag_reward, bench)
+    foretell_eight_(bench, slopes, slopes)
+    for slot in range(bench.who.size):
+        value[slot], square[slot] = bench.value[slot], bench.square[slot]
+
+
+@kernel
+def _alone_(X, sums, ridge, stiff, slopes, low, other, pivot, z, y, value, square):
+    for lane in range(value.size):
+        if slopes:
+            lean_(lane, ridge[lane], stiff[lane], sums, low, other, pivot, z)
+        else:
+            factor_(sums.G, lane, ridge[lane], low, pivot)
+            forward_(low, pivot, sums.b, lane, z)
+        value[lane], square[lane] = 0.0, 0.0
+        for i in range(y.size):
+            v = X[0, i, 1]
+            for j in range(i):
+                v -= low[i, j] * y[j]
+            y[i] = v * pivot[i]
+            value[lane] += y[i] * z[i]
+            square[lane] += y[i] * y[i]
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 9])
+def test_eight_memories_foretell_what_each_would_alone(d, slopes):
+    rng = np.random.default_rng(d)
+    x, lags = rng.standard_normal((EIGHT, 3 * d, d)), rng.random((EIGHT, 3 * d, 1)) * 9.0
+    r = rng.standard_normal((EIGHT, 3 * d, 1))
+
+    def sums_of(weight):
+        return np.ascontiguousarray((weight * x).transpose(0, 2, 1) @ x)
+
+    def rewards(weight):
+        return np.ascontiguousarray((weight * r * x).sum(axis=1))
+
+    ones, none = np.ones_like(lags), np.zeros((0, d, d))
+    sums = Sums(
+        sums_of(ones), none, rewards(ones), np.zeros((EIGHT, 8)), sums_of(lags), sums_of(lags * lags), rewards(lags)
+    )
+    X, ridge, stiff = rng.standard_normal((1, d, 2)), rng.random(EIGHT) + 0.1, rng.random(EIGHT) + 0.1
+    one, other = np.empty((2, EIGHT)), np.empty((2, EIGHT))
+    _together_(X, sums, ridge, stiff, slopes, np.zeros(bench_size(d, 1)), *one)
+    low, second = np.zeros((d, d)), np.zeros((d, d))
+    _alone_(X, sums, ridge, stiff, slopes, low, second, np.zeros(d), np.zeros(d), np.zeros(d), *other)
+    assert one.tobytes() == other.tobytes()
+    assert len(set(one[0])) == EIGHT
