@@ -12,6 +12,7 @@ from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
 from driftwise.policies.advice import advise
 from driftwise.policies.arms import ArmSet, Choice, Scores
 from driftwise.policies.bvd import BVDGLMUCB
+from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.half_life import (
     forget_to_half_life,
@@ -28,6 +29,7 @@ from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.regions import Ball, Box, Ellipsoid, Union
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.state import State
@@ -46,15 +48,20 @@ __all__ = [
     "ArmSet",
     "Backtest",
     "BadInput",
+    "Ball",
     "BanditOverBandit",
+    "Box",
     "Choice",
+    "Curve",
     "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
+    "Ellipsoid",
     "Evaluation",
     "Fade",
     "FadeBank",
     "Features",
+    "Fourier",
     "Keep",
     "LinearSampling",
     "LinearUCB",
@@ -65,16 +72,19 @@ __all__ = [
     "OFULog",
     "Outcomes",
     "PiecewiseUCB",
+    "Polynomial",
     "PosteriorSampling",
     "PosteriorUCB",
     "Restart",
     "Result",
     "Scores",
     "SelfConcordantUCB",
+    "Spline",
     "State",
     "Sums",
     "Trend",
     "TrendBank",
+    "Union",
     "Verdict",
     "Window",
     "advise",
