@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -151,8 +151,6 @@ class Curve(Region):
     slope: float | None = None
     certify: bool = True
 
-    measure: ClassVar[str] = "length"
-
     def __post_init__(self) -> None:
         real("low", self.low, -1e100, 1e100, way_out="pass the least number")
         real("high", self.high, self.low, 1e100, low_open=True, way_out="pass a number above low")
@@ -170,6 +168,10 @@ class Curve(Region):
             wanted = "bend= or slope= with features of your own, without which nothing is proven between two numbers"
             raise BadInput("features", self.features, wanted, "pass one of them, or certify=False")
         self._grid  # noqa: B018 - raises where the function does not give vectors
+
+    @property
+    def measure(self) -> str | None:
+        return "length"
 
     def at(self, numbers: Any) -> Floats:
         """The arms of these numbers (n,)."""

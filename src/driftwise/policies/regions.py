@@ -7,6 +7,7 @@ index with a bound that none exceeds, `contains`, a uniform `draw`, and `support
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -97,8 +98,18 @@ class Region:
     """What all sets share."""
 
     dim: int
-    # What a density is a density of.
-    measure: ClassVar[str] = "volume"
+    # Arms that can be counted: none, or as an agent's books have it, 0.
+    count: ClassVar[int] = 0
+
+    @property
+    def measure(self) -> str | None:
+        """What the density of a uniform draw is per unit of; "count" where it is a chance, None where it is neither."""
+        return "volume"
+
+    @property
+    def crc(self) -> int:
+        """A checksum, to know the set again by."""
+        return zlib.crc32(repr(self).encode())
 
     @property
     def reach(self) -> float:
@@ -337,6 +348,11 @@ class Union(Region):
     def reach(self) -> float:
         return max(float(one.reach) for one in self.parts)
 
+    @property
+    def measure(self) -> str | None:
+        kinds = {one.measure for one in self.parts}
+        return kinds.pop() if len(kinds) == 1 else None
+
     def peak(self, index: Index) -> Peak:
         """The best of the parts' best points."""
         peaks = [one.peak(index.copy()) for one in self.parts]
@@ -363,6 +379,10 @@ class Listed(Region):
     """A list of arms, as a part of a union."""
 
     rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def measure(self) -> str | None:
+        return "count"
 
     @classmethod
     def of(cls, arms: npt.ArrayLike | ArmSet) -> Listed:

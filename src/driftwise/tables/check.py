@@ -40,13 +40,17 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     if batch.x is not None:
         width = np.full(batch.rows, batch.x.shape[1])
         yield "x", width == dim, width, f"{dim} numbers, as in the rows before it"
-    for name, least in (("seq", 1), ("n", 1), ("born", 0)):
+    for name, least in (("seq", 1), ("n", 0), ("born", 0)):
         values = getattr(batch, name)
         if values is not None:
             yield name, values >= least, values, f"a whole number of at least {least}"
     if batch.propensity is not None:
         p = batch.propensity
-        yield "propensity", np.isnan(p) | ((p > 0.0) & (p <= 1.0)), p, "a chance above 0 and of at most 1, or nothing"
+        dense = np.zeros(batch.rows, dtype=bool)
+        if batch.measure is not None:
+            dense = np.array([one is not None for one in batch.measure])
+        good = np.isnan(p) | ((p > 0.0) & ((p <= 1.0) | dense))
+        yield "propensity", good, p, "a chance above 0 and of at most 1, a density with a measure, or nothing"
     if batch.verdict is not None:
         known = np.array([one in VERDICTS for one in batch.verdict])
         yield "verdict", known, batch.verdict, f"one of {', '.join(VERDICTS)}"
@@ -60,6 +64,8 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
         most = np.full(batch.rows, np.iinfo(np.int64).max) if batch.n is None else batch.n
         good = (batch.arm == -1) | ((batch.arm >= 0) & (batch.arm < most))
         yield "arm", good, batch.arm, "an arm from 0 to n - 1"
+        if batch.n is not None:
+            yield "n", (batch.n > 0) | (batch.arm == -1), batch.n, "at least 1 where there is an arm"
     if batch.n is not None and batch.arms is not None:
         many = np.diff(batch.arms.offsets)
         yield "arms", (many == 0) | (many == batch.n), many, "as many arms as n says, or none"
