@@ -1,6 +1,9 @@
 """Worlds whose arms are a set: best means, paired trials, specs, and what is refused."""
 
 import math
+import re
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 import driftwise as dw
 from driftwise.experiments.run.spec import parse
 
+ROOT = Path(__file__).resolve().parent.parent
 KNOWN = {"horizon": 200, "path_length": 2 * math.pi}
 
 
@@ -77,3 +81,18 @@ def test_what_cannot_be_played_is_refused_before_anything_is():
         world(dw.Ball(3))
     with pytest.raises(dw.BadInput, match="arms"):
         world(dw.Ball(2), fresh=True)
+
+
+def test_the_page_about_sets_runs(capsys):
+    text = (ROOT / "docs" / "sets.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):
+        exec(compile(block, "sets.md", "exec"), {})
+    assert "no price has an index more than" in capsys.readouterr().out
+
+
+def test_the_shop_that_asks_any_price_earns_more_than_one_that_forgets_nothing(capsys):
+    shop = runpy.run_path(str(ROOT / "examples" / "price_curve.py"))
+    found = {name: shop["trade"](*shop["shops"]()[name], 500, 0) for name in
+             ("any price of the curve", "the curve, forgetting nothing")}
+    assert 0.75 < found["any price of the curve"] <= 1.0
+    assert found["any price of the curve"] > found["the curve, forgetting nothing"] + 0.02

@@ -63,6 +63,8 @@ class Live(NamedTuple):
     low: float
     high: float
     plain: bool
+    sheet: Callable[..., int] | None
+    judged: bool
 
 
 class Compiled:
@@ -113,7 +115,7 @@ class Compiled:
         low, high = self._reward_range()
         return Live(
             self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
-            plain and not windowed and not self.stepped,
+            plain and not windowed and not self.stepped, self.sheet, bool(getattr(self, "judged", False)),
         )  # fmt: skip
 
     @cached_property
@@ -211,8 +213,12 @@ class Compiled:
 
     def _choose_in(self, state: State, region: Region, draw: int | None) -> Choice:
         """The point of largest index of a set that is no list."""
-        check_region(self, region)
-        self._enter(state)
+        live = self._live
+        if live.sheet is None or region.dim != live.dim or not region.reach <= live.L:
+            check_region(self, region)
+        known = type(state) is State and state.layout is live.layout and state.vetted
+        if not (known and state.in_use.acquire(False)):
+            self._enter(state)
         try:
             return choose_from(self, state, region)
         finally:

@@ -37,10 +37,10 @@ def check_region(policy: Compiled, region: Region) -> None:
 
 def choose_from(policy: Compiled, state: State, region: Region, number: int = ACTING) -> Choice:
     """The point of largest index; `number` says whose index it is (kernels/region/families.py), or which draw's."""
-    if getattr(policy, "judged", False):
+    if policy._live.judged:
         return _judged(policy, state, region)
     index = index_of(policy, state, number)
-    if index.number(page.WEIGHT) < 0.0:
+    if index.sheet.item(page.WEIGHT) < 0.0:
         wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
         raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
     peak = region.peak(index)
@@ -54,21 +54,21 @@ def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
 
     if not state.sheet.size:
         state.sheet = np.zeros(sheet_size(policy.dim))
-    write, at = policy.sheet, policy.point
-    assert write is not None
-    status = write(at.flags, at.table, state.floats, state.ints, state.sheet, number)
+    live = policy._live
+    status = live.sheet(*live.point, state.floats, state.ints, state.sheet, number)  # type: ignore[misc]
     if status < 0:
         report(status)
     return Index(policy.dim, state.sheet)
 
 
 def _column(x: Floats) -> Floats:
-    return x.reshape(1, -1, 1)
+    return x.reshape(1, x.size, 1)
 
 
 def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:
-    peak.x.flags.writeable = False
-    return Choice(-1, mean + bonus, mean, bonus, peak.x, peak.number, max(0.0, top - (mean + bonus)))
+    x, score = peak.x, mean + bonus
+    x.flags.writeable = False
+    return Choice(-1, score, mean, bonus, x, peak.number, max(0.0, top - score))
 
 
 def _judged(policy: Any, state: State, region: Region) -> Choice:

@@ -40,10 +40,13 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     if batch.x is not None:
         width = np.full(batch.rows, batch.x.shape[1])
         yield "x", width == dim, width, f"{dim} numbers, as in the rows before it"
-    for name, least in (("seq", 1), ("n", 0), ("born", 0)):
+    for name, least in (("seq", 1), ("n", 1), ("born", 0)):
         values = getattr(batch, name)
         if values is not None:
-            yield name, values >= least, values, f"a whole number of at least {least}"
+            good = values >= least
+            if name == "n" and batch.arm is not None:
+                good |= (values == 0) & (batch.arm == -1)  # a set that is no list, in which nothing has a place
+            yield name, good, values, f"a whole number of at least {least}"
     if batch.propensity is not None:
         p = batch.propensity
         dense = np.zeros(batch.rows, dtype=bool)
@@ -64,8 +67,6 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
         most = np.full(batch.rows, np.iinfo(np.int64).max) if batch.n is None else batch.n
         good = (batch.arm == -1) | ((batch.arm >= 0) & (batch.arm < most))
         yield "arm", good, batch.arm, "an arm from 0 to n - 1"
-        if batch.n is not None:
-            yield "n", (batch.n > 0) | (batch.arm == -1), batch.n, "at least 1 where there is an arm"
     if batch.n is not None and batch.arms is not None:
         many = np.diff(batch.arms.offsets)
         yield "arms", (many == 0) | (many == batch.n), many, "as many arms as n says, or none"
