@@ -185,3 +185,42 @@ for name in ("LB-WeightUCB", "D-LinUCB"):
 """
     compiled, interpreted = both_ways(script)
     assert compiled == interpreted and compiled.count("UCB") == 8
+
+
+def played_states(count, dim, rng):
+    """States reached in play on a ball, and made extreme: λ down to 1e-8, one arm only, none, rewards of 0 or huge."""
+    for number in range(count):
+        two = "correct" if number % 3 == 0 else None
+        memory = (dw.Keep(), dw.Fade(0.05), dw.Window(7))[number % 3]
+        policy = dw.LinearUCB(
+            dim=dim, memory=memory, lam=10.0 ** rng.uniform(-8, 2), delta=0.05, R=10.0 ** rng.uniform(-2, 1),
+            two_matrix=two,
+        )  # fmt: skip
+        state, ball = policy.start(), dw.Ball(dim)
+        scale, arm = (0.0, 1.0, 1e4)[number % 3], rng.standard_normal(dim)
+        arm /= math.sqrt(arm @ arm)
+        for _ in range(int(rng.integers(0, 25))):
+            x = arm if number % 5 == 0 else policy.choose(state, ball).x
+            policy.learn(state, ball, x, scale * float(x[0]) + (number % 2) * rng.standard_normal())
+        yield policy, state
+
+
+def no_point_is_better(count, dim, seed):
+    rng, ball = np.random.default_rng([count, dim, seed]), dw.Ball(dim)
+    for policy, state in played_states(count, dim, rng):
+        choice = policy.choose(state, ball)
+        best = finest(lambda X, p=policy, s=state: p.scores(s, X / np.maximum(
+            1.0, np.sqrt((X**2).sum(axis=1, keepdims=True)))).score, dim)  # fmt: skip
+        scale = max(1.0, abs(choice.score))
+        assert best - 1e-9 * scale <= choice.score and choice.gap <= 1e-9 * scale
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_of_states_reached_in_play_and_made_extreme_no_point_of_a_grid_is_better(dim):
+    no_point_is_better(30, dim, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [2, 3])
+def test_of_a_thousand_such_states_no_point_of_a_grid_is_better(dim):
+    no_point_is_better(1000, dim, 1)
