@@ -29,9 +29,9 @@ from driftwise.policies.model import Link
 from driftwise.policies.names import catalogue, make
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.posterior import PosteriorUCB
-from driftwise.policies.regions import Ball, Box, Ellipsoid, Union
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
+from driftwise.policies.shapes import Ball, Box, Ellipsoid, Union
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 from driftwise.simulation import Result, simulate

@@ -24,7 +24,8 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.memory import KINDS, Keep, Memory
-from driftwise.policies.regions import Ball, Region
+from driftwise.policies.regions import Region
+from driftwise.policies.shapes import Ball
 from driftwise.policies.state import State
 from driftwise.rng import stream
 from driftwise.simulation import simulate

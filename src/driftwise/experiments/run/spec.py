@@ -17,7 +17,7 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
 from driftwise.policies.memory import KINDS as MEMORIES
 from driftwise.policies.names import make
-from driftwise.policies.regions import Ball, Box, Ellipsoid
+from driftwise.policies.shapes import Ball, Box, Ellipsoid
 from driftwise.rng import checked_seed
 from driftwise.simulation import Record, check_fit, recorded_rounds
 from driftwise.worlds import KINDS as WORLDS
