@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.region.sheet import (
     SHIFT,
@@ -29,7 +29,7 @@ from driftwise.kernels.region.sheet import (
 ROUNDING = 1e-13
 
 
-@piece
+@routine
 def promise(
     theta: Floats, g: Floats, depth: int, order: Ints, half: Floats, mean: float, q: float, left: float, w: float
 ) -> float:
@@ -58,7 +58,7 @@ def promise(
     return best
 
 
-@piece
+@routine
 def polish_(sheet: Sheet, low: Floats, high: Floats, x: Floats) -> float:
     """x[0] from vertex to vertex, a coordinate at a time, as long as the index rises; the index there."""
     best = value_at(sheet, x, 0)
@@ -89,7 +89,13 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
         x[0, i] = high[i] if theta[i] >= 0.0 else low[i]
     best = polish_(sheet, low, high, x)
     out[:] = x[0]
-    order = np.argsort(-weight, kind="mergesort")
+    order = np.arange(d)
+    for k in range(1, d):  # those that decide most come first; NumPy's sort takes longer to compile than all of this
+        i, m = order[k], k
+        while m > 0 and weight[order[m - 1]] < weight[i]:
+            order[m] = order[m - 1]
+            m -= 1
+        order[m] = i
     left = np.zeros(d + 1)
     for k in range(d - 1, -1, -1):
         i = order[k]
@@ -164,7 +170,7 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
     return best
 
 
-@piece
+@routine
 def along_side_(sheet: Sheet, low: float, high: float, i: int, x: Floats, value: float) -> float:
     """x[0, i] <- the best place of a side that a grid, refined around it, finds; the index there."""
     start, stop, place = low, high, x[0, i]
