@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for those who read types; a test holds 
     from driftwise.policies.advice import advise
     from driftwise.policies.arms import ArmSet, Choice, Scores
     from driftwise.policies.bvd import BVDGLMUCB
+    from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
     from driftwise.policies.glm import GLMUCB
     from driftwise.policies.half_life import (
         forget_to_half_life,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for those who read types; a test holds 
     from driftwise.policies.posterior import PosteriorUCB
     from driftwise.policies.sampling import LinearSampling, PosteriorSampling
     from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
+    from driftwise.policies.shapes import Ball, Box, Ellipsoid, Union
     from driftwise.policies.state import State
     from driftwise.policies.trend_bank import TrendBank
     from driftwise.simulation import Result, simulate
@@ -60,6 +62,7 @@ _HOMES = {
     "policies.advice": "advise",
     "policies.arms": "ArmSet Choice Scores",
     "policies.bvd": "BVDGLMUCB",
+    "policies.curves": "Curve Fourier Polynomial Spline",
     "policies.glm": "GLMUCB",
     "policies.half_life": "forget_to_half_life forget_to_rounds forget_to_window half_life_to_forget rounds_to_forget "
     "span_to_ticks window_to_forget",
@@ -71,6 +74,7 @@ _HOMES = {
     "policies.posterior": "PosteriorUCB",
     "policies.sampling": "LinearSampling PosteriorSampling",
     "policies.self_concordant": "DiscountedSelfConcordantUCB SelfConcordantUCB",
+    "policies.shapes": "Ball Box Ellipsoid Union",
     "policies.state": "State",
     "policies.trend_bank": "TrendBank",
     "simulation": "Result simulate",
@@ -101,15 +105,20 @@ __all__ = [
     "ArmSet",
     "Backtest",
     "BadInput",
+    "Ball",
     "BanditOverBandit",
+    "Box",
     "Choice",
+    "Curve",
     "Decision",
     "DiscountedSelfConcordantUCB",
     "DriftwiseError",
+    "Ellipsoid",
     "Evaluation",
     "Fade",
     "FadeBank",
     "Features",
+    "Fourier",
     "Keep",
     "LinearSampling",
     "LinearUCB",
@@ -120,16 +129,19 @@ __all__ = [
     "OFULog",
     "Outcomes",
     "PiecewiseUCB",
+    "Polynomial",
     "PosteriorSampling",
     "PosteriorUCB",
     "Restart",
     "Result",
     "Scores",
     "SelfConcordantUCB",
+    "Spline",
     "State",
     "Sums",
     "Trend",
     "TrendBank",
+    "Union",
     "Verdict",
     "Window",
     "advise",

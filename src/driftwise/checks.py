@@ -24,6 +24,8 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.memory import KINDS, Keep, Memory
+from driftwise.policies.regions import Region
+from driftwise.policies.shapes import Ball
 from driftwise.policies.state import State
 from driftwise.rng import stream
 from driftwise.simulation import simulate
@@ -303,6 +305,31 @@ def bad_input_changes_nothing(policy: Compiled, data: _Stream) -> None:
         assert state.to_bytes() == before, f"bad call number {number} changed the state"
 
 
+def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
+    """A ball has no coordinates: what is learned turned is chosen turned, with the same score; and no arm of the ball
+    scores more than a choice and its gap. A policy that scores lists alone says so."""
+    ball, one, other = Ball(data.dim, _reach(policy)), policy.start(seed=0), policy.start(seed=0)
+    if policy.sheet is None:
+        try:
+            policy.choose(one, ball)
+        except BadInput:
+            return
+        raise AssertionError("a policy that scores lists alone took a ball")
+    if samples(policy):
+        return
+    points = data.arms / np.sqrt((data.arms**2).sum(axis=1, keepdims=True)) * ball.radius
+    for t in range(min(20, data.rounds)):
+        a, b = policy.choose(one, ball), policy.choose(other, ball)
+        assert a.x is not None and b.x is not None and ball.contains(a.x), "a choice outside the ball"
+        scale = max(1.0, abs(a.score))
+        assert abs(a.score - b.score) <= TOLERANCE * scale, f"a rotated ball: score {a.score} became {b.score}"
+        if not getattr(policy, "judged", False):  # whose scores are those of what was proposed
+            most = policy.scores(one, points).score.max()
+            assert most <= a.score + a.gap + TOLERANCE * scale, "an arm of the ball scores more than the choice"
+        policy.learn(one, ball, a.x, float(data.rewards[t]))
+        policy.learn(other, ball, a.x @ data.rotation, float(data.rewards[t]))
+
+
 def the_path_is_what_it_says(world: World, seed: int) -> None:
     """P_T, Γ_T, S and the shape are those of the path."""
     theta = world.theta()
@@ -318,8 +345,12 @@ def tapes_are_whole_and_repeat(world: World, seed: int) -> None:
     for one, again in zip(world.tapes(seed, 0), world.tapes(seed, 0), strict=True):
         done += len(one.theta)
         assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True)), "a tape does not repeat"
+        assert len(one.draws) == len(one.best) == len(one.theta)
+        if isinstance(one.arms, Region):
+            assert one.arms.reach <= world.L * (1.0 + 1e-9)
+            continue
         assert float(np.sqrt((one.arms * one.arms).sum(axis=1)).max()) <= world.L * (1.0 + 1e-9)
-        assert len(one.arms) in (1, len(one.theta)) and len(one.draws) == len(one.best) == len(one.theta)
+        assert len(one.arms) in (1, len(one.theta))
     assert done == world.horizon
 
 
@@ -338,5 +369,6 @@ _BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
     a_prepared_arm_set_is_its_arms,
     a_choice_is_the_best_score,
     bad_input_changes_nothing,
+    rotating_a_ball_changes_nothing,
 )
 _WORLD: tuple[Callable[[World, int], None], ...] = (the_path_is_what_it_says, tapes_are_whole_and_repeat)

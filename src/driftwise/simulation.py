@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import NORM_SLACK
 from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region
 from driftwise.progress import bar
 from driftwise.rng import checked_seed, key
 from driftwise.worlds.base import Tape, World
@@ -39,6 +41,8 @@ class Result:
     `seconds` is the processor's time for the rounds alone, without what a thread waits for others. `memory` says, for
     policies that choose among memories as they go, with how many effective rounds they played; `report` what a policy
     has to say at the end of each trial: MASTER its blocks, restarts and tests, those that learn it noise and scale.
+    Where a world's arms are a set that is no list, `x` has the vectors played (trials, rounds recorded, d), and arms
+    are -1.
     """
 
     regret: dict[str, Floats]
@@ -48,6 +52,7 @@ class Result:
     seed: int
     memory: dict[str, Floats]
     report: dict[str, list[dict[str, Any]]]
+    x: dict[str, Floats] = field(default_factory=dict)
 
     def final(self, name: str) -> Floats:
         """Regret at the horizon, a number per trial."""
@@ -86,6 +91,7 @@ def simulate(
     check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
     one_of("stepped", stepped, [True, False])
+    stepped = stepped or isinstance(world.arms, Region)  # a search is a call of its own
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)
@@ -97,6 +103,7 @@ def simulate(
         seed=seed,
         memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
         report={name: [{}] * count for name, policy in named.items() if _reports(policy)},
+        x={name: np.empty((count, len(rounds), world.dim)) for name in named if isinstance(world.arms, Region)},
     )
     many = not stepped and count >= eights.FEWEST * workers
     wide: dict[str, Any] = {name: one for name, one in named.items() if many and eights.together(one, world)}
@@ -121,6 +128,8 @@ def _compile_all(
     named: Mapping[str, Policy], wide: Mapping[str, Any], world: World, count: int, stepped: bool
 ) -> None:
     """Have every entry that will be played compiled, or loaded from the cache, before any clock runs."""
+    if isinstance(world.arms, Region):  # searched a round at a time
+        return
     for name, policy in named.items():
         if name in wide:
             eights.compile_together(policy, world)  # type: ignore[arg-type]
@@ -195,6 +204,8 @@ def check_fit(named: Mapping[str, Policy], world: World) -> None:
                 wanted = f"L of at least {world.L:g}, the world's longest arm"
                 raise BadInput(f"policies[{name!r}]", f"L = {policy.reach:g}", wanted, "pass a larger L")
             _check_rewards(f"policies[{name!r}]", policy, world)
+            if isinstance(world.arms, Region):
+                check_region(policy, world.arms)
 
 
 def _check_rewards(name: str, policy: Compiled, world: World) -> None:
@@ -223,6 +234,7 @@ def _effective(policy: Policy, stepped: bool) -> bool:
 
 def _compile(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
+    assert not isinstance(world.arms, Region)
     arms = np.zeros((2 if world.fresh else 1, world.dim, world.arms))  # their number says which entry it is
     nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
     _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -239,18 +251,23 @@ def _trial(
     for tape in world.tapes(result.seed, trial):
         size = len(tape.theta)
         chosen, regret = np.empty(size, dtype=np.int64), np.empty(size)
+        vectors = np.empty((size if isinstance(tape.arms, Region) else 0, world.dim))
         first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
-            play = _play if _compiled(policy, stepped) else _step
+            play: Any = _play if _compiled(policy, stepped) else _step
+            if isinstance(tape.arms, Region):
+                play = partial(_search, vectors=vectors)
             begun = time.thread_time()
-            used = play(policy, states[name], world, tape, totals[name], chosen, regret)  # type: ignore[arg-type]
+            used = play(policy, states[name], world, tape, totals[name], chosen, regret)
             result.seconds[name][row] += time.thread_time() - begun
             totals[name] = float(regret[-1])
             result.regret[name][row, first:last] = regret[kept]
             result.arms[name][row, first:last] = chosen[kept]
+            if name in result.x:
+                result.x[name][row, first:last] = vectors[kept]
             if name in result.memory:
-                result.memory[name][row, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined, index]
+                result.memory[name][row, first:last] = policy.effective()[used[kept]]  # type: ignore[attr-defined]
             tick(size)
         done += size
     for name in result.report:
@@ -268,6 +285,7 @@ def _step(
     policy: Policy, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
     """A stretch of rounds a call at a time: what a policy of the user's own gets."""
+    assert not isinstance(tape.arms, Region)
     fresh = len(tape.arms) > 1
     rows = _rows(tape.arms[0])
     for t in range(len(tape.theta)):
@@ -285,6 +303,26 @@ def _step(
         chosen[t], regret[t] = arm, total
         reward = reward_of(world.reward_code, value, float(world.noise), tape.draws[t])
         policy.learn(state, arms, int(arm), reward)
+
+
+def _search(
+    policy: Policy, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats, vectors: Floats
+) -> None:
+    """A stretch of rounds on a set that is no list."""
+    region = tape.arms
+    assert isinstance(region, Region)
+    for t in range(len(tape.theta)):
+        choice = policy.choose(state, region)
+        number = getattr(choice, "number", None)
+        x = region.vector(choice.x if number is None else number)
+        value = 0.0
+        for i in range(world.dim):
+            value += float(x[i]) * float(tape.theta[t, i])
+        value = link_mean(world.link_code, value)
+        total += tape.best[t] - value
+        chosen[t], regret[t], vectors[t] = -1, total, x
+        reward = reward_of(world.reward_code, value, float(world.noise), tape.draws[t])
+        policy.learn(state, region, x if number is None else number, reward)  # type: ignore[arg-type]
 
 
 def _rows(columns: Floats) -> Floats:

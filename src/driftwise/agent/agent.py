@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.asked import allowed_places, checked_range, checksum, named, same_arms, unknown
+from driftwise.agent.asked import (
+    allowed_arms,
+    allowed_places,
+    check_set,
+    checked_range,
+    checksum,
+    density_of,
+    named,
+    played,
+    same_arms,
+    unknown,
+)
 from driftwise.agent.choosing import Chooser
 from driftwise.agent.clock import (
     Kind,
@@ -43,6 +54,7 @@ from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.regions import Region
 from driftwise.policies.state import State
 from driftwise.rng import checked_seed
 
@@ -190,7 +202,8 @@ class Agent:
         context: Mapping[str, Any] | None = None, id: str | None = None, allowed: npt.ArrayLike | None = None,
         cost: npt.ArrayLike | None = None, now: float | None = None,
     ) -> Decision:
-        """Choose one of the arms (n, d). The same id and arms again: the same decision again.
+        """Choose one of the arms (n, d), or a vector of a set such as dw.Ball(2). The same id and arms again: the same
+        decision again.
 
         items are names of the arms; allowed is booleans (n,) or the indices of arms that may be played; cost (n,) is
         taken off their scores. With features= a context will do instead of arms: items are then names of items, or
@@ -199,7 +212,9 @@ class Agent:
         told = None
         if arms is None or context is not None:
             arms, items, told = encoded(self, arms, items, context)
-        prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
+        prepared = arms if isinstance(arms, (ArmSet, Region)) else ArmSet(arms)
+        if isinstance(prepared, Region):
+            check_set(self._policy, prepared, items, allowed, cost)
         at = self._at(now)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
@@ -238,7 +253,7 @@ class Agent:
         return made
 
     def _decide(
-        self, prepared: ArmSet, items: Sequence[Item] | None, id: str | None, places: Ints | None,
+        self, prepared: ArmSet | Region, items: Sequence[Item] | None, id: str | None, places: Ints | None,
         price: Floats | None, at: float, told: dict[str, Any] | None,
     ) -> Decision:
         """The decision itself, while no other is being made. What is refused changes nothing."""
@@ -252,26 +267,30 @@ class Agent:
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
         born, upon = self._clock.born(at, self._states.tick)
         state = self._states.at(upon)
-        offered = prepared if places is None else ArmSet(np.ascontiguousarray(prepared.columns[0].T[places]))
+        offered = prepared if places is None else allowed_arms(prepared, places)
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
-        (place, score, mean, bonus), propensity, draws, explored = self._chooser.choose(state, offered, costs, seq)
-        x = Lent(offered, place) if self._own else offered.columns[:, :, place : place + 1].copy()
+        found, propensity, draws, explored = self._chooser.choose(state, offered, costs, seq)
+        place, score, mean, bonus = found[:4]
+        x: Any = played(offered, found)
+        if self._own:
+            x = Lent(offered, place)  # type: ignore[arg-type] # which takes no set
         arm = place if places is None else int(places[place])
         mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
             f"{seq:x}.{self._process}" if id is None else id, seq, arm, None if items is None else items[arm],
-            score, mean, bonus, propensity, explored, born, at, offered.count, self._digest, draws,
+            score, mean, bonus, propensity, explored, born, at, offered.count, self._digest, draws, found.x,
+            found.number, density_of(offered, explored),
         )  # fmt: skip
         if len(book.open) >= self._max_open:
             self._crowd_out(self._max_open - 1)
         self._seq, self._clock.newest = seq, max(born, self._clock.newest)
-        shown = None if book.log is None else book.log.shown(offered, place, items, places, told)
+        shown = None if book.log is None else book.log.shown(offered, place, items, places, told, decision.measure)
         book.open[decision.id] = Entry(decision, x, mark, shown)
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
-        if offered.count * offered.dim <= SHOWN_NUMBERS:
+        if isinstance(offered, ArmSet) and offered.count * offered.dim <= SHOWN_NUMBERS:
             self._shown.append(Shown(decision.id, offered, items, places, place))
         return decision
 

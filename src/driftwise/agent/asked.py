@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftwise.agent.own import Own
 from driftwise.agent.record import Item, checked_item
 from driftwise.border import real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.arms import ArmSet
+from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region
 
 
 def checked_range(policy: Any, rewards: object) -> tuple[float, float]:
@@ -60,7 +63,37 @@ def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
     return places.astype(np.int64)
 
 
-def checksum(arms: ArmSet, places: Ints | None, price: Floats | None) -> str:
+def allowed_arms(arms: ArmSet | Region, places: Ints) -> ArmSet:
+    """Those arms of a list that may be played."""
+    assert isinstance(arms, ArmSet)
+    return ArmSet(np.ascontiguousarray(arms.columns[0].T[places]))
+
+
+def check_set(policy: Any, region: Region, items: object, allowed: object, cost: object) -> None:
+    """What a set that is no list cannot have, and who cannot play one."""
+    for name, value in (("items", items), ("allowed", allowed), ("cost", cost)):
+        if value is not None:
+            raise BadInput(name, value, "a list of arms, each of which has its own", "leave it out with a set")
+    if isinstance(policy, Own):
+        raise BadInput("arms", region, "a list of arms for a policy of your own", "pass a grid of the set")
+    check_region(policy, region)
+
+
+def played(arms: ArmSet | Region, found: Choice) -> Floats:
+    """The vector of a choice as (1, d, 1), a copy."""
+    if isinstance(arms, ArmSet):
+        return arms.columns[:, :, found.arm : found.arm + 1].copy()
+    assert found.x is not None
+    return found.x.reshape(1, -1, 1).copy()
+
+
+def density_of(arms: ArmSet | Region, explored: bool) -> str | None:
+    """What a propensity is a density per unit of; nothing where it is a chance."""
+    dense = explored and isinstance(arms, Region) and arms.measure != "count"
+    return arms.measure if dense else None  # type: ignore[union-attr]
+
+
+def checksum(arms: ArmSet | Region, places: Ints | None, price: Floats | None) -> str:
     """What a caller's decision is about, to know it again by.
 
     It guards against a caller's slip, not against an enemy of their own requests: 32 bits of CRC are four times as fast
@@ -72,9 +105,9 @@ def checksum(arms: ArmSet, places: Ints | None, price: Floats | None) -> str:
     return f"{arms.count:x}.{arms.dim:x}.{found:08x}"
 
 
-def same_arms(mark: str | None, arms: ArmSet, places: Ints | None, price: Floats | None) -> bool:
+def same_arms(mark: str | None, arms: ArmSet | Region, places: Ints | None, price: Floats | None) -> bool:
     """Whether a decision of this mark was about these arms."""
-    if mark is None or "." in mark:
+    if mark is None or "." in mark or isinstance(arms, Region):
         return mark == checksum(arms, places, price)
     found = hashlib.blake2b(arms.columns.data, digest_size=16)  # what the first snapshots hold
     for part in (places, price):

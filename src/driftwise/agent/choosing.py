@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
+from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.regions import Region
 from driftwise.policies.sampling import TRIES as DRAWS
 from driftwise.policies.sampling import Sampling
 from driftwise.rng import key
@@ -25,8 +27,10 @@ class Chooser:
         drawn = key(seed, "explore")
         self.policy, self.epsilon, self.seed, self.key = policy, epsilon, seed, (drawn & WORD, (drawn >> 32) & WORD)
 
-    def choose(self, state: Any, arms: ArmSet, costs: Floats | None, seq: int) -> Picked:
+    def choose(self, state: Any, arms: ArmSet | Region, costs: Floats | None, seq: int) -> Picked:
         """The choice of decision number `seq` among these arms, costs being taken off their scores."""
+        if isinstance(arms, Region):
+            return self._from_set(state, arms, seq)
         policy, count, epsilon = self.policy, arms.count, self.epsilon
         draw = None if policy.deterministic else seq
         explored = epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon
@@ -47,6 +51,22 @@ class Chooser:
         if found.bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
             found = Choice(arm, found.mean, found.mean, 0.0)
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
+
+    def _from_set(self, state: Any, region: Region, seq: int) -> Picked:
+        """The choice from a set that is no list. The policy's own point has a chance; one that is drawn uniformly has a
+        density, epsilon over the set's volume. What a rule that samples would play has a density nobody computes."""
+        policy, epsilon = self.policy, self.epsilon
+        draw = None if policy.deterministic else seq
+        if epsilon > 0.0 and region.measure is None:
+            wanted = "epsilon=0: a draw from parts of several kinds has neither a chance nor a density"
+            raise BadInput("arms", region, wanted, "pass one set, or a list")
+        if epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon:
+            drawn = region.draw(*self.key, seq)
+            at = policy.scores(state, drawn.x[None], draw)
+            mean, bonus = float(at.mean[0]), float(at.bonus[0])
+            found = Choice(-1, mean + bonus, mean, bonus, drawn.x, drawn.number, math.inf)
+            return found, epsilon * drawn.share, 0, True
+        return policy.choose(state, region, draw), 1.0 - epsilon if draw is None else math.nan, 0, False
 
     def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
         """How often a rule that samples plays an arm: as it says itself, or counted over this draw and others of their

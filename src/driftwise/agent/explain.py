@@ -20,6 +20,7 @@ from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, Master
 from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB, believed
+from driftwise.policies.regions import Region
 from driftwise.policies.state import State
 from driftwise.policies.trend_bank import TrendBank
 
@@ -130,6 +131,8 @@ def explain(
             arms, items, place = _arms_of(agent, entry)
     else:
         arms = what
+    if isinstance(arms, Region):
+        raise BadInput("arms", arms, "a list of arms, each of which is explained", "pass [decision.x], say")
     prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
     names = tuple(range(prepared.count) if items is None else items)
     if len(names) != prepared.count:

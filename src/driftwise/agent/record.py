@@ -38,6 +38,9 @@ class Decision(NamedTuple):
 
     `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
     `draws` is over how many draws of a rule that samples the propensity was counted; 0 where it is exact.
+
+    From a set that is no list `arm` is -1 and `n` 0; `x` is the vector to play, `number` its place on a curve; where
+    the point was drawn, the propensity is a density per unit of `measure`. A snapshot keeps the x of what is open.
     """
 
     id: str
@@ -54,17 +57,22 @@ class Decision(NamedTuple):
     n: int
     policy: str
     draws: int = 0
+    x: Any = None
+    number: float | None = None
+    measure: str | None = None
 
 
 class Logged(NamedTuple):
     """What a log has of a decision and its record has not: how many lessons it was chosen after, the place among the
-    arms that were allowed, and where they are logged these arms, the context and the candidates."""
+    arms that were allowed, and where they are logged these arms, the context and the candidates; and what a propensity
+    that is a density is per unit of."""
 
     state_seq: int
     place: int
     arms: ArmSet | None = None
     context: dict[str, Any] | None = None
     candidates: tuple[str, ...] | None = None
+    measure: str | None = None
 
 
 class Entry:

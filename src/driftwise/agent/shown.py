@@ -34,7 +34,8 @@ def arrays(agent: Agent) -> dict[str, Any]:
 
 def _plain(one: Logged) -> list[Any]:
     named = None if one.candidates is None else list(one.candidates)
-    return [one.state_seq, one.place, 0 if one.arms is None else one.arms.count, one.context, named]
+    more = [] if one.measure is None else [one.measure]
+    return [one.state_seq, one.place, 0 if one.arms is None else one.arms.count, one.context, named, *more]
 
 
 def _bytes(data: Any) -> Any:
@@ -55,9 +56,10 @@ def fill(agent: Agent, found: dict[str, Any], no: Callable[[str], BadInput]) -> 
     for entry, one in zip(entries, listed, strict=True):
         if one is None:
             continue
-        state_seq, place, count, context, named = one
+        state_seq, place, count, context, named, *more = one
         n = entry.decision.n
-        good = all(type(number) is int and number >= 0 for number in (state_seq, place, count)) and place < n
+        good = all(type(number) is int and number >= 0 for number in (state_seq, count)) and type(place) is int
+        good = good and (0 <= place < n or (place == -1 and n == 0)) and (not more or more[0] in ("volume", "length"))
         good = good and count in (0, n) and at + count <= len(rows)
         good = good and (context is None or (agent._encoder is not None and agent._encoder.context(context) == context))
         good = good and (named is None or (len(named) == n and all(isinstance(name, str) for name in named)))
@@ -65,7 +67,7 @@ def fill(agent: Agent, found: dict[str, Any], no: Callable[[str], BadInput]) -> 
             raise no(f"a log's row that does not fit decision {entry.decision.id!r}")
         arms = ArmSet(rows[at : at + count]) if count else None
         at += count
-        entry.shown = Logged(state_seq, place, arms, context, None if named is None else tuple(named))
+        entry.shown = Logged(state_seq, place, arms, context, None if named is None else tuple(named), *more)
 
 
 def _read(raw: Any, no: Callable[[str], BadInput]) -> Any:

@@ -95,7 +95,7 @@ def _table(rows: list[Any], width: int, kind: Any) -> Any:
 
 def _whole(entry: Entry) -> list[int]:
     one = entry.decision
-    return [one.seq, one.arm, int(one.explored), one.born, one.n, CLOSED.index(entry.verdict)]
+    return [one.seq, max(one.arm, 0), int(one.explored), one.born, one.n, CLOSED.index(entry.verdict)]
 
 
 def _numbers(entry: Entry) -> list[float]:
@@ -229,7 +229,8 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
     own = isinstance(agent._policy, Own)
     count, dim, book = len(names), agent._policy.dim or 1, agent._book
     whole = _shaped(arrays, "whole", (count, _WHOLE), "i8").tolist()
-    numbers = _shaped(arrays, "numbers", (count, _NUMBERS), "f8", unknown=own).tolist()
+    unknown = own or any(row[4] == 0 for row in whole)  # nobody knows how likely a sampled point of a ball is
+    numbers = _shaped(arrays, "numbers", (count, _NUMBERS), "f8", unknown=unknown).tolist()
     draws = _shaped(arrays, "draws", (count,), "i8").tolist() if "draws" in arrays else [0] * count
     vectors = _shaped(arrays, "vectors", (opened, dim), "f8")
     if opened > agent._max_open or count - opened > book.remember:
@@ -243,8 +244,10 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         seq, arm, explored, born, n, code = whole[row]
         score, mean, bonus, propensity, at, value = numbers[row]
         is_open = row < opened
-        good = 0 < seq <= agent._seq and explored <= 1 and n >= 1 and code < len(CLOSED)
-        good = good and (0.0 <= propensity <= 1.0 or math.isnan(propensity))
+        arm = arm if n else -1  # no place in a set that is no list
+        good = 0 < seq <= agent._seq and explored <= 1 and code < len(CLOSED) and not (own and n == 0)
+        most = 1.0 if n else math.inf  # of such a set it may be a density
+        good = good and (0.0 <= propensity <= most or math.isnan(propensity))
         ahead = agent._states.tick + 1 if agent._clock.kind == "rewards" else agent._clock.newest
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
@@ -255,7 +258,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         born_last = born if is_open else born_last
         decision = Decision(
             id, seq, arm, checked_item(item), score, mean, bonus, propensity, bool(explored), born, at, n,
-            agent._digest, draws[row],
+            agent._digest, draws[row], vectors[row].copy() if is_open and n == 0 else None,
         )  # fmt: skip
         entry = Entry(decision, kept[row] if is_open else None, mark)
         entry.verdict, entry.value = CLOSED[code], value

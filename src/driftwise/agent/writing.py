@@ -12,6 +12,7 @@ from driftwise.agent.record import Entry, Item, Logged, Verdict
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
+from driftwise.policies.regions import Region
 from driftwise.tables.write import Row, Writer, last_lesson
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class AgentLog:
         lesson = verdict in _LESSONS
         counts = agent._book.counts
         place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
+        if one.n == 0:  # a set that is no list, in which nothing has a place
+            place = None
         x = entry.x
         self._writer.add(Row(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
@@ -51,17 +54,19 @@ class AgentLog:
             counts["learned"] + counts["defaulted"] + 1 if lesson else None, verdict.value,
             None if shown is None else shown.context, None if shown is None else shown.candidates,
             None if shown is None or shown.arms is None else shown.arms.columns[0].T,
+            one.measure if shown is None else shown.measure,
         ))  # fmt: skip
 
     def shown(
-        self, offered: ArmSet, place: int, items: Sequence[Item] | None, places: Ints | None,
-        context: dict[str, Any] | None,
+        self, offered: ArmSet | Region, place: int, items: Sequence[Item] | None, places: Ints | None,
+        context: dict[str, Any] | None, measure: str | None,
     ) -> Logged:
         """What a decision that is being made will be logged with."""
         counts = self._agent._book.counts
         named = None if items is None else candidates(items, places)
         lessons = counts["learned"] + counts["defaulted"]
-        return Logged(lessons, place, offered if self.arms else None, context, named)
+        kept = offered if self.arms and isinstance(offered, ArmSet) else None
+        return Logged(lessons, place, kept, context, named, measure)
 
     def flush(self) -> None:
         """All that closed so far is on disk when this returns."""

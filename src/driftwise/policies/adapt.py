@@ -23,6 +23,8 @@ from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import choose_from
 from driftwise.policies.state import Layout, State, layout
 
 MOST_ROUNDS = 1_000_000
@@ -302,6 +304,8 @@ class Master(Adaptive):
         return (self._rho,)
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
+        if isinstance(arms, Region):
+            return (self._rho, choose_from(self, state, arms).score)
         return (self._rho, 0.0 if arms is None else self._choose(state, self._columns(arms)).score)
 
     @cached_property

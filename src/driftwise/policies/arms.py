@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from driftwise.border import array
 from driftwise.errors import BadInput
 from driftwise.kernels.index import columns_
 from driftwise.kernels.point import Floats
+
+if TYPE_CHECKING:
+    from driftwise.policies.regions import Region
 
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
 NORM_SLACK = 1e-9
@@ -30,12 +33,19 @@ ROWS = "pass an array (n, d) with one arm a row"
 
 
 class Choice(NamedTuple):
-    """The arm to play, with its optimistic score = mean + bonus."""
+    """The arm to play, with its optimistic score = mean + bonus.
+
+    From a set that is no list (dw.Ball, …) `arm` is -1 and `x` the vector to play, with its `number` on a curve; no arm
+    of the set has a score more than `gap` above this one's, and infinite says that nothing is proven.
+    """
 
     arm: int
     score: float
     mean: float
     bonus: float
+    x: Floats | None = None
+    number: float | None = None
+    gap: float = 0.0
 
 
 class Scores(NamedTuple):
@@ -92,4 +102,4 @@ class ArmSet:
         return self._crc
 
 
-Arms: TypeAlias = ArmSet | npt.ArrayLike
+Arms: TypeAlias = "ArmSet | Region | npt.ArrayLike"

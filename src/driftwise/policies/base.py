@@ -21,6 +21,8 @@ from driftwise.kernels.trials import abreast_size
 from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import NO_BOARD, Layout, State
 from driftwise.policies.vetting import LATEST, vet
 
@@ -48,6 +50,7 @@ class Entries(NamedTuple):
     play: Callable[..., Any]
     fold: Callable[..., Any] | None = None  # many lessons in one call
     eight: Callable[..., Any] | None = None  # the rounds of eight trials at once
+    sheet: Callable[..., Any] | None = None  # the index as a function of any x
 
 
 class Live(NamedTuple):
@@ -64,6 +67,8 @@ class Live(NamedTuple):
     plain: bool
     many: float  # from so many arms on they are scored by another entry, to the same bits
     score_many: Callable[..., int]
+    sheet: Callable[..., int] | None
+    judged: bool
 
 
 class Compiled:
@@ -114,7 +119,8 @@ class Compiled:
         low, high = self._reward_range()
         return Live(
             self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
-            plain and not windowed and not self.stepped, *self._many(),
+            plain and not windowed and not self.stepped, *self._many(), self.sheet,
+            bool(getattr(self, "judged", False)),
         )  # fmt: skip
 
     @cached_property
@@ -176,6 +182,8 @@ class Compiled:
         `draw` is the number that a rule which samples draws by (policies/sampling.py); others do not look at it.
         """
         live = self._live
+        if isinstance(arms, Region):
+            return self._choose_in(state, arms, draw)
         if type(arms) is not ArmSet or arms.dim != live.dim or not arms.shortest_reach <= live.L:
             X = self._columns(arms)
         else:
@@ -200,7 +208,31 @@ class Compiled:
     def _choose(self, state: State, X: Floats) -> Choice:
         arm, scratch, second = self._score(state, X)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
-        return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))  # Choice(…) itself takes 0.1 µs longer
+        # Choice(…) itself takes 0.1 µs longer
+        return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus, None, None, 0.0))
+
+    @property
+    def sheet(self) -> Callable[..., Any] | None:
+        """The entry that writes the index as a function of any x; None where there is none."""
+        return self.entries.sheet
+
+    def _choose_in(self, state: State, region: Region, draw: int | None) -> Choice:
+        """The point of largest index of a set that is no list."""
+        live = self._live
+        if live.sheet is None or region.dim != live.dim or not region.reach <= live.L:
+            check_region(self, region)
+        known = type(state) is State and state.layout is live.layout and state.vetted
+        if not (known and state.in_use.acquire(False)):
+            self._enter(state)
+        try:
+            return choose_from(self, state, region)
+        finally:
+            state.in_use.release()
+
+    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
+        """Mean and bonus of the one arm of X (1, d, 1), by the index that `choose_from` names by this number."""
+        _, scratch, second = self._score(state, X)
+        return scratch.item(0), scratch.item(second)
 
     def _scores(self, state: State, X: Floats) -> Scores:
         _, scratch, second = self._score(state, X)
@@ -221,9 +253,12 @@ class Compiled:
         return arm, scratch, second
 
     def learn(
-        self, state: State, arms: Arms, arm: int, reward: float, ticks: float = 1.0, age: float = 0.0
+        self, state: State, arms: Arms, arm: Any, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
-        """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes."""
+        """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes.
+
+        `arm` is its place in a list; of a set that is no list the vector x, or the number on a curve.
+        """
         live = self._live
         if (
             live.plain and type(ticks) is type(age) is type(reward) is float and ticks == 1.0 and age == 0.0
@@ -415,6 +450,8 @@ class Compiled:
         return -MOST_REWARD, MOST_REWARD
 
     def _columns(self, arms: Arms) -> Floats:
+        if isinstance(arms, Region):
+            raise BadInput("arms", arms, "a list of arms, of which each is scored", "choose and learn take sets")
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         if prepared.dim != self.dim:
             raise BadInput("arms", f"dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
@@ -424,8 +461,11 @@ class Compiled:
             self._check_norm(float(norms[row]), prepared.slack, row)
         return prepared.columns
 
-    def _vector(self, arms: Arms, arm: int) -> Floats:
+    def _vector(self, arms: Arms, arm: Any) -> Floats:
         """The arm's vector as (1, d, 1), which is how entries take an observation."""
+        if isinstance(arms, Region):
+            check_region(self, arms)
+            return arms.vector(arm).reshape(1, -1, 1).copy()
         if isinstance(arms, ArmSet):
             rows = arms.columns[0].T
         else:

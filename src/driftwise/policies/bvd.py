@@ -10,6 +10,7 @@ from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
 from driftwise.kernels.adapt.glm import score_glm_
+from driftwise.kernels.region.families import sheet_glm_
 from driftwise.kernels.solvers.newton import slate_size
 from driftwise.kernels.solvers.secular import desk_size
 from driftwise.policies.arms import Arms
@@ -30,7 +31,7 @@ class BVDGLMUCB(GeneralizedUCB):
 
     tie: Literal["nearest", "origin"] = "nearest"
     rule: ClassVar[int] = point.GLB
-    entries: ClassVar[Entries] = Entries(score_glm_, bvd.learn_bvd_, bvd.play_bvd_)
+    entries: ClassVar[Entries] = Entries(score_glm_, bvd.learn_bvd_, bvd.play_bvd_, sheet=sheet_glm_)
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):

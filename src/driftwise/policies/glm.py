@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -15,6 +16,7 @@ from driftwise.kernels import glm, point
 from driftwise.kernels.adapt import glm as entries_of
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, FAILED, Floats
+from driftwise.kernels.region.families import sheet_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index, tell
 from driftwise.policies.memory import KINDS, Memory, offered
@@ -53,7 +55,9 @@ class GeneralizedUCB(Compiled):
 
     rule: ClassVar[int]
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
-    entries: ClassVar[Entries] = Entries(entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_)
+    entries: ClassVar[Entries] = Entries(
+        entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_, sheet=sheet_glm_
+    )
     adaptive: ClassVar[Entries] = entries
 
     def __post_init__(self) -> None:
@@ -180,6 +184,10 @@ class GeneralizedUCB(Compiled):
     @property
     def stepped(self) -> bool:
         return isinstance(self.link, Link)
+
+    @property
+    def sheet(self) -> Callable[..., Any] | None:
+        return None if self.stepped else self.entries.sheet
 
     @cached_property
     def layout(self) -> Layout:

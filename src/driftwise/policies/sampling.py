@@ -19,11 +19,14 @@ from driftwise.kernels.adapt.glm import learn_glm_
 from driftwise.kernels.index import board_size, line
 from driftwise.kernels.linear import learn_linear_
 from driftwise.kernels.point import Floats
+from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, on_a_line, report
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import KINDS, offered
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import State
 
 # Tries from which the propensities of Thompson sampling are counted.
@@ -51,8 +54,23 @@ class Sampling(Compiled):
 
     def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
         """The arm of largest score by a draw, the first of them in a tie. Changes nothing."""
+        if isinstance(arms, Region):
+            return self._choose_in(state, arms, draw)
         arm, mean, bonus, _ = self._drawn(state, arms, draw, _NO_SHARES)
         return Choice(arm, mean.item(arm) + bonus.item(arm), mean.item(arm), bonus.item(arm))
+
+    def _choose_in(self, state: State, region: Region, draw: int | None) -> Choice:
+        check_region(self, region)
+        self._enter(state)
+        try:
+            return choose_from(self, state, region, sampling.BY_ROUND if draw is None else _number(draw))
+        finally:
+            state.in_use.release()
+
+    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
+        scratch = np.zeros(board_size(self.dim, 1))
+        report(self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, _NO_SHARES))
+        return scratch.item(0), scratch.item(line(1))
 
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm by a draw. Changes nothing."""
@@ -111,7 +129,9 @@ class LinearSampling(Sampling, LinearUCB):
     optimistic: bool = False
 
     radii: ClassVar[dict[str, int]] = {"noise": point.CONSTANT, "weighted": point.WEIGHTED}
-    entries: ClassVar[Entries] = Entries(sampling.sample_linear_, learn_linear_, sampling.play_sampling_linear_)
+    entries: ClassVar[Entries] = Entries(
+        sampling.sample_linear_, learn_linear_, sampling.play_sampling_linear_, sheet=sheet_sampling_linear_
+    )
 
     def __post_init__(self) -> None:
         one_of("drawn", self.drawn, ["theta", "multiplier"])
@@ -145,7 +165,9 @@ class PosteriorSampling(Sampling, PosteriorUCB):
     an arm is μ(x'θ̂), its bonus μ(x'θ̃) less that.
     """
 
-    entries: ClassVar[Entries] = Entries(sampling.sample_glm_, learn_glm_, sampling.play_sampling_glm_)
+    entries: ClassVar[Entries] = Entries(
+        sampling.sample_glm_, learn_glm_, sampling.play_sampling_glm_, sheet=sheet_sampling_glm_
+    )
 
     def multiplier(self, n: float) -> float:
         """Standard deviations of x'θ̃ in ‖x‖."""

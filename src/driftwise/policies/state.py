@@ -114,13 +114,14 @@ class State:
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
 
-    __slots__ = ("board", "floats", "in_use", "ints", "layout", "outside", "owner", "spare", "told", "vetted")
+    __slots__ = ("board", "floats", "in_use", "ints", "layout", "outside", "owner", "sheet", "spare", "told", "vetted")
 
     def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
         self.board = (0, NO_BOARD, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
+        self.sheet = NO_BOARD  # scratch for a search over a set that is no list
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
         self.told = False  # whether a warning about dropped observations was given
 

@@ -19,12 +19,15 @@ from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
 from driftwise.kernels.index import board_size, line
 from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
+from driftwise.kernels.region.families import JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.arms import Arms, Choice
 from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import State
 
 # Memories last 8·2^i rounds, those with a trend 32·2^i; longer ones than 4096 sleep at first.
@@ -189,10 +192,13 @@ class TrendBank(Bank):
         Without one it is that of the rewards so far. Changes nothing."""
         if self.audit == 0.0 or not self.audited(state, draw):
             return super().choose(state, arms)
-        X = self._columns(arms)
+        audited = arms if isinstance(arms, Region) else self._columns(arms)
         self._enter(state)
         try:
-            return self._audit(state, X)
+            if isinstance(audited, Region):
+                check_region(self, audited)
+                return choose_from(self, state, audited, JUDGE)
+            return self._audit(state, audited)
         finally:
             state.in_use.release()
 
@@ -202,6 +208,12 @@ class TrendBank(Bank):
         arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X))
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         return Choice(arm, mean + bonus, mean, bonus)
+
+    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
+        if number != JUDGE:
+            return super().score_at(state, X, number)
+        found = self._audit(state, X)
+        return found.mean, found.bonus
 
     def audited(self, state: State, draw: int | None = None) -> bool:
         """Whether a decision is an audit."""

@@ -43,10 +43,17 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     for name, least in (("seq", 1), ("n", 1), ("born", 0)):
         values = getattr(batch, name)
         if values is not None:
-            yield name, values >= least, values, f"a whole number of at least {least}"
+            good = values >= least
+            if name == "n" and batch.arm is not None:
+                good |= (values == 0) & (batch.arm == -1)  # a set that is no list, in which nothing has a place
+            yield name, good, values, f"a whole number of at least {least}"
     if batch.propensity is not None:
         p = batch.propensity
-        yield "propensity", np.isnan(p) | ((p > 0.0) & (p <= 1.0)), p, "a chance above 0 and of at most 1, or nothing"
+        dense = np.zeros(batch.rows, dtype=bool)
+        if batch.measure is not None:
+            dense = np.array([one is not None for one in batch.measure])
+        good = np.isnan(p) | ((p > 0.0) & ((p <= 1.0) | dense))
+        yield "propensity", good, p, "a chance above 0 and of at most 1, a density with a measure, or nothing"
     if batch.verdict is not None:
         known = np.array([one in VERDICTS for one in batch.verdict])
         yield "verdict", known, batch.verdict, f"one of {', '.join(VERDICTS)}"

@@ -1,7 +1,9 @@
 """The log's columns (PRODUCT.md 5), and a stretch of its rows as numpy columns.
 
-`arm` counts among the `n` arms that were allowed, which `arms` and `candidates` list in that order. A row is a lesson
-where it has a reward: its verdict is then "learned" or "defaulted", and `reward_seq` is its number among all lessons.
+`arm` counts among the `n` arms that were allowed, which `arms` and `candidates` list in that order; where arms were a
+set that is no list, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that. A row is
+a lesson where it has a reward: its verdict is then "learned" or "defaulted", and `reward_seq` is its number among all
+lessons.
 """
 
 from __future__ import annotations
@@ -64,6 +66,7 @@ COLUMNS = {
         Column("context", "fields", True),
         Column("candidates", "texts", True),
         Column("arms", "vectors", True, ("evaluate",)),
+        Column("measure", "text", True),
     )
 }
 
@@ -121,6 +124,7 @@ class Batch:
     context: Sequence[dict[str, Any] | None] | None = None
     candidates: Sequence[list[str] | None] | None = None
     arms: Ragged | None = None
+    measure: Sequence[str | None] | None = None
 
     def bad(
         self, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"

@@ -53,6 +53,7 @@ class Row(NamedTuple):
     context: dict[str, Any] | None = None
     candidates: Sequence[str] | None = None
     arms: Any = None  # (n, d)
+    measure: str | None = None
 
 
 class Writer:
@@ -188,6 +189,8 @@ def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes
             del one["arms"]
         if fields is None:
             del one["context"]
+        if row.measure is None:
+            del one["measure"]
         made.append(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     return ("\n".join(made) + "\n").encode()
 
@@ -223,6 +226,8 @@ def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> byt
         elif name == "arms":
             if arms:
                 made[name] = _arms(values, vector)
+        elif name == "measure" and not any(values):
+            continue  # only sets that are no list have one
         elif name == "context":
             if fields is not None:
                 kinds = [(one, pa.float64() if number else pa.string()) for one, number in fields.items()]

@@ -15,8 +15,10 @@ from driftwise.kernels import chance
 from driftwise.kernels.lanes import EIGHT, FOUR
 from driftwise.kernels.linear import best_means_
 from driftwise.kernels.links import LINKS
+from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.trials import best_of_eight_
+from driftwise.policies.regions import Region
 from driftwise.rng import Turns, checked_seed, stream
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds.arms import DRAWS, NORMS, draw_arms, tiled
@@ -33,9 +35,10 @@ _ROUNDS, _NUMBERS = 4096, 1 << 20
 
 
 class Tape(NamedTuple):
-    """A stretch of rounds: arms (1 or B, d, n), theta (B, d), draws (B,), and the best arm's mean (B,)."""
+    """A stretch of rounds: arms (1 or B, d, n), or the Region they are, theta (B, d), draws (B,), and the best arm's
+    mean (B,)."""
 
-    arms: Floats
+    arms: Any
     theta: Floats
     draws: Floats
     best: Floats
@@ -54,11 +57,12 @@ class Abreast(NamedTuple):
 class World:
     """What all worlds share. A subclass gives `path`, the stretches of θ.
 
-    Every trial draws its own arms, or all take those of the trial numbered `arms_of`.
+    Every trial draws its own arms, or all take those of the trial numbered `arms_of`. arms=dw.Ball(2), or another set,
+    is that set in every round: the best mean is μ of the largest x'θ in it.
     """
 
     dim: int = 2
-    arms: int = 50
+    arms: int | Region = 50
     horizon: int = 6000
     radius: float = 1.0
     reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian"
@@ -72,7 +76,10 @@ class World:
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
-        keep_whole(self, "arms", 1, "a round needs an arm to play")
+        if isinstance(self.arms, Region):
+            self._check_region(self.arms)
+        else:
+            keep_whole(self, "arms", 1, "a round needs an arm to play, or a set such as dw.Ball(2)")
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         real("radius", self.radius, 0.0, way_out="pass the norm of θ")
         real("noise", self.noise, 0.0, way_out="pass the standard deviation of the noise")
@@ -84,6 +91,12 @@ class World:
         if self.arms_of is not None:
             checked_seed(self.arms_of, "arms_of")
         self._check_link()
+
+    def _check_region(self, region: Region) -> None:
+        if region.dim != self.dim:
+            raise BadInput("arms", f"a set of dimension {region.dim}", f"dimension {self.dim}", "match arms and dim")
+        if self.fresh or self.arms_of is not None:
+            raise BadInput("arms", "a set that is drawn", "a set of every round", "leave out fresh and arms_of")
 
     def _check_link(self) -> None:
         if self.link is not None:
@@ -104,7 +117,7 @@ class World:
     @property
     def L(self) -> float:
         """Largest norm of an arm."""
-        return 1.0
+        return float(self.arms.reach) if isinstance(self.arms, Region) else 1.0
 
     @cached_property
     def path_length(self) -> float:
@@ -140,6 +153,7 @@ class World:
         """Rounds handed out at a time."""
         if not self.fresh:
             return _ROUNDS
+        assert not isinstance(self.arms, Region)
         return int(np.clip(_NUMBERS // (self.arms * self.dim), 1, _ROUNDS))
 
     @property
@@ -167,10 +181,15 @@ class World:
         """The rounds of a trial, a stretch at a time; the same for every policy."""
         drawn = trial if self.arms_of is None else self.arms_of
         chance_of_arms, tape = stream(seed, "arms", drawn), stream(seed, "tape", trial)
-        fixed = None if self.fresh else self._arms(chance_of_arms, 0, 1)
+        fixed = None if self.fresh or isinstance(self.arms, Region) else self._arms(chance_of_arms, 0, 1)
         start = 0
         for theta in self.path():
             rounds = len(theta)
+            if isinstance(self.arms, Region):
+                best = np.array([link_mean(self.link_code, one) for one in self.arms.support(theta)])
+                yield Tape(self.arms, theta, self._draws(tape, start, rounds), best)
+                start += rounds
+                continue
             arms = self._arms(chance_of_arms, start, rounds) if fixed is None else fixed
             best = np.empty(rounds)
             best_means_(arms, theta, self.link_code, best)
@@ -179,8 +198,8 @@ class World:
 
     @property
     def abreast(self) -> bool:
-        """Whether `tapes_abreast` gives what `tapes` does: arms are not fresh, and `tapes` is the one here."""
-        return not self.fresh and type(self).tapes is World.tapes
+        """Whether `tapes_abreast` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
+        return not (self.fresh or isinstance(self.arms, Region)) and type(self).tapes is World.tapes
 
     def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[Abreast]:
         """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
@@ -200,6 +219,7 @@ class World:
             start += rounds
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
+        assert not isinstance(self.arms, Region)
         return draw_arms(rng, sets, self.arms, self.dim, self.draw, self.norm)
 
     def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:

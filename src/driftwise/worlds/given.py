@@ -11,6 +11,7 @@ import numpy.typing as npt
 from driftwise.border import array, one_of
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
+from driftwise.policies.regions import Region
 from driftwise.worlds.base import REWARDS, World
 
 
@@ -22,26 +23,31 @@ def _depth(values: object) -> int:
     return depth + int(np.ndim(values))  # type: ignore[arg-type]
 
 
+def _checked_sets(arms: npt.ArrayLike, fresh: bool, rounds: int, d: int) -> Floats:
+    """Arms of the user's as (1 or T, n, d)."""
+    shape = (rounds, None, d) if fresh else (None, d)
+    wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
+    sets = array("arms", arms, shape, wanted)
+    return (sets if fresh else sets[np.newaxis]).copy()
+
+
 class Given(World):
-    """Your own arms A (n, d) or (T, n, d), path θ (T, d), and tape (T,).
+    """Your own arms A (n, d) or (T, n, d), or a set such as dw.Ball(2), path θ (T, d), and tape (T,).
 
     The tape holds one standard normal a round for gaussian rewards, one uniform otherwise; without one, every
     trial draws its own.
     """
 
     def __init__(
-        self, *, arms: npt.ArrayLike, theta: npt.ArrayLike, tape: npt.ArrayLike | None = None,
+        self, *, arms: npt.ArrayLike | Region, theta: npt.ArrayLike, tape: npt.ArrayLike | None = None,
         reward: Literal["gaussian", "bernoulli", "poisson"] = "gaussian", noise: float = 1.0,
         link: str | None = None,
     ) -> None:  # fmt: skip
         one_of("reward", reward, list(REWARDS))
         path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
         rounds, d = path.shape
-        fresh = _depth(arms) == 3
-        shape = (rounds, None, d) if fresh else (None, d)
-        wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
-        sets = array("arms", arms, shape, wanted)
-        sets = (sets if fresh else sets[np.newaxis]).copy()
+        fresh = not isinstance(arms, Region) and _depth(arms) == 3
+        sets = np.zeros((1, 1, d)) if isinstance(arms, Region) else _checked_sets(arms, fresh, rounds, d)
         draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
             raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
@@ -49,8 +55,8 @@ class Given(World):
         self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
         self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))
         super().__init__(
-            dim=d, arms=sets.shape[1], horizon=rounds, radius=self._norm_of_theta, reward=reward, noise=noise,
-            link=link, fresh=fresh,
+            dim=d, arms=arms if isinstance(arms, Region) else sets.shape[1], horizon=rounds,
+            radius=self._norm_of_theta, reward=reward, noise=noise, link=link, fresh=fresh,
         )  # fmt: skip
 
     _sets: Floats
@@ -70,7 +76,7 @@ class Given(World):
 
     @property
     def L(self) -> float:
-        return self._longest
+        return float(self.arms.reach) if isinstance(self.arms, Region) else self._longest
 
     def path(self) -> Iterator[Floats]:
         for start in range(0, self.horizon, self.stretch):

@@ -93,7 +93,7 @@ def _contenders(
             rounds = _fitting(policy, world)
             found.append((Row(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
     found.append((Row(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))
-    found.append(_in_c(linear, folder))
+    found.append(_in_c(linear, arms, folder))
     for name, kind in peers.installed().items() if others else ():
         found.append((Row(name, dim, arms, min(horizon, _PEER_ROUNDS)), _peer(kind, linear)))
     return found
@@ -125,8 +125,8 @@ def _numpy(world: World) -> Turns:
     return lambda row: row.ns.append(rivals.numpy_round(world, row.rounds) * 1e9)
 
 
-def _in_c(world: Turn, folder: Path) -> tuple[Row, Turns]:
-    row = Row(C, world.dim, world.arms, world.horizon)
+def _in_c(world: Turn, arms: int, folder: Path) -> tuple[Row, Turns]:
+    row = Row(C, world.dim, arms, world.horizon)
     cc = rivals.compiler()
     program = (folder / "limit") if (folder / "limit").exists() else cc and rivals.compile_limit(folder, cc)
     if not program:
@@ -134,7 +134,7 @@ def _in_c(world: Turn, folder: Path) -> tuple[Row, Turns]:
 
     def turn(row: Row) -> None:
         assert program
-        row.ns.append(rivals.c_round(Path(program), world.dim, world.arms, min(world.horizon, 1000), 3) * 1e9)
+        row.ns.append(rivals.c_round(Path(program), world.dim, arms, min(world.horizon, 1000), 3) * 1e9)
 
     return row, turn
 

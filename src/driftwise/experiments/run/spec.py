@@ -14,14 +14,18 @@ from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
 from driftwise.experiments.run.source import Place, Source
 from driftwise.policies.base import Compiled
+from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
 from driftwise.policies.memory import KINDS as MEMORIES
 from driftwise.policies.names import make
+from driftwise.policies.shapes import Ball, Box, Ellipsoid
 from driftwise.rng import checked_seed
 from driftwise.simulation import Record, check_fit, recorded_rounds
 from driftwise.worlds import KINDS as WORLDS
 from driftwise.worlds import World
 
 _MOST_TRIALS = 1_000_000
+# Sets that a spec can name, and what a curve's features may be.
+SETS = {one.__name__: one for one in (Ball, Ellipsoid, Box, Curve, Polynomial, Fourier, Spline)}
 # Letters of a name that stands in a figure, and in the name of a file.
 _LONG = 100
 
@@ -194,16 +198,19 @@ def _values(source: Source, place: Place, table: Mapping[str, Any], skipped: Seq
 
 
 def _value(key: str, value: Any) -> Any:
-    """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple."""
-    if isinstance(value, dict) and (key in ("memory", "grid") or "kind" in value):
-        kind, rest = value.get("kind"), {name: one for name, one in value.items() if name != "kind"}
-        one_of("memory", kind, list(MEMORIES))
-        memory = MEMORIES[str(kind)]
+    """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple; and
+    arms = { kind = "Ball", dim = 2 } is a set."""
+    if isinstance(value, dict) and (key in ("memory", "grid", "arms", "features") or "kind" in value):
+        kind, rest = value.get("kind"), {name: _value(name, one) for name, one in value.items() if name != "kind"}
+        what, kinds = ("arms", SETS) if key in ("arms", "features") else ("memory", MEMORIES)
+        one_of(what, kind, list(kinds))
+        made: Any = kinds[str(kind)]
         try:
-            return memory(**rest)
+            return made(**rest)
         except TypeError:  # a field too many or too few
-            wanted = f"{kind} with " + (", ".join(one.name for one in dataclasses.fields(memory)) or "no fields")
-            raise BadInput("memory", value, wanted, "see driftwise.policies.memory") from None
+            wanted = f"{kind} with " + (", ".join(one.name for one in dataclasses.fields(made)) or "no fields")
+            module = "driftwise.policies.memory" if what == "memory" else "docs/sets.md"
+            raise BadInput(what, value, wanted, f"see {module}") from None
     return tuple(_value(key, one) for one in value) if isinstance(value, list) else value
 
 

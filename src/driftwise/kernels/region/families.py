@@ -1,0 +1,283 @@
+"""What the index of a family is now, written on a sheet: the entries beside those that score lists of arms.
+
+They read the same factors that scores are computed from, so that the point a search finds has the score it promised.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import entry, piece, routine
+from driftwise.kernels.adapt.book import acting_lane, acting_row, level_seat, sound_marks
+from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
+from driftwise.kernels.chance import normal
+from driftwise.kernels.glm import QUANTILE, glm_radius, length_of
+from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
+from driftwise.kernels.linear import linear_radius
+from driftwise.kernels.links import IDENTITY
+from driftwise.kernels.point import (
+    AUDIT_LANE,
+    CLOCK,
+    COUNT,
+    DAMAGED,
+    DIM,
+    DRAWN,
+    EXPLORE,
+    FINE,
+    KAPPA,
+    KEY_HIGH,
+    KEY_LOW,
+    LAM,
+    LINK,
+    POSTERIOR,
+    RULE,
+    SQUARES,
+    TWO_AS_PUBLISHED,
+    TWO_MATRIX,
+    UPWARD,
+    WEIGHT,
+    Floats,
+    Ints,
+    Point,
+    S,
+    Sums,
+    adapting_of,
+    estimate_of,
+    sums_of,
+)
+from driftwise.kernels.point import THETA as DRAWS_THETA
+from driftwise.kernels.region import sheet as page
+from driftwise.kernels.region.sheet import (
+    FIRST,
+    RISES,
+    SECOND,
+    SUM,
+    THETA,
+    TILT,
+    Sheet,
+    add_square_,
+    clear_,
+    invert_,
+    plain_,
+    sheet_of,
+)
+from driftwise.kernels.sampling import BY_ROUND, round_of
+from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
+
+# Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
+ACTING, JUDGE = -1, -2
+
+
+@piece
+def estimate_from_(sheet: Sheet, z: int) -> None:
+    """θ = low⁻ᵀz, with z in a row of vec and low⁻¹ in work."""
+    vec, work, d = sheet.vec, sheet.work, sheet.vec.shape[1]
+    for i in range(d):
+        t = 0.0
+        for k in range(i, d):
+            t += work[k, i] * vec[z, k]
+        vec[THETA, i] = t
+
+
+@routine
+def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -> None:
+    """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: what linear_scores_ computes for a list."""
+    lam, d = point.table[row, LAM], sheet.vec.shape[1]
+    pivot, z = sheet.vec[FIRST], sheet.vec[SECOND]
+    count = sums.counters
+    weight = linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d)
+    plain_(sheet, int(RISES), int(IDENTITY), weight)
+    two = point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED
+    if two:
+        factor_(sums.twin, lane, lam, sheet.other, pivot)
+    factor_(sums.G, lane, lam, sheet.low, pivot)
+    forward_(sheet.low, pivot, sums.b, lane, z)
+    invert_(sheet.low, pivot, sheet.work)
+    estimate_from_(sheet, int(SECOND))
+    clear_(sheet.A)
+    if not two:
+        add_square_(1.0, sheet.work, sheet.A)
+        return
+    divide_(sheet.low, pivot, sheet.other)  # with V = LL' and Ṽ = MM': A = KK', K = L⁻ᵀ(L⁻¹M)
+    for i in range(d):
+        for j in range(d):
+            t = 0.0
+            for k in range(max(i, j), d):
+                t += sheet.work[k, i] * sheet.other[k, j]
+            sheet.rows[i, j] = t
+    for i in range(d):
+        for j in range(d):
+            for k in range(d):
+                sheet.A[i, j] += sheet.rows[i, k] * sheet.rows[j, k]
+
+
+@routine
+def belief_sheet_(
+    point: Point, row: int, lane: int, audit: bool, sums: Sums, gauge: Gauge, sheet: Sheet
+) -> None:
+    """θ̂ and a quantile of the belief, or for an audit the radius of the theorem: belief_scores_ and audit_scores_."""
+    d, link = sheet.vec.shape[1], point.flags[LINK]
+    pivot, z = sheet.vec[FIRST], sheet.vec[SECOND]
+    prior = prior_of(point, row, gauge, d)
+    believe_(point, row, lane, prior.ridge, sums, sheet.low, sheet.other, pivot, z)
+    if audit:
+        grown = d * math.log1p(trace_of(sums.G, lane) / (prior.ridge * d))
+        weight = math.sqrt(d) + math.sqrt(2.0 * math.log(max(2.0, sums.counters[lane, COUNT])) + grown)
+    else:
+        weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
+    plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
+    invert_(sheet.low, pivot, sheet.work)
+    estimate_from_(sheet, int(SECOND))
+    clear_(sheet.A)
+    add_square_(1.0, sheet.work, sheet.A)
+
+
+@routine
+def level_sheet_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, sheet: Sheet) -> None:
+    """The index of a lane with a level apart, whose arms are seen from centres: level_scores_."""
+    d, link, vec = sheet.vec.shape[1], point.flags[LINK], sheet.vec
+    pivot, z, centre = vec[FIRST], vec[SECOND], sheet.other
+    prior, total, first = prior_of(point, row, gauge, d), 0.0, lane - lane
+    guess = guess_of(prior, gauge, d)
+    weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
+    plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
+    clear_(sheet.A)
+    memories = levels.weights.size // FOUR
+    for turn in range(memories):
+        total += levels.weights[lane % FOUR + turn * FOUR]
+    for turn in range(memories):  # the lane itself comes last, and its θ and centre stay
+        k = lane % FOUR + (lane // FOUR + turn + 1) % memories * FOUR
+        own = k % levels.filters.shape[0]
+        level = center_(point, row, guess, levels.filters, own, 0.0, centre, first)
+        believe_preferences_(k, prior.ridge, levels.sums, sheet.low, pivot, z)
+        invert_(sheet.low, pivot, sheet.work)
+        share = levels.weights[k] / total
+        add_square_(share, sheet.work, sheet.A)
+        estimate_from_(sheet, int(SECOND))
+        sheet.numbers[page.SHIFT] = level.reward
+        for i in range(d):  # low⁻¹x̄, and with it A x̄ and x̄'A x̄ of this lane
+            t = 0.0
+            for j in range(i + 1):
+                t += sheet.work[i, j] * centre[first, j]
+            pivot[i] = t
+            sheet.numbers[page.SHIFT] -= centre[first, i] * vec[THETA, i]
+            sheet.numbers[page.CONSTANT_PART] += share * t * t
+        for i in range(d):
+            for j in range(i, d):
+                vec[TILT, i] += share * sheet.work[j, i] * pivot[j]
+
+
+# ------------------------------------------------------------------------------------------ entries
+
+
+@entry
+def sheet_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+    """The linear family, alone or adapting. FINE, or why nothing was done."""
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    if not sound_marks(point, own):
+        return DAMAGED
+    lane = acting_lane(point, own)
+    sheet = sheet_of(scratch, flags[DIM])
+    linear_sheet_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), sheet)
+    return FINE
+
+
+@entry
+def sheet_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+    """Beliefs, alone or in a bank; whose = JUDGE is that of an audit. FINE, or why nothing was done."""
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    if not sound_marks(point, own):
+        return DAMAGED
+    sums, levels, gauge = sums_of(flags, floats), levels_of(flags, floats), gauge_of(flags, floats)
+    sheet, seat = sheet_of(scratch, flags[DIM]), level_seat(levels.weights, levels.evidence)
+    if seat >= 0 and whose == ACTING:
+        level_sheet_(point, int(table.shape[0] - levels.weights.size + seat), seat, levels, gauge, sheet)
+        return FINE
+    lane = acting_lane(point, own) if whose == ACTING else int(table[0, AUDIT_LANE])
+    row = acting_row(point, own, lane) if whose == ACTING else lane
+    belief_sheet_(point, row, lane, whose == JUDGE, sums, gauge, sheet)
+    return FINE
+
+
+@entry
+def sheet_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+    """The generalized linear families: of the lane that acts, of one lane, or of a judge. FINE, or DAMAGED."""
+    point, own = Point(flags, table), adapting_of(flags, floats, ints)
+    if not sound_marks(point, own):
+        return DAMAGED
+    sums, estimate = sums_of(flags, floats), estimate_of(flags, floats)
+    sheet, d, link = sheet_of(scratch, flags[DIM]), flags[DIM], flags[LINK]
+    lane = acting_lane(point, own) if whose < 0 else whose
+    row = acting_row(point, own, lane) if whose < 0 else lane
+    pivot, weight, kind, judge = sheet.vec[FIRST], 0.0, int(SUM), whose == JUDGE
+    if flags[RULE] == POSTERIOR or judge:
+        seat = lane + sums.G.shape[0] if judge else lane
+        factor_(estimate.H, seat, 0.0, sheet.low, pivot)
+        weight, kind = table[0, KAPPA] if judge else QUANTILE * table[row, EXPLORE], int(RISES)
+        for i in range(d):
+            sheet.vec[SECOND, i] = estimate.theta[seat, i]
+    else:
+        factor_(sums.G, lane, table[row, LAM], sheet.low, pivot)
+        inside = length_of(estimate.theta, lane) <= table[row, S]
+        count = sums.counters
+        weight = glm_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d, inside)
+        for i in range(d):
+            sheet.vec[SECOND, i] = estimate.shown[lane, i]
+    plain_(sheet, kind, link, weight)
+    invert_(sheet.low, pivot, sheet.work)
+    clear_(sheet.A)
+    add_square_(1.0, sheet.work, sheet.A)
+    for i in range(d):
+        sheet.vec[THETA, i] = sheet.vec[SECOND, i]
+    return FINE
+
+
+@routine
+def sway_sheet_(scale: float, key: Ints, draw: int, sheet: Sheet, root: Floats) -> None:
+    """θ + scale·root'z, z the normals of a draw's first try: what sway_ puts on the arms of a list."""
+    d = sheet.vec.shape[1]
+    for k in range(d):
+        z = scale * normal(key[KEY_LOW], key[KEY_HIGH], draw, k, 0)
+        for i in range(d):
+            sheet.vec[THETA, i] += z * root[k, i]
+    plain_(sheet, int(RISES), int(IDENTITY), 0.0)
+
+
+@entry
+def sheet_sampling_linear_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int
+) -> int:
+    """x'θ̃ of a draw, or x'θ̂ and |Z|β‖x‖; a multiplier below 0 is written as a weight below 0."""
+    point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
+    sheet, d = sheet_of(scratch, flags[DIM]), int(flags[DIM])
+    first = d - d  # 0, but not a literal, for which everything below would be compiled again
+    linear_sheet_(point, first, first, sums, sheet)
+    number = round_of(sums) if draw == BY_ROUND else draw
+    if flags[DRAWN] != DRAWS_THETA:
+        z = normal(key[KEY_LOW], key[KEY_HIGH], number, first, first)
+        sheet.numbers[page.WEIGHT] *= abs(z) if flags[DRAWN] == UPWARD else z
+        return FINE
+    scale = float(sheet.numbers[page.WEIGHT])
+    if flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED:  # rows of (L⁻¹M)'L⁻¹
+        for i in range(d):
+            for j in range(d):
+                sheet.low[i, j] = sheet.rows[j, i]
+        sway_sheet_(scale, key, number, sheet, sheet.low)
+    else:
+        sway_sheet_(scale, key, number, sheet, sheet.work)
+    return FINE
+
+
+@entry
+def sheet_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> int:
+    """x'θ̃ of a draw by the Laplace posterior."""
+    key, sums = adapting_of(flags, floats, ints).key, sums_of(flags, floats)
+    sheet, estimate, first = sheet_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
+    factor_(estimate.H, first, 0.0, sheet.low, sheet.vec[FIRST])
+    invert_(sheet.low, sheet.vec[FIRST], sheet.work)
+    clear_(sheet.A)
+    for i in range(flags[DIM]):
+        sheet.vec[THETA, i] = estimate.theta[first, i]
+    number = round_of(sums) if draw == BY_ROUND else draw
+    sway_sheet_(table[first, EXPLORE], key, number, sheet, sheet.work)
+    return FINE

@@ -1,0 +1,147 @@
+"""An index as a function of any x: what the families' scores of a list of arms are made of, on a sheet of its own.
+
+All indices of this library but those of set rules are one of two kinds. With z = shift + x'θ and
+spread = weight·√(x'Ax - 2x'b + c), an index RISES with z + spread (it is that, or μ of that), or it is the SUM
+μ(z) + spread. b and c are 0 but for lanes with a level apart, whose arms are seen from a centre.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from driftwise.kernels import entry, formula, piece, routine
+from driftwise.kernels.cut import cut
+from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.point import Floats
+
+# Kinds of an index.
+RISES, SUM = 0, 1
+# Places of numbers: kind and link, shift, weight and c of the index; the upper bound a search has proven, and steps.
+KIND, LINK_CODE, SHIFT, WEIGHT, CONSTANT_PART, TOP, STEPS = 0, 1, 2, 3, 4, 5, 6
+NUMBERS = 7
+# Rows of vec: θ and b; the point found; then what searches scribble on.
+THETA, TILT, FOUND, FIRST, SECOND, THIRD, FOURTH, FIFTH = 0, 1, 2, 3, 4, 5, 6, 7
+VECTORS = 8
+# Intervals that a search has set aside at most: each is half of the one before.
+DEEP = 256
+
+
+class Sheet(NamedTuple):
+    """numbers and vec (VECTORS, d) by the names above, A (d, d), four more matrices and a stack to
+    scribble on."""
+
+    numbers: Floats
+    vec: Floats
+    A: Floats
+    low: Floats
+    other: Floats
+    rows: Floats
+    work: Floats
+    stack: Floats
+
+
+@formula
+def sheet_size(d: int) -> int:
+    """The numbers on a sheet."""
+    return NUMBERS + VECTORS * d + 5 * d * d + 2 * DEEP
+
+
+@piece
+def sheet_of(scratch: Floats, d: int) -> Sheet:
+    """A sheet cut from the beginning of scratch."""
+    A = NUMBERS + VECTORS * d
+    return Sheet(
+        cut(scratch, 0, (NUMBERS,)),
+        cut(scratch, NUMBERS, (VECTORS, d)),
+        cut(scratch, A, (d, d)),
+        cut(scratch, A + d * d, (d, d)),
+        cut(scratch, A + 2 * d * d, (d, d)),
+        cut(scratch, A + 3 * d * d, (d, d)),
+        cut(scratch, A + 4 * d * d, (d, d)),
+        cut(scratch, A + 5 * d * d, (2, DEEP)),
+    )
+
+
+@piece
+def plain_(sheet: Sheet, kind: int, link: int, weight: float) -> None:
+    """An index without a centre."""
+    numbers = sheet.numbers
+    numbers[KIND], numbers[LINK_CODE], numbers[WEIGHT] = float(kind), float(link), weight
+    numbers[SHIFT], numbers[CONSTANT_PART] = 0.0, 0.0
+    for i in range(sheet.vec.shape[1]):
+        sheet.vec[TILT, i] = 0.0
+
+
+@routine
+def invert_(low: Floats, pivot: Floats, work: Floats) -> None:
+    """work = low⁻¹, lower triangular; above the diagonal it is 0."""
+    d = low.shape[0]
+    for i in range(d):
+        for j in range(d):
+            work[i, j] = 0.0
+        for k in range(i):
+            t = low[i, k]
+            for j in range(k + 1):
+                work[i, j] -= t * work[k, j]
+        for j in range(i):
+            work[i, j] *= pivot[i]
+        work[i, i] = pivot[i]
+
+
+@routine
+def add_square_(share: float, work: Floats, A: Floats) -> None:
+    """A += share·work'work for a lower triangular work."""
+    d = A.shape[0]
+    for k in range(d):
+        for i in range(k + 1):
+            t = share * work[k, i]
+            for j in range(k + 1):
+                A[i, j] += t * work[k, j]
+
+
+@piece
+def clear_(A: Floats) -> None:
+    """A <- 0."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] = 0.0
+
+
+@routine
+def square_at(sheet: Sheet, x: Floats, row: int) -> float:
+    """x'Ax - 2x'b + c of x[row]; rounding takes none below 0."""
+    A, tilt, total = sheet.A, sheet.vec, sheet.numbers[CONSTANT_PART]
+    for i in range(A.shape[0]):
+        t = -2.0 * tilt[TILT, i]
+        for j in range(A.shape[0]):
+            t += A[i, j] * x[row, j]
+        total += t * x[row, i]
+    return max(float(total), 0.0)
+
+
+@routine
+def value_at(sheet: Sheet, x: Floats, row: int) -> float:
+    """The index of x[row]; of one that rises, z + spread."""
+    numbers = sheet.numbers
+    z = numbers[SHIFT]
+    for i in range(x.shape[1]):
+        z += x[row, i] * sheet.vec[THETA, i]
+    spread = numbers[WEIGHT] * math.sqrt(square_at(sheet, x, row))
+    if numbers[KIND] == SUM:
+        return float(link_mean(int(numbers[LINK_CODE]), z) + spread)
+    return float(z + spread)
+
+
+@entry
+def values_(scratch: Floats, X: Floats, out: Floats) -> None:
+    """The index of every row of X (n, d); of one that rises, z + spread."""
+    sheet = sheet_of(scratch, X.shape[1])
+    for a in range(X.shape[0]):
+        out[a] = value_at(sheet, X, a)
+
+
+@entry
+def score_of(link: int, kind: int, value: float) -> float:
+    """From z + spread to the score of an index that rises; a sum is its own score."""
+    return link_mean(link, value) if kind == RISES else value

@@ -1,0 +1,90 @@
+"""Choices from sets that are no list: the index on a sheet, its largest point in the set, and its score there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels.point import EXPLORE, Floats
+from driftwise.kernels.region import sheet as page
+from driftwise.kernels.region.families import ACTING
+from driftwise.kernels.region.sheet import sheet_size
+from driftwise.policies.arms import Choice
+from driftwise.policies.regions import Index, Peak, Region
+
+if TYPE_CHECKING:
+    from driftwise.policies.base import Compiled
+    from driftwise.policies.state import State
+
+_LISTS = "pass a list of arms, a grid of the set, say"
+
+
+def check_region(policy: Compiled, region: Region) -> None:
+    """Refuse a set that the policy cannot play."""
+    if policy.sheet is None:
+        name = type(policy).__name__
+        wanted = "a policy whose index is known for every x: set rules and links of your own score lists alone"
+        raise BadInput("arms", f"{type(region).__name__} for {name}", wanted, _LISTS)
+    if region.dim != policy.dim:
+        raise BadInput("arms", f"dimension {region.dim}", f"dimension {policy.dim}", "match policy and arms")
+    if not region.reach <= policy.reach * (1.0 + 1e-9):
+        wanted = f"a set with norms of at most L = {policy.reach:g}"
+        raise BadInput("arms", f"norms up to {region.reach:.9g}", wanted, "rescale the arms or pass a larger L")
+
+
+def choose_from(policy: Compiled, state: State, region: Region, number: int = ACTING) -> Choice:
+    """The point of largest index; `number` says whose index it is (kernels/region/families.py), or which draw's."""
+    if policy._live.judged:
+        return _judged(policy, state, region)
+    index = index_of(policy, state, number)
+    if index.sheet.item(page.WEIGHT) < 0.0:
+        wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
+        raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
+    peak = region.peak(index)
+    mean, bonus = policy.score_at(state, _column(peak.x), number)
+    return _choice(peak, mean, bonus, index.score(peak.top))
+
+
+def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
+    """The index as it is now, on the state's own sheet: the state must be held, and the next search writes over it."""
+    from driftwise.policies.base import report
+
+    if not state.sheet.size:
+        state.sheet = np.zeros(sheet_size(policy.dim))
+    live = policy._live
+    status = live.sheet(*live.point, state.floats, state.ints, state.sheet, number)  # type: ignore[misc]
+    if status < 0:
+        report(status)
+    return Index(policy.dim, state.sheet)
+
+
+def _column(x: Floats) -> Floats:
+    return x.reshape(1, x.size, 1)
+
+
+def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:
+    x, score = peak.x, mean + bonus
+    x.flags.writeable = False
+    return Choice(-1, score, mean, bonus, x, peak.number, max(0.0, top - score))
+
+
+def _judged(policy: Any, state: State, region: Region) -> Choice:
+    """A bank of clicks with a theorem's radius: every memory proposes its best points, the best memory judges them."""
+    peaks: list[Peak] = []
+    gap = 0.0
+    for lane in range(policy.lanes):
+        e = float(policy.point.table[lane, EXPLORE])
+        for factor in (1.0,) if e == 1.0 else (1.0, 1.0 / e if e > 0.0 else 1.0, e):
+            index = index_of(policy, state, lane)
+            index.sheet[page.WEIGHT] *= factor
+            before = index.copy()
+            peaks.append(region.peak(index))
+            gap = max(gap, peaks[-1].top - float(before.values(peaks[-1].x[None])[0]))
+    X = np.ascontiguousarray(np.array([one.x for one in peaks]).T)[None]
+    found = policy._choose(state, X)
+    peak = peaks[found.arm]
+    score = found.mean + found.bonus
+    return _choice(peak, found.mean, found.bonus, score + gap if math.isfinite(gap) else math.inf)
