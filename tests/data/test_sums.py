@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwise as dw
-from driftwise.data import reduce as module
+from driftwise.data import parts as module
 from driftwise.data.reduce import sums
 from driftwise.data.sums import Sums
 from driftwise.data.warehouse import sql, sums_of_row
@@ -111,7 +111,7 @@ def test_a_part_that_was_reduced_before_is_not_read_again(tmp_path, monkeypatch)
     assert len(list(tmp_path.iterdir())) == 2
     read = []
     fold = module._fold
-    monkeypatch.setattr(module, "_fold", lambda batches, policy, name: read.append(name) or fold(batches, policy, name))
+    monkeypatch.setattr(module, "_fold", lambda batches, recipe, name: read.append(name) or fold(batches, recipe, name))
     again = sums(log, policy, tmp_path)
     assert read == [log.parts[2].digest()]
     whole = sums(log, policy)
