@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.protocol import MOST_WAITING, Refusal
-from driftwise.service.store import Broken, Full, Store
+from driftwise.service.store import Broken, Full, Lost, Store
 from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
@@ -32,6 +32,7 @@ class Waiting(NamedTuple):
 
     work: Callable[[], Any]
     future: asyncio.Future[Any]
+    leads: Any = None  # the stream whose rewards it writes, where its lock must be had first
 
 
 class Engine:
@@ -53,13 +54,13 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.slip: Callable[[Exception], None] = lambda slip: None  # who is told of what should not happen
 
-    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+    def submit(self, work: Callable[[], Any], leads: Any = None) -> asyncio.Future[Any]:
         """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
         loop = self._loop = asyncio.get_running_loop()
         if len(self._waiting) >= MOST_WAITING:
             raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
         future = loop.create_future()
-        self._waiting.append(Waiting(work, future))
+        self._waiting.append(Waiting(work, future, leads))
         if not self._due and not self._committing:
             self._due = True
             loop.call_soon(self._turn)  # those that arrived at the same moment belong to the same group
@@ -123,10 +124,12 @@ class Engine:
             return slip
         except BaseException as slip:
             end(slip)
-        spent = time.perf_counter() - began
+        self._count(time.perf_counter() - began)
+        return None
+
+    def _count(self, spent: float) -> None:
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
-        return None
 
     def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """After a commit: publish, start the next group, then answer this one."""
@@ -174,7 +177,7 @@ class Engine:
                 if stream.fold.seq > stream.era.first:
                     self.store.add_snapshot(stream.fold.snapshot_behind())
             self.store.commit()
-        except Full:  # the next start folds instead
+        except (Full, Lost):  # the next start folds instead
             self.store.rollback()
         self.store.close()
 

@@ -32,6 +32,7 @@ from driftwise.service.protocol import (
     refusal_of,
 )
 from driftwise.service.serving import Service
+from driftwise.service.store import Broken, Lost
 
 _JSON_TYPE = "application/json"
 
@@ -49,7 +50,7 @@ async def _decide(api: Api, stream: str, body: DecideBody, scope: Scope) -> tupl
 async def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> tuple[int, Any]:
     service = api.service
     found = service.stream(stream)
-    return 200, await service.engine.submit(lambda: found.reward(body, service.now()))
+    return 200, await service.engine.submit(lambda: found.reward(body, service.now()), found)
 
 
 async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Scope) -> tuple[int, Any]:
@@ -66,7 +67,7 @@ async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Sc
     service = api.service
     found = service.stream(stream)
     return 200, await service.engine.submit(
-        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)]
+        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)], found
     )
 
 
@@ -80,6 +81,8 @@ def _each(work: Callable[[Any], Any], asked: Any) -> Any:
     """The answer to a member of a batch; one that is refused stops nobody."""
     try:
         return work(asked)
+    except (Broken, Lost):  # of the store: nothing of the group can be answered
+        raise
     except DriftwiseError as slip:
         refusal = refusal_of(slip)
         answer = refusal.answer
@@ -99,7 +102,7 @@ async def _items(api: Api, stream: str, body: ItemsBody, scope: Scope) -> tuple[
 
 
 async def _get(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, api.service.stream(stream).answer()
+    return 200, await api.service.answer(stream)
 
 
 async def _pause(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
@@ -206,6 +209,7 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
     @asynccontextmanager
     async def living(_: Starlette) -> Any:
         watch = asyncio.create_task(_watch(service))
+        service.start()
         started()
         yield
         service.engine.stopping = True

@@ -58,6 +58,8 @@ class SQLiteStore:
     """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have. A command
     that writes beside a server, which takes a moment and a row, does so with `lock=False`."""
 
+    shared = False
+
     def __init__(
         self, path: str | Path, *, writes: bool = True, lock: bool = True, pages: int | None = None
     ) -> None:
@@ -180,6 +182,12 @@ class SQLiteStore:
             del self._sets[next(iter(self._sets))]
         self._sets[digest] = number
         return number
+
+    def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
+        return [self.arm_set(*one) for one in wanted]
+
+    def changed(self) -> None:
+        """Others see by SQLite's own count that there is something new."""
 
     def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])

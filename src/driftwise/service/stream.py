@@ -168,6 +168,19 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- the group
 
+    def lead(self) -> None:
+        """Nobody else learns while this group is written: alone that is so anyway."""
+
+    @property
+    def lag(self) -> int:
+        """Rewards of others that were not learned here yet: alone there are none."""
+        return 0
+
+    @property
+    def decided(self) -> int:
+        """How many decisions are on disk."""
+        return self.kept[0]
+
     @property
     def touched(self) -> bool:
         """Whether there is something to write."""
@@ -178,10 +191,9 @@ class Stream:
         store = self.store
         if self._decided:
             place = DecisionRow._fields.index("arm_set")
-            store.add_decisions([
-                (*row[:place], store.arm_set(offer.sha256, offer.arms.count, offer.data), *row[place + 1 :])
-                for row, offer in self._decided
-            ])  # fmt: skip
+            sets = store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in self._decided])
+            rows = zip(self._decided, sets, strict=True)
+            store.add_decisions([(*row[:place], number, *row[place + 1 :]) for (row, _), number in rows])
         if self._rewarded:
             store.add_rewards(self._rewarded)
         if self._digests:
