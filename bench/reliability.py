@@ -2,7 +2,7 @@
 
 Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
 and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table
-unless --share makes them smaller, which the row then says.
+unless --share makes them smaller, which the row then says. The fault rows are in faults.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ import asyncio
 import importlib.util
 import json
 import os
-import random
-import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,11 +28,16 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from service.loading import Clients, Server, wrong  # noqa: E402
 
-_spec = importlib.util.spec_from_file_location("load", ROOT / "bench" / "service.py")
-assert _spec is not None and _spec.loader is not None
-load: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(load)
 
+def _beside(name: str, path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / path)
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+load, faults = _beside("load", "service.py"), _beside("faults", "faults.py")
 Told = tuple[str, bool]
 
 
@@ -152,119 +154,6 @@ def l8(share: float) -> Told:
     return told, same and quick <= 1.0 and slow <= 5.0 * share
 
 
-# ------------------------------------------------------------------------------------------ faults
-
-
-def _killed(folder: Path, kills: int, *what: str, seed: int = 0) -> tuple[list[str], Clients]:
-    rng, clients = random.Random(seed), Clients(seed)
-    for _ in range(kills):
-        try:
-            server = Server(folder / "a.db", *what)
-        except AssertionError as refused:
-            return [str(refused)], clients
-        server.put()
-        timer = threading.Timer(rng.uniform(0.05, 0.6), server.process.kill)
-        timer.start()
-        clients.run(server.port)
-        timer.join()
-        server.end()
-    try:
-        server = Server(folder / "a.db", *what)
-    except AssertionError as refused:
-        return [str(refused)], clients
-    clients.run(server.port, 0.1)
-    found = wrong(folder / "a.db", clients, server.stream()["digest"])
-    server.kill()
-    return found, clients
-
-
-def f1(share: float) -> Told:
-    told, passed = [], True
-    for what in ((), ("slow",)):
-        kills = max(2, round(500 * share / 2))
-        with tempfile.TemporaryDirectory() as name:
-            found, clients = _killed(Path(name), kills, "often", *what)
-        told.append(f"{kills} kills{' slowed' if what else ''}: {len(clients.decided)} decisions, {len(found)} wrong")
-        passed = passed and not found
-    return "; ".join(told), passed
-
-
-def f2(share: float) -> Told:
-    from service.broken import POINTS
-
-    told, passed = [], True
-    for point in POINTS:
-        times = max(1, round(20 * share))
-        for number in range(times):
-            with tempfile.TemporaryDirectory() as name:
-                clients, db = Clients(number), Path(name) / "a.db"
-                migrating = point == "in-migration"
-                server = Server(db, "often", f"kill:{point}:{5 + 7 * number}", wait=not migrating)
-                if not migrating:
-                    server.put()
-                    clients.run(server.port, 20.0)
-                server.end()
-                died = server.process.returncode == -9
-                server = Server(db, "often")
-                server.put()
-                clients.run(server.port, 0.2)
-                found = wrong(db, clients, server.stream()["digest"])
-                server.kill()
-                passed = passed and died and not found
-        told.append(f"{point} × {times}")
-    return ", ".join(told), passed
-
-
-def f3(share: float) -> Told:
-    told, passed = [], True
-    for what in (("early", "slow"), ("twice",), ("forgetful",)):
-        with tempfile.TemporaryDirectory() as name:
-            found, _ = _killed(Path(name), max(2, round(10 * share)), *what)
-        told.append(f"{what[0]}: {len(found)} found")
-        passed = passed and bool(found)
-    return ", ".join(told), passed
-
-
-def f4(share: float) -> Told:
-    """Half of the row: that every first answer comes after a sync. Unsynced writes are not replayed yet."""
-    if shutil.which("strace") is None:
-        return "no strace here", False
-    with tempfile.TemporaryDirectory() as name:
-        server, clients, trace = Server(Path(name) / "a.db"), Clients(4, clients=1), Path(name) / "trace"
-        server.put()
-        calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg"
-        words = ["strace", "-f", "-e", calls, "-s", "60", "-o", str(trace), "-p", str(server.process.pid)]
-        looking = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
-        clients.run(server.port, max(2.0, 20.0 * share))
-        looking.terminate()
-        looking.wait()
-        server.kill()
-        lines = trace.read_text().splitlines() if trace.exists() else []
-    answers = unsynced = 0
-    synced = False
-    for line in lines:
-        if "sync" in line and line.rstrip().endswith("= 0"):
-            synced = True
-        elif "HTTP/1.1 200" in line:
-            answers, unsynced, synced = answers + 1, unsynced + (not synced), False
-    told = f"{answers} answers, {unsynced} without a sync before them, {len(clients.repeats)} of them repeats"
-    return f"{told}; unsynced writes were not replayed", False
-
-
-def _tests(what: str, *names: str) -> Callable[[float], Told]:
-    """Rows that are what the tests run and no more; `what` says how much of the row that is."""
-
-    def run(share: float) -> Told:
-        import pytest
-
-        paths = [str(ROOT / "tests" / "service" / name) for name in names]
-        code = pytest.main(["-q", "-p", "no:cacheprovider", *paths])
-        return what, code == 0
-
-    return run
-
-
 def f8(share: float) -> Told:
     with tempfile.TemporaryDirectory() as name:
         server = Server(Path(name) / "a.db")
@@ -331,32 +220,9 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
     "L6": ("overload: 512 connections", "only 200 and 503, nothing lost, memory ≤ 1.5 ×", l6),
     "L7": ("soak of 10 minutes", "< 0.5 MB/min, files constant, WAL < 64 MB", l7),
     "L8": ("start with 10⁶ learned rewards", "≤ 1 s from a snapshot, ≤ 5 s by refold", l8),
-    "F1": ("kill -9 at random moments, half with slowed commits", "nothing acknowledged lost, all comes out", f1),
-    "F2": ("kill -9 at named points", "same", f2),
-    "F3": ("negative controls", "the suite fails", f3),
-    "F4": ("power cut", "a sync before every reply; all acknowledged present, the database opens", f4),
-    "F5": ("torn and flipped bytes", "all acknowledged, or a sentence",
-            _tests("a flipped bit in 100 databases and 100 logs, 20 cuts, 20 holes; not in the very last frame",
-                  "test_damage.py")),
-    "F6": ("disk full", "507, health says why, goes on",
-            _tests("by max_page_count; no tmpfs",
-                   "test_damage.py::test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room")),
-    "F7": ("fsync fails", "the process exits",
-            _tests("a commit that raises as SQLite's would; no failing disk",
-                   "test_faults.py::test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody")),
+    **{name: row for name, row in faults.ROWS.items() if name < "F8" and len(name) == 2},
     "F8": ("a second server on the file", "exits 3 within 1 s and says who has it", f8),
-    "F10": ("clock ± 1 h", "order, digests, decisions unchanged",
-            _tests("+1 h, -2 h, +1 h, once", "test_wire.py::test_a_clock_that_jumps_moves_nothing_but_later_births")),
-    "F11": ("SIGTERM under load", "drains within 5 s, exit 0",
-            _tests("once, 16 clients, slowed commits",
-                   "test_faults.py::test_told_to_stop_it_answers_who_asked_and_ends_well")),
-    "F12": ("client disconnects", "at most one decision",
-            _tests("cut after every seventh byte; leaks are not looked for",
-                   "test_faults.py::test_a_caller_that_goes_away_is_recorded_at_most_once")),
-    "F13": ("kill in migration, downgrade", "opens; refused with a sentence",
-            _tests("once each; there is no golden database yet",
-                   "test_faults.py::test_killed_while_it_makes_its_tables_the_next_makes_them",
-                   "test_store.py::test_a_database_of_the_future_or_of_others_is_refused_with_a_sentence")),
+    **{name: row for name, row in faults.ROWS.items() if len(name) == 3},
 }  # fmt: skip
 
 
@@ -370,27 +236,36 @@ def write(kept: dict[str, Any]) -> None:
         "| row | measure | pass | found | sizes | load | passed |",
         "|---|---|---|---|---|---|---|",
     ]
+    page = ROOT / "docs" / "reliability.md"
+    old = {line.split(" | ")[0]: line for line in page.read_text(encoding="utf-8").splitlines()}
     for row, (what, wanted, _) in ROWS.items():
         one = kept.get(row)
+        if one is None and f"| {row}" in old:  # what another machine or an earlier build found
+            lines.append(old[f"| {row}"])
+            continue
         tail = "not run | | | " if one is None else (
             f"{one['told']} | {one['share']:g} × | {one['load']:.1f} | {'yes' if one['passed'] else '**no**'}"
         )  # fmt: skip
         lines.append(f"| {row} | {what} | {wanted} | {tail} |")
-    (ROOT / "docs" / "reliability.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("rows", nargs="*", help="rows to run; without any, those that were not run yet")
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes of the table")
+    parser.add_argument("--minutes", type=float, help="of rows that go on where they stopped: begin no part later")
+    parser.add_argument("--fresh", action="store_true", help="begin such rows anew")
     options = parser.parse_args()
+    faults.budget(options.minutes, options.fresh)
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     KEPT.parent.mkdir(exist_ok=True)
     for row in options.rows or [row for row in ROWS if row not in kept]:
         run = ROWS[row][2]
         began = time.monotonic()
-        told, passed = run(options.share)
-        kept[row] = {"told": told, "passed": passed, "share": options.share, "load": os.getloadavg()[0]}
+        told, passed, *ran = run(options.share)
+        share = ran[0] if ran else options.share  # a row of parts says how much of it there is
+        kept[row] = {"told": told, "passed": passed, "share": share, "load": os.getloadavg()[0]}
         KEPT.write_text(json.dumps(kept, indent=1))
         write(kept)
         print(f"{row}: {told}: {'passed' if passed else 'FAILED'} ({time.monotonic() - began:.0f} s)", flush=True)

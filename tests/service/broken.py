@@ -7,7 +7,9 @@ twice            learn every reward twice            (negative control)
 forgetful        know no id again, and no UNIQUE     (negative control)
 nosync           fsync fails at the N-th commit: nosync:N
 hasty            patience with slow callers of half a second
+unsynced         SQLite syncs nothing                (negative control)
 often            snapshots every 50 rewards, digests every 10
+cramped          the log is brought into the file every 40 pages
 """
 
 import asyncio
@@ -64,7 +66,7 @@ def in_checkpoint(times):
         inside(self)
         left[0] -= 1
         if left[0] <= 0:
-            threading.Timer(0.0003, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            threading.Timer(0.0001 * (1 + times % 10), os.kill, (os.getpid(), signal.SIGKILL)).start()
             self.checkpoint()
 
     sqlite.SQLiteStore.commit = commit
@@ -87,7 +89,7 @@ POINTS = {
     "before-commit": lambda times: before(sqlite.SQLiteStore, "commit", killer(times)),
     "after-commit": lambda times: after(sqlite.SQLiteStore, "commit", killer(times)),
     "before-reply": lambda times: before(engine, "_settle", killer(times)),
-    "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1)),
+    "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
     "in-migration": lambda times: in_migration(),
 }
@@ -162,11 +164,27 @@ def hasty():
     run.PATIENCE = 0.5
 
 
-WHAT = {"hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
+def opened(statement):
+    """Every database that is opened to write is told one thing more."""
+    inside = sqlite.SQLiteStore._open
+
+    def told(self, writes, pages):
+        inside(self, writes, pages)
+        if writes:
+            self._database.execute(statement)
+
+    sqlite.SQLiteStore._open = told
+
+
+WHAT = {"unsynced": lambda: opened("PRAGMA synchronous=OFF"), "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"),
+        "hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
         "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02))}  # fmt: skip
 
-if __name__ == "__main__":
-    for word in sys.argv[3:]:
+
+def serve(words):
+    """A server on DB at PORT with what is wrong with it."""
+    db, port, *what = words
+    for word in what:
         name, *rest = word.split(":")
         if name == "kill":
             POINTS[rest[0]](int(rest[1]))
@@ -174,4 +192,8 @@ if __name__ == "__main__":
             nosync(int(rest[0]))
         else:
             WHAT[name]()
-    run.serve(Path(sys.argv[1]), port=int(sys.argv[2]))
+    run.serve(Path(db), port=int(port))
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:])

@@ -14,6 +14,7 @@ import httpx
 
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.verify import verify
+from service.nursery import Forked
 
 BROKEN = Path(__file__).with_name("broken.py")
 BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1], "half_life": 50, "epsilon": 0.1}
@@ -26,13 +27,15 @@ def free_port():
 
 
 class Server:
-    """A server in a process of its own."""
+    """A server in a process of its own: forked where there is a nursery, else from the first import on."""
 
-    def __init__(self, db, *what, wait=True):
+    def __init__(self, db, *what, wait=True, nursery=None, env=None):
         self.db, self.port = db, free_port()
-        self.process = subprocess.Popen(
-            [sys.executable, str(BROKEN), str(db), str(self.port), *what], stderr=subprocess.PIPE, text=True
-        )
+        if nursery is not None:
+            self.process = nursery.start(db, self.port, *what)
+        else:
+            command = [sys.executable, str(BROKEN), str(db), str(self.port), *what]
+            self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
         if wait:
             self.wait()
 
@@ -66,6 +69,8 @@ class Server:
     def end(self):
         """What it said when it ended."""
         with self.process.stderr:
+            if isinstance(self.process, Forked):  # a file, which is whole when the process has ended
+                self.process.wait(30)
             told = self.process.stderr.read()
         self.process.wait(30)
         return told
@@ -80,6 +85,7 @@ class Clients:
         self.unanswered = []
         self.repeats = []  # answers to an id that had one, which must be the same
         self.statuses = {}
+        self.times = {}  # when an id was first answered, by time.monotonic_ns
         self.number = 0
 
     def run(self, port, seconds=60.0):
@@ -125,7 +131,7 @@ class Clients:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.partition("content-length:")[2].partition("\r\n")[0])
         answer = json.loads(await reader.readexactly(length))
-        status = int(head.split()[1])
+        now, status = time.monotonic_ns(), int(head.split()[1])
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != 200:
             return
@@ -135,6 +141,7 @@ class Clients:
         if body["id"] in known:
             self.repeats.append((known[body["id"]], answer))
         known[body["id"]] = answer
+        self.times.setdefault((kind, body["id"]), now)
 
 
 def wrong(db, clients, live_digest=None):

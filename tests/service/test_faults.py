@@ -15,8 +15,10 @@ import httpx
 import pytest
 
 from service.loading import Clients, Server, wrong
+from service.nursery import Nursery
 
 KILLS = 4
+NURSERY = Nursery()
 
 
 def killed_again_and_again(db, *what, kills=KILLS, seed=0):
@@ -25,7 +27,7 @@ def killed_again_and_again(db, *what, kills=KILLS, seed=0):
     found = []
     for number in range(kills):
         try:
-            server = Server(db, *what)
+            server = Server(db, *what, nursery=NURSERY)
         except AssertionError as refused:  # the file itself gives it away
             return [str(refused)]
         assert server.put().status_code == (200 if number else 201)
@@ -35,7 +37,7 @@ def killed_again_and_again(db, *what, kills=KILLS, seed=0):
         timer.join()
         server.end()
     try:
-        server = Server(db, *what)
+        server = Server(db, *what, nursery=NURSERY)
     except AssertionError as refused:
         return [str(refused)]
     clients.run(server.port, 0.1)  # whoever had no answer asks again
@@ -62,29 +64,29 @@ def test_a_server_that_breaks_the_promise_is_found_out(tmp_path, control):
 )
 def test_killed_at_a_named_point_nothing_that_was_acknowledged_is_lost(tmp_path, point):
     db, clients = tmp_path / "a.db", Clients(point)
-    server = Server(db, "often", f"kill:{point}:25")
+    server = Server(db, "often", f"kill:{point}:25", nursery=NURSERY)
     server.put()
     clients.run(server.port)
     server.end()
     assert server.process.returncode == -9
-    server = Server(db, "often")
+    server = Server(db, "often", nursery=NURSERY)
     clients.run(server.port, 0.2)
     assert wrong(db, clients, server.stream()["digest"]) == []
     server.kill()
 
 
 def test_killed_while_it_makes_its_tables_the_next_makes_them(tmp_path):
-    server = Server(tmp_path / "a.db", "kill:in-migration:1", wait=False)
+    server = Server(tmp_path / "a.db", "kill:in-migration:1", wait=False, nursery=NURSERY)
     server.end()
     assert server.process.returncode == -9
-    server = Server(tmp_path / "a.db")
+    server = Server(tmp_path / "a.db", nursery=NURSERY)
     assert server.put().status_code == 201
     server.kill()
 
 
 def test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody(tmp_path):
     clients = Clients(1)
-    server = Server(tmp_path / "a.db", "nosync:20")
+    server = Server(tmp_path / "a.db", "nosync:20", nursery=NURSERY)
     server.put()
     clients.run(server.port)
     told = server.end()
@@ -94,7 +96,7 @@ def test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody(tmp_path):
 
 def test_told_to_stop_it_answers_who_asked_and_ends_well(tmp_path):
     clients = Clients(2)
-    server = Server(tmp_path / "a.db", "slow")
+    server = Server(tmp_path / "a.db", "slow", nursery=NURSERY)
     server.put()
     working = threading.Thread(target=clients.run, args=(server.port, 20.0))
     working.start()
@@ -109,7 +111,7 @@ def test_told_to_stop_it_answers_who_asked_and_ends_well(tmp_path):
 
 
 def test_a_second_server_ends_with_3_and_says_who_has_the_file(tmp_path):
-    server = Server(tmp_path / "a.db")
+    server = Server(tmp_path / "a.db", nursery=NURSERY)
     began = time.monotonic()
     command = [sys.executable, "-m", "driftwise.cli", "serve", "--db", str(tmp_path / "a.db"), "--port", "0"]
     second = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -127,7 +129,7 @@ def test_an_address_that_others_reach_needs_keys(tmp_path):
 
 def test_a_caller_that_goes_away_is_recorded_at_most_once(tmp_path):
     """F12: the connection is cut after every few bytes of a request."""
-    server = Server(tmp_path / "a.db")
+    server = Server(tmp_path / "a.db", nursery=NURSERY)
     server.put()
     body = json.dumps({"id": "cut", "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
     raw = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)

@@ -3,7 +3,8 @@
 SQLite reads a log up to the first frame whose checksum does not fit and takes the rest for what a crash cut off. That
 is right for the last transaction, which nobody was answered for, and silently wrong where a byte was changed in one
 before it. A killed process leaves nothing behind a bad frame; a machine that lost power may have kept any part of the
-last transaction, and nothing of a later one, because each is synced before the next begins.
+last transaction, and nothing of a later one, because each is synced before the next begins. Where a write was lost, the
+bytes of an older log may stand, with salts and marks of their own.
 
 A change in the very last frame looks like a write that was cut, and cannot be told from it.
 """
@@ -20,7 +21,7 @@ from driftwise.kernels.point import Ints
 
 _HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
-_WORD = 0xFFFFFFFF
+_SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
 @kernel
@@ -56,20 +57,26 @@ def damage_of(database: Path, same_boot: bool) -> str:
         parts = (np.frombuffer(raw, order, 2, at), np.frombuffer(raw, order, page // 4, at + _FRAME.size))
         checksum_(np.concatenate(parts).astype(np.int64), sums)
         if not ours[number] or sums.tolist() != list(head[4:]):
-            return _behind(heads, ours, number, same_boot)
+            return _behind(heads, ours, number, page, same_boot)
     return ""
 
 
-def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, same_boot: bool) -> str:
+def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, page: int, same_boot: bool) -> str:
     """What a bad frame means, by what comes behind it."""
     later = [number for number in range(bad + 1, len(heads)) if ours[number]]
     if not later:
         return ""
-    commits = [number for number in (bad, *later) if heads[number][1]]
+    commits = [number for number in (bad, *later) if ours[number] and heads[number][1] and _whole(number, page)]
     next_one = bool(commits) and (len(commits) > 1 or later[-1] > commits[0])
     if same_boot or next_one:
         return f"frame {bad} was changed, and {len(later)} come behind it"
     return ""
+
+
+def _whole(number: int, page: int) -> bool:
+    """Whether the mark of a commit and the salts of a frame reach the disk together."""
+    at = _HEADER.size + number * (_FRAME.size + page)
+    return at // _SECTOR == (at + 15) // _SECTOR
 
 
 def _lost(raw: bytes) -> str:
