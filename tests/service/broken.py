@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from driftwise.service import engine, fold, run, schema, serving, sqlite, stream
+from driftwise.service.opening import is_shared
 from driftwise.service.store import Broken
 
 
@@ -99,7 +100,7 @@ def early():
     """Answers go out when they are known, and the commit comes when it comes."""
     submit = engine.Engine.submit
 
-    def at_once(self, work):
+    def at_once(self, work, leads=None):
         outer = asyncio.get_running_loop().create_future()
 
         def told():
@@ -192,7 +193,7 @@ def serve(words):
             nosync(int(rest[0]))
         else:
             WHAT[name]()
-    run.serve(Path(db), port=int(port))
+    run.serve(db if is_shared(db) else Path(db), port=int(port))
 
 
 if __name__ == "__main__":

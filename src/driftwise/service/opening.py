@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,12 @@ def open_store(db: str | Path, **options: Any) -> Any:
     return PostgresStore(str(db), **options)
 
 
-def service_of(store: Any) -> Any:
+def service_of(store: Any, now: Callable[[], float] = time.time) -> Any:
     """A service on a store: alone, or one replica of several."""
     if not store.shared:
         from driftwise.service.serving import Service
 
-        return Service(store)
+        return Service(store, now)
     from driftwise.service.replica import SharedService
 
-    return SharedService(store)
+    return SharedService(store, now)
