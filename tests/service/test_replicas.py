@@ -204,7 +204,9 @@ def test_the_pages_say_how_far_behind_a_replica_is(two):
     a.reward(a.decide("one").json()["id"], 1.0)
     assert soon(lambda: len(a.service.stream("home").others) == 2)
     assert soon(lambda: b.service.stream("home").lag == 0 and b.stream()["state_seq"] == 1)
-    assert b"driftwise_replica_lag" in b.get("/metrics").content
+    assert 'driftwise_replica_lag{stream="home"} 0.0' in b.get("/metrics").text
+    assert soon(lambda: "the last is 0 rewards behind" in b.get("/streams/home").text)
+    assert "replicas</dt><dd>2" in b.get("/streams/home").text
 
 
 def test_the_password_of_an_address_is_not_shown():

@@ -86,6 +86,10 @@ class PostgresStore(Connection):
         first = int(self._one(f"SELECT nextval('numbers_{int(stream)}')")[0])
         return range(first, first + NUMBERS)
 
+    def last_number(self, stream: int) -> int:
+        """No decision has a larger one."""
+        return int(self._one(f"SELECT last_value FROM numbers_{int(stream)}")[0]) + NUMBERS - 1
+
     def decided(self, stream: int) -> int:
         """How many decisions there are."""
         return int(self._one("SELECT coalesce(sum(decided), 0) FROM replica WHERE stream = %s", (stream,))[0])

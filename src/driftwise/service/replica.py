@@ -185,6 +185,7 @@ class SharedService(Service):
             for stream in streams:
                 stream.others = self.store.replicas(stream.row.id, time.time() - 5 * TELL)
                 stream.decided_by_all = self.store.decided(stream.row.id)
+                stream.numbered = self.store.last_number(stream.row.id)
 
     def _reload(self) -> None:
         """Keys, streams, eras, pauses and items as they are now."""

@@ -32,12 +32,21 @@ class SharedStream(Stream):
         self.leading = False
         self.careful = False  # whether ids of decisions are looked for in the store before they are used
         self.others: list[Replica] = []
+        self.numbered = 0  # up to which numbers were given out when somebody looked
         self.head = self.rewarded  # the newest reward there was when somebody looked
         self.decided_by_all = store.decided(row.id)
 
     @property
     def decided(self) -> int:
         return self.decided_by_all
+
+    @property
+    def last(self) -> int:
+        return max(self.kept[0], self.numbered)
+
+    @property
+    def replicas(self) -> tuple[tuple[str, int], ...]:
+        return tuple((one.name, one.folded) for one in self.others)
 
     def decide(self, asked: DecideBody, offer: Offer, at: float) -> Decided:
         """As alone, by a number that no other replica has."""

@@ -177,6 +177,16 @@ class Stream:
         return 0
 
     @property
+    def replicas(self) -> tuple[tuple[str, int], ...]:
+        """Who else serves it, and how far each has folded: nobody."""
+        return ()
+
+    @property
+    def last(self) -> int:
+        """The largest number of a decision."""
+        return self.kept[0]
+
+    @property
     def decided(self) -> int:
         """How many decisions are on disk."""
         return self.kept[0]

@@ -55,6 +55,9 @@ class Live(NamedTuple):
     state_seq: int
     duplicates: int
     tick: int
+    last: int  # the largest number of a decision
+    lag: int = 0
+    replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; none where one is alone
 
     @property
     def policy(self) -> str:
@@ -64,11 +67,11 @@ class Live(NamedTuple):
 
 def live_of(stream: Stream, now: float) -> Live:
     """For the event loop, where nothing moves meanwhile."""
-    seq, rewarded, learned = stream.kept
+    _, rewarded, learned = stream.kept
     tick = stream.clock.born(now, learned)[0]
     return Live(
-        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, seq, rewarded, learned,
-        stream.fold.seq, stream.duplicates, tick,
+        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.decided, rewarded, learned,
+        stream.fold.seq, stream.duplicates, tick, stream.last, stream.lag, stream.replicas,
     )  # fmt: skip
 
 
@@ -152,13 +155,21 @@ def now(one: Live, server: Server, track: Track) -> Html:
         _tile("decisions", count(one.decided)), _tile("rewards learned", count(one.learned)),
         _tile("open", count(one.decided - one.rewarded)), _tile("state_seq", count(one.state_seq)),
         _tile("effective observations", real(state.effective), f"remembers {remembers}"),
-        _tile("commit p99", server.p99), class_="tiles",
+        _tile("commit p99", server.p99), _replicas(one), class_="tiles",
     )  # fmt: skip
     told = [_mode(one), f" {one.policy}, clock of {'the wall' if one.setup.body.clock == 'wall' else 'rewards'}"]
     if one.era.number > 1:
         told.append(f", era {one.era.number}")
     full = tag("p", badge("disk full", "no"), " ", server.full) if server.full else ""
     return joined([tag("p", *told, class_="soft"), full, tiles])
+
+
+def _replicas(one: Live) -> object:
+    """How many serve the stream, and how far the last of them is behind; nothing where one is alone."""
+    if not one.replicas:
+        return ""
+    behind = max(one.lag, max(max(folded for _, folded in one.replicas) - folded for _, folded in one.replicas))
+    return _tile("replicas", count(len(one.replicas)), f"the last is {count(behind)} rewards behind")
 
 
 def parts(one: Live, found: Newest, listed: Sequence[reading.Listed], track: Track) -> dict[str, Html]:
