@@ -5,7 +5,9 @@ import dataclasses
 import itertools
 import json
 import multiprocessing
+import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from driftwise.experiments.run import chunks, results, trials
 from driftwise.experiments.run.folder import writable
 from driftwise.experiments.run.spec import parse
 from refusing import refused
+from scheduling import Scheduler, command, contents, played
 
 # Two kinds of compiled policy; long enough to be killed in, by the number of trials.
 TEXT = """\
@@ -40,15 +43,6 @@ name = "LB-WeightUCB"
 name = "SW-UCB"
 trials = 4
 """
-
-
-def contents(folder):
-    """All but what holds seconds."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("seconds.json", "timings.jsonl")
-    }
 
 
 def write(outcomes, folder):
@@ -169,39 +163,6 @@ class _NoClient:
 # Dask from here on.
 
 
-def command(spec, out, *words):
-    return [sys.executable, "-m", "driftwise.cli", "run", str(spec), "--out", str(out), *words]
-
-
-class Scheduler:
-    """A scheduler on loopback with workers, each a process that can be killed."""
-
-    def __init__(self, folder, workers=2, extra=()):
-        self.folder, self.address, self.extra = folder, None, extra
-        file = folder / "scheduler.json"
-        self.process = self._start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
-        )
-        while not file.exists() or not file.read_text().strip():
-            assert self.process.poll() is None
-            time.sleep(0.05)
-        self.address = json.loads(file.read_text())["address"]
-        self.workers = [self.worker() for _ in range(workers)]
-
-    def _start(self, *words):
-        with (self.folder / "dask.log").open("ab") as log:
-            return subprocess.Popen([sys.executable, "-m", "dask", *words, *self.extra], stdout=log, stderr=log)
-
-    def worker(self):
-        return self._start("worker", self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny",
-                           "--no-dashboard", "--memory-limit", "0")  # fmt: skip
-
-    def close(self):
-        for one in (*self.workers, self.process):
-            one.kill()
-            one.wait()
-
-
 @pytest.fixture
 def scheduler(tmp_path):
     pytest.importorskip("distributed")
@@ -217,20 +178,15 @@ def wait_for(what, process, seconds=120.0):
         time.sleep(0.02)
 
 
-def played(out):
-    return (out / "timings.jsonl").read_text().count("\n") if (out / "timings.jsonl").exists() else 0
-
-
 def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(tmp_path, scheduler):
     """One of each on the way: a worker is made up for, a driver and a scheduler by the same command."""
-    text = TEXT.replace("trials = 6", "trials = 400").replace("trials = 4\n", "").replace("2000", "20000")
+    text = TEXT.replace("trials = 6", "trials = 200").replace("trials = 4\n", "").replace("2000", "20000")
     spec, out = tmp_path / "spread.toml", tmp_path / "out"
     spec.write_text(text)
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), **options)
     wait_for(lambda: played(out) > 0, driver)
     scheduler.workers[0].kill()
-    scheduler.workers.append(scheduler.worker())
     before = played(out)
     wait_for(lambda: played(out) > before, driver)
     driver.kill()
@@ -242,7 +198,76 @@ def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(t
     said = driver.communicate(timeout=120)[1]
     assert driver.returncode == 2 and said.count("\n") == 1
     assert re.match(r"driftwise: on: the scheduler at tcp://127\S+ does not answer .*the same command goes on", said)
-    assert before < played(out) < 800
-    subprocess.run(command(spec, out), check=True, capture_output=True)
-    subprocess.run(command(spec, tmp_path / "threads"), check=True, capture_output=True)
+    assert before < played(out) < 400
+    found = [trials.play([parse(text, "spread.toml")], folder) for folder in (out, writable(tmp_path / "threads"))]
+    assert write(found[0], out) == write(found[1], tmp_path / "threads") | {".lock": b""}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["workers", "drivers"])
+def test_two_are_killed_at_random_moments_and_the_bytes_are_the_same(tmp_path, scheduler, lost):
+    text = TEXT.replace("trials = 6", "trials = 400").replace("trials = 4\n", "").replace("2000", "20000")
+    spec, out, rng = tmp_path / "spread.toml", tmp_path / "out", random.Random(2)
+    spec.write_text(text)
+    for _ in range(2):
+        driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), stdout=subprocess.DEVNULL)
+        before = played(out)
+        wait_for(lambda before=before: played(out) > before, driver)
+        time.sleep(rng.uniform(0.0, 0.5))
+        if lost == "workers":
+            scheduler.workers.pop(0).kill()
+            scheduler.workers.append(scheduler.worker())
+            driver.wait()
+        else:
+            driver.kill()
+            driver.wait()
+    subprocess.run(command(spec, out, "--on", scheduler.address), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command(spec, tmp_path / "threads"), check=True, stdout=subprocess.DEVNULL)
     assert contents(out) == contents(tmp_path / "threads")
+
+
+def test_processes_of_this_machine_reduce_a_log(tmp_path):
+    pytest.importorskip("distributed")
+    pytest.importorskip("pyarrow.parquet")
+    from data.test_sums import parts_of
+
+    parts_of(tmp_path)
+    asked = ["sums", str(tmp_path), "--policy", "LB-WeightUCB", "--half-life", "50", "--out"]
+    for folder, words in (("alone", []), ("spread", ["--on", "local:2"])):
+        line = [sys.executable, "-m", "driftwise.cli", *asked, str(tmp_path / folder), *words]
+        found = subprocess.run(line, capture_output=True, text=True)
+        assert found.returncode == 0, found.stderr
+    files = {folder: contents(tmp_path / folder) for folder in ("alone", "spread")}
+    assert len(files["alone"]) == 5 and files["alone"] == files["spread"]
+
+
+def certificates(folder):
+    """An authority of our own and a certificate of this machine, in a day's keys."""
+    folder.mkdir()
+    run = {"cwd": folder, "check": True, "capture_output": True}
+    openssl, days = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj"], ["-days", "1"]
+    subprocess.run([*openssl, "/CN=ours", "-keyout", "ca.key", "-out", "ca.pem", *days], **run)
+    names = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    signed = ["-CA", "ca.pem", "-CAkey", "ca.key"]
+    subprocess.run([*openssl, "/CN=here", "-keyout", "key.pem", "-out", "cert.pem", *days, *names, *signed], **run)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl here")
+def test_over_tls_whoever_shows_no_certificate_is_not_heard(tmp_path):
+    pytest.importorskip("distributed")
+    spec, ours = tmp_path / "spread.toml", certificates(tmp_path / "ours")
+    spec.write_text(TEXT)
+    names = {"--tls-ca-file": "ca.pem", "--tls-cert": "cert.pem", "--tls-key": "key.pem"}
+    extra = [word for option, name in names.items() for word in (option, str(ours / name))]
+    made = Scheduler(tmp_path, 1, [*extra, "--protocol", "tls"])
+    try:
+        assert made.address.startswith("tls://")
+        subprocess.run(command(spec, tmp_path / "out", "--on", made.address, "--tls", str(ours)), check=True)
+        theirs = certificates(tmp_path / "theirs")
+        words = command(spec, tmp_path / "no", "--on", made.address, "--tls", str(theirs))
+        refusal = subprocess.run(words, capture_output=True, text=True)
+        assert refusal.returncode == 2 and "no scheduler answers" in refusal.stderr
+    finally:
+        made.close()
