@@ -98,10 +98,11 @@ class PostgresStore(Connection):
         """Say how far this replica is: pairs of a stream and the number of the last reward it folded."""
         now = time.time()
         rows = [(self.name, stream, seq, now) for stream, seq in folded]
-        self._run("SET synchronous_commit TO off")  # nobody is promised this
+        self.begin()
+        self._run("SET LOCAL synchronous_commit TO off")  # nobody is promised this
         self._run("INSERT INTO replica (name, stream, folded, at) VALUES (%s, %s, %s, %s) ON CONFLICT (name, stream) "
                   "DO UPDATE SET folded = EXCLUDED.folded, at = EXCLUDED.at", rows=rows)  # fmt: skip
-        self._run("SET synchronous_commit TO on")
+        self.commit()
 
     def replicas(self, stream: int, since: float) -> list[Replica]:
         """Those that were heard of since a time."""

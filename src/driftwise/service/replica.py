@@ -181,7 +181,8 @@ class SharedService(Service):
                     stream.catch_up()
         if time.monotonic() - self._told > TELL and not self.store.in_transaction:
             self._told = time.monotonic()
-            self.store.tell([(stream.row.id, stream.fold.seq) for stream in streams])
+            if streams:
+                self.store.tell([(stream.row.id, stream.fold.seq) for stream in streams])
             for stream in streams:
                 stream.others = self.store.replicas(stream.row.id, time.time() - 5 * TELL)
                 stream.decided_by_all = self.store.decided(stream.row.id)
