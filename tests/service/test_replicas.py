@@ -153,6 +153,12 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_no
         for disturb in (None, lambda: server.cut(a.service.store.name), lambda: (server.stop(), server.start())):
             if disturb is not None:
                 disturb()
+            else:
+                server.stop()
+                assert a.decide("while it is away").status_code == 503
+                health = a.get("/healthz")
+                assert health.status_code == 503 and health.json()["status"] == "away"
+                server.start()
             until = time.monotonic() + 20.0
             fine = 0
             while fine < 20 and time.monotonic() < until:
@@ -165,6 +171,7 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_no
                     fine += 1
             assert fine == 20
         assert soon(lambda: len(digests(a, b)) == 1)
+        assert a.get("/healthz").json()["status"] == "fine"
         store = open_store(database, writes=False)
         assert all(store.decision(1, id).seq == answer["seq"] for id, answer in acknowledged.items())
         assert all(store.reward(1, id) is not None for id in acknowledged)

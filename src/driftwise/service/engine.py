@@ -42,6 +42,7 @@ class Engine:
         self.store = store
         self.streams: dict[str, Stream] = {}
         self.full = ""  # why nothing can be written now
+        self.away = ""  # why the store cannot be reached now, where it is not a file
         self.stopping = False
         self.commits = [0] * (len(BUCKETS) + 1)
         self.commit_seconds = 0.0

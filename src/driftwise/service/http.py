@@ -165,6 +165,8 @@ class Api:
             return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
         if engine.full:
             return Response(encode(Health(status="full", reason=engine.full)), 503, media_type=_JSON_TYPE)
+        if engine.away:
+            return Response(encode(Health(status="away", reason=engine.away)), 503, media_type=_JSON_TYPE)
         return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
 
     async def metrics(self, request: Request) -> Response:

@@ -53,7 +53,9 @@ class SharedEngine(Engine):
         slip: BaseException
         for number in range(_TRIES):
             try:
-                return self._tried(group, careful=number > 0)
+                answers = self._tried(group, careful=number > 0)
+                self.away = ""
+                return answers
             except Conflict as met:
                 slip, changes = met, bool(self._extra)
                 self._take_back()
@@ -67,7 +69,7 @@ class SharedEngine(Engine):
                 end(broken)
             except DriftwiseError as lost:
                 self._take_back()
-                slip = lost
+                slip, self.away = lost, str(lost)
                 break
             except Exception as mine:
                 self._take_back()
