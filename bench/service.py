@@ -59,7 +59,8 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        command = [sys.executable, __file__, "--serve", str(folder / "bench.db"), "--port", str(self.port)]
+        self.db = folder / "bench.db"
+        command = [sys.executable, __file__, "--serve", str(self.db), "--port", str(self.port)]
         self.process = subprocess.Popen(command)
         os.sched_setaffinity(self.process.pid, {0})
         for _ in range(300):
@@ -127,8 +128,8 @@ async def phase(port: int, clients: int, seconds: float, made: list[bytes], kind
     return spent
 
 
-def fdatasync(folder: Path, times: int = 200) -> float:
-    """The p99 of a page written and synced."""
+def fdatasync(folder: Path, times: int = 200, quantile: float = 0.99) -> float:
+    """What a page that is written and synced takes, at a quantile."""
     file, spent = os.open(folder / "sync", os.O_RDWR | os.O_CREAT), []
     for _ in range(times):
         os.write(file, b"x" * 4096)
@@ -136,7 +137,7 @@ def fdatasync(folder: Path, times: int = 200) -> float:
         os.fdatasync(file)
         spent.append(time.perf_counter() - began)
     os.close(file)
-    return float(np.quantile(spent, 0.99))
+    return float(np.quantile(spent, quantile))
 
 
 class Pairs(NamedTuple):

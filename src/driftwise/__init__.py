@@ -1,43 +1,98 @@
-"""driftwise: choosing under drift."""
+"""driftwise: choosing under drift.
+
+Names are imported when they are first asked for. All of them take half a second, and a second server on a file, say,
+is to be told at once.
+"""
 
 from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
-from driftwise import checks, theory, worlds
-from driftwise.agent import Agent, Decision, Verdict
-from driftwise.data.evaluate import Evaluation, evaluate
-from driftwise.data.outcomes import Backtest, Outcomes, backtest
-from driftwise.data.reduce import sums
-from driftwise.data.sums import Sums
-from driftwise.errors import BadInput, DriftwiseError, NumericalError
-from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
-from driftwise.policies.advice import advise
-from driftwise.policies.arms import ArmSet, Choice, Scores
-from driftwise.policies.bvd import BVDGLMUCB
-from driftwise.policies.glm import GLMUCB
-from driftwise.policies.half_life import (
-    forget_to_half_life,
-    forget_to_rounds,
-    forget_to_window,
-    half_life_to_forget,
-    rounds_to_forget,
-    span_to_ticks,
-    window_to_forget,
-)
-from driftwise.policies.linear import LinearUCB
-from driftwise.policies.memory import Fade, Keep, Restart, Trend, Window
-from driftwise.policies.model import Link
-from driftwise.policies.names import catalogue, make
-from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
-from driftwise.policies.posterior import PosteriorUCB
-from driftwise.policies.sampling import LinearSampling, PosteriorSampling
-from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
-from driftwise.policies.state import State
-from driftwise.policies.trend_bank import TrendBank
-from driftwise.simulation import Result, simulate
-from driftwise.tables import Features, read_log
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what `_HOMES` says, for those who read types; a test holds the two together
+    from driftwise import checks, theory, worlds
+    from driftwise.agent import Agent, Decision, Verdict
+    from driftwise.data.evaluate import Evaluation, evaluate
+    from driftwise.data.outcomes import Backtest, Outcomes, backtest
+    from driftwise.data.reduce import sums
+    from driftwise.data.sums import Sums
+    from driftwise.errors import BadInput, DriftwiseError, NumericalError
+    from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
+    from driftwise.policies.advice import advise
+    from driftwise.policies.arms import ArmSet, Choice, Scores
+    from driftwise.policies.bvd import BVDGLMUCB
+    from driftwise.policies.glm import GLMUCB
+    from driftwise.policies.half_life import (
+        forget_to_half_life,
+        forget_to_rounds,
+        forget_to_window,
+        half_life_to_forget,
+        rounds_to_forget,
+        span_to_ticks,
+        window_to_forget,
+    )
+    from driftwise.policies.linear import LinearUCB
+    from driftwise.policies.memory import Fade, Keep, Restart, Trend, Window
+    from driftwise.policies.model import Link
+    from driftwise.policies.names import catalogue, make
+    from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
+    from driftwise.policies.posterior import PosteriorUCB
+    from driftwise.policies.sampling import LinearSampling, PosteriorSampling
+    from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
+    from driftwise.policies.state import State
+    from driftwise.policies.trend_bank import TrendBank
+    from driftwise.simulation import Result, simulate
+    from driftwise.tables import Features, read_log
 
 del interrupts
 
 __version__ = "0.1.0"
+
+# Modules, and the public names that live there.
+_HOMES = {
+    "agent": "Agent Decision Verdict",
+    "data.evaluate": "Evaluation evaluate",
+    "data.outcomes": "Backtest Outcomes backtest",
+    "data.reduce": "sums",
+    "data.sums": "Sums",
+    "errors": "BadInput DriftwiseError NumericalError",
+    "policies.adapt": "BanditOverBandit FadeBank Master",
+    "policies.advice": "advise",
+    "policies.arms": "ArmSet Choice Scores",
+    "policies.bvd": "BVDGLMUCB",
+    "policies.glm": "GLMUCB",
+    "policies.half_life": "forget_to_half_life forget_to_rounds forget_to_window half_life_to_forget rounds_to_forget "
+    "span_to_ticks window_to_forget",
+    "policies.linear": "LinearUCB",
+    "policies.memory": "Fade Keep Restart Trend Window",
+    "policies.model": "Link",
+    "policies.names": "catalogue make",
+    "policies.optimistic": "LogisticUCB2 OFULog PiecewiseUCB",
+    "policies.posterior": "PosteriorUCB",
+    "policies.sampling": "LinearSampling PosteriorSampling",
+    "policies.self_concordant": "DiscountedSelfConcordantUCB SelfConcordantUCB",
+    "policies.state": "State",
+    "policies.trend_bank": "TrendBank",
+    "simulation": "Result simulate",
+    "tables": "Features read_log",
+}
+_HOME = {name: f"driftwise.{module}" for module, names in _HOMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """A public name from where it lives, or a module of ours."""
+        if name in _HOME:
+            globals()[name] = found = getattr(import_module(_HOME[name]), name)
+            return found
+        if name.startswith("_") or find_spec(f"driftwise.{name}") is None:
+            raise AttributeError(f"module 'driftwise' has no attribute {name!r}")
+        return import_module(f"driftwise.{name}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "BVDGLMUCB",

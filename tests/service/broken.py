@@ -98,25 +98,24 @@ POINTS = {
 
 def early():
     """Answers go out when they are known, and the commit comes when it comes."""
-    submit = engine.Engine.submit
+    enter = engine.Engine.enter
 
-    def at_once(self, work, leads=None):
-        outer = asyncio.get_running_loop().create_future()
-
+    def at_once(self, work, tell):
         def told():
             try:
-                outer.set_result(work())
+                tell(work())
             except Exception as slip:
-                outer.set_exception(slip)
+                tell(slip)
 
         self._last = 2  # never in place
-        submit(self, told)
-        return outer
+        enter(self, told, lambda answer: None)
 
     async def change(self, write, then):
-        await submit(self.engine, lambda: self.engine.also(write, then))
+        done = asyncio.get_running_loop().create_future()
+        enter(self.engine, lambda: self.engine.also(write, then), done.set_result)
+        await done
 
-    engine.Engine.submit, serving.Service._change = at_once, change
+    engine.Engine.enter, serving.Service._change = at_once, change
 
 
 def twice():

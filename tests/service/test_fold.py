@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.service.fold import Fold, digest
+from driftwise.service.fold import Fold, Unlike, digest, resume
 from driftwise.service.protocol import Refusal
 from driftwise.service.recompute import again, eras_of, same
 from driftwise.service.recompute import arms_of as shown
@@ -182,4 +182,15 @@ def test_a_window_keeps_its_bits_over_a_commit_that_failed_and_a_restart(tmp_pat
     desk.fail()
     drive(desk, rng, 30, group=5)
     assert desk.stream.fold.digest() == desk.refolded()
+    desk.close()
+
+
+def test_a_reward_that_is_missing_from_the_log_is_found_before_any_digest(tmp_path):
+    desk = Desk(tmp_path / "a.db")
+    drive(desk, np.random.default_rng(2), 40)
+    desk.refolded()
+    desk.store.run("DELETE FROM reward WHERE seq = 7")
+    era, made = eras_of(desk.store, 1)[-1]
+    with pytest.raises(Unlike):
+        resume(desk.store, era, made, snapshots=False)
     desk.close()

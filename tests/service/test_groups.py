@@ -8,7 +8,8 @@ import time
 import pytest
 
 from driftwise.service.logs import Log
-from driftwise.service.protocol import MOST_WAITING
+from driftwise.service.protocol import MOST_WAITING, DecideBody
+from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.stream import Stream
 from driftwise.service.verify import verify
 from service.living import ARMS, living
@@ -36,6 +37,34 @@ def test_those_that_come_together_are_one_group_and_each_gets_its_own(tmp_path):
         assert verdicts.count("learned") == verdicts.count("duplicate") == 25
         twice = many(asked, [{"id": "same", "arms": ARMS}] * 20)
         assert len({one.text for one in twice}) == 1
+    assert not verify(tmp_path / "a.db")[0].differs
+
+
+def test_when_syncs_are_slow_two_halves_of_the_callers_become_one_group(tmp_path, monkeypatch):
+    inside, times = SQLiteStore.commit, 12
+
+    def slow(self):
+        time.sleep(0.02)
+        inside(self)
+
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        monkeypatch.setattr(SQLiteStore, "commit", slow)
+        engine, stream = asked.service.engine, asked.service.stream("home")
+        body = DecideBody(arms=ARMS)
+        offer, before = stream.offers.offer(body), sum(engine.commits)
+
+        async def caller(later):
+            await asyncio.sleep(later)
+            for _ in range(times):
+                await engine.submit(lambda: stream.decide(body, offer, 0.0))
+
+        async def all_of_them():
+            await asyncio.gather(*(caller(0.005 * (number % 2)) for number in range(8)))
+
+        asked.wait(all_of_them())
+        assert sum(engine.commits) - before <= times + 3  # in turn they would take twice as many
+        monkeypatch.undo()
     assert not verify(tmp_path / "a.db")[0].differs
 
 

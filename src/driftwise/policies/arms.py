@@ -16,12 +16,13 @@ from driftwise.kernels.point import Floats
 
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
 NORM_SLACK = 1e-9
+_DOUBLE = np.dtype(np.float64)
 
 
 def norm_slack(arms: object) -> float:
     """By what share a norm may exceed L: the rounding of the arms' own type, which float32 has more of."""
     kind = getattr(arms, "dtype", None)
-    if kind is None or kind.kind != "f":
+    if kind is None or kind is _DOUBLE or kind.kind != "f":
         return NORM_SLACK
     return max(NORM_SLACK, 4.0 * float(np.finfo(kind).eps))
 
@@ -61,19 +62,21 @@ class ArmSet:
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
     __slots__ = ("_crc", "columns", "count", "dim", "longest", "shortest_reach", "slack")
+    count: int
+    dim: int
 
     def __init__(self, arms: npt.ArrayLike) -> None:
-        rows = np.ascontiguousarray(arms, dtype=np.float64) if _numeric(arms) else None
-        if rows is None or rows.ndim != 2 or 0 in rows.shape:
+        rows = np.ascontiguousarray(arms, dtype=_DOUBLE) if _numeric(arms) else None
+        if rows is None or rows.ndim != 2 or not rows.size:
             rows = array("arms", arms, (None, None), ROWS)
+        self.count, self.dim = rows.shape
         self.slack = norm_slack(arms)
-        self.columns = np.empty((1, rows.shape[1], rows.shape[0]))
+        self.columns = np.empty((1, self.dim, self.count))
         self.longest = columns_(rows, self.columns)
         if not math.isfinite(self.longest):
             array("arms", rows, (None, None), ROWS)
             raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
 
-        self.dim, self.count = int(rows.shape[1]), int(rows.shape[0])
         self.shortest_reach = self.longest / (1.0 + self.slack)  # the least L that takes these arms
 
         self._crc: int | None = None

@@ -2,8 +2,9 @@
 
 While a group's commit runs in a thread, requests of the next one are read and gather; they are decided when the commit
 is over, on the state it published, so that a group that could not be written has touched nobody else. The next commit
-is started before the last group is answered. A request that is alone is committed in place, which saves two turns
-between threads.
+is started before the last group is answered, unless syncs take long: then a quarter of a sync is waited, at most, for
+those who were just answered to ask again, because two small groups in turn cost each caller two syncs. A request that
+is alone is committed in place, which saves two turns between threads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
@@ -24,15 +27,15 @@ from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
+_SHORT, _LONG = 0.0005, 0.002  # seconds: what is not worth waiting for, and the most that is waited for a group
 BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
 
 
 class Waiting(NamedTuple):
-    """Work on the streams, and whoever waits for what comes of it."""
+    """Work on the streams, and who is told what came of it: an answer, or what was raised."""
 
     work: Callable[[], Any]
-    future: asyncio.Future[Any]
-    leads: Any = None  # the stream whose rewards it writes, where its lock must be had first
+    tell: Callable[[Any], None]
 
 
 class Engine:
@@ -50,22 +53,42 @@ class Engine:
         self._extra: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
         self._due = self._committing = False
+        self._held: asyncio.TimerHandle | None = None  # the turn that waits for more to come
+        self._expected = 1  # how many asked last
+        self._patience = 0.0  # how long they are waited for
         self._last = 1  # how many the last group had
-        self._thread = ThreadPoolExecutor(1, "driftwise commit")
+        self._to_commit: SimpleQueue[Callable[[Full | None], None] | None] = SimpleQueue()
+        self._thread = Thread(target=self._commits, name="driftwise commit", daemon=True)
+        self._thread.start()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.slip: Callable[[Exception], None] = lambda slip: None  # who is told of what should not happen
 
-    def submit(self, work: Callable[[], Any], leads: Any = None) -> asyncio.Future[Any]:
+    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
-        loop = self._loop = asyncio.get_running_loop()
+        future = asyncio.get_running_loop().create_future()
+        self.enter(work, partial(_resolve, future))
+        return future
+
+    def enter(self, work: Callable[[], Any], tell: Callable[[Any], None]) -> None:
+        """`submit` for those who would rather be called than wait."""
         if len(self._waiting) >= MOST_WAITING:
             raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
-        future = loop.create_future()
-        self._waiting.append(Waiting(work, future, leads))
-        if not self._due and not self._committing:
-            self._due = True
-            loop.call_soon(self._turn)  # those that arrived at the same moment belong to the same group
-        return future
+        self._waiting.append(Waiting(work, tell))
+        if not self._committing and (not self._due or self._held is not None):
+            self._gather()
+
+    def _gather(self) -> None:
+        """Let the turn come: soon, for those that arrive at the same moment, or when as many wait as asked last."""
+        loop = self._loop = asyncio.get_running_loop()
+        if self._patience >= _SHORT and len(self._waiting) < self._expected:
+            if self._held is None:
+                self._held = loop.call_later(self._patience, self._turn)
+        else:
+            if self._held is not None:
+                self._held.cancel()
+                self._held = None
+            loop.call_soon(self._turn)
+        self._due = True
 
     def also(self, write: Callable[[], None], then: Callable[[], None]) -> None:
         """For work that is being done: something else to write with the group, and what to do when it is on disk."""
@@ -74,50 +97,55 @@ class Engine:
 
     def _turn(self) -> None:
         """Decide what waits, write it, and have it committed."""
-        self._due = False
+        self._due, self._held = False, None
         group, self._waiting = self._waiting, []
         if not group:
             return
         answers: list[Any] = []
-        for one in group:
-            try:
-                answers.append(one.work())
-            except DriftwiseError as slip:
-                answers.append(slip)
-            except Exception as slip:  # a slip of ours: half a request may have been done, so nothing of the group is
-                self.slip(slip)
-                answers += [None] * (len(group) - len(answers))
-                self._refuse(DriftwiseError("a slip"), list(self.streams.values()), group, answers)
-                return
-        touched = self._touched()
-        if not touched and not self._extra:
-            _settle(group, answers)
-            return
         try:
-            self.store.begin()
+            self.store.begin()  # before ids are looked up: one lock a group is cheaper than one a lookup
+            for one in group:
+                try:
+                    answers.append(one.work())
+                except DriftwiseError as slip:
+                    answers.append(slip)
+            touched = self._touched()
             for stream in touched:
                 stream.write()
             for write in self._extra:
                 write()
         except Broken as slip:
             end(slip)
-        except DriftwiseError as slip:
-            self._refuse(slip, touched, group, answers)
+        except Exception as slip:
+            # No room; or a slip of ours: half a request may have been done, so nothing of the group is.
+            if not isinstance(slip, DriftwiseError):
+                self.slip(slip)
+            answers += [None] * (len(group) - len(answers))
+            self._refuse(slip, list(self.streams.values()), group, answers)
+            return
+        if not touched and not self._extra:
+            self.store.rollback()
+            _settle(group, answers)
             return
         alone, self._last = len(group) == self._last == 1, len(group)
         if alone:
             self._done(self._commit(), touched, group, answers)
         else:
             self._committing = True
-            assert self._loop is not None
-            running = self._loop.run_in_executor(self._thread, self._commit)
-            running.add_done_callback(lambda ended: self._done(ended.result(), touched, group, answers))
+            self._to_commit.put(lambda slip: self._done(slip, touched, group, answers))
 
     def _touched(self) -> list[Stream]:
         return [stream for stream in self.streams.values() if stream.touched]
 
+    def _commits(self) -> None:
+        """The thread: one commit after the other, each told on the event loop."""
+        while (done := self._to_commit.get()) is not None:
+            slip = self._commit()
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(done, slip)
+
     def _commit(self) -> Full | None:
-        """In the thread: what is on disk when it returns None."""
+        """What is on disk when it returns None."""
         began = time.perf_counter()
         try:
             self.store.commit()
@@ -131,6 +159,7 @@ class Engine:
     def _count(self, spent: float) -> None:
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
+        self._patience = min(0.25 * spent, _LONG)
 
     def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """After a commit: publish, start the next group, then answer this one."""
@@ -144,13 +173,14 @@ class Engine:
             after, self._extra, self._after = self._after, [], []
             for then in after:
                 then()
-            if self._waiting:
+            self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
+            if self._waiting and self._patience < _SHORT:
                 self._turn()
             _settle(group, answers)
         if self._waiting and not self._committing and not self._due:
-            self._turn()
+            self._gather()
 
-    def _refuse(self, slip: DriftwiseError, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
+    def _refuse(self, slip: Exception, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """The group could not be written, for want of room as a rule: it has never been, and its callers are told."""
         self.store.rollback()
         for stream in touched:
@@ -171,7 +201,8 @@ class Engine:
 
     def close(self) -> None:
         """A snapshot of every stream, so that the next start is quick, and the store is closed."""
-        self._thread.shutdown()
+        self._to_commit.put(None)
+        self._thread.join()
         try:
             self.store.begin()
             for stream in self.streams.values():
@@ -185,12 +216,16 @@ class Engine:
 
 def _settle(group: list[Waiting], answers: list[Any]) -> None:
     for one, answer in zip(group, answers, strict=True):
-        if one.future.done():  # whoever asked has gone
-            continue
-        if isinstance(answer, BaseException):
-            one.future.set_exception(answer)
-        else:
-            one.future.set_result(answer)
+        one.tell(answer)
+
+
+def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
+    if future.done():  # whoever asked has gone
+        return
+    if isinstance(answer, BaseException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 def end(slip: BaseException) -> None:

@@ -7,6 +7,7 @@ and `drop` takes the lessons back when it could not be written. So whoever decid
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,7 +24,6 @@ from driftwise.service.setup import Setup
 from driftwise.service.store import DigestRow, EraRow, RewardRow, SnapshotRow, Store
 
 EVERY = 1_000  # rewards from digest to digest
-_BATCH = 4_096  # lessons in one call
 _FEW = 64  # lessons that are repeated rather than copied
 
 
@@ -117,6 +117,8 @@ class Fold:
         known = {} if known is None else known
         state, tick = self.states.front, self.states.tick
         for stretch in _stretches(rows):
+            if stretch[-1].seq - stretch[0].seq != len(stretch) - 1:  # one is missing
+                raise Unlike(self.era, stretch[-1].seq)
             tick = self._learn(state, tick, [row for row in stretch if row.verdict == "learned"])
             self.seq = self.newest = stretch[-1].seq
             wanted = known.get(self.seq)
@@ -130,20 +132,20 @@ class Fold:
         """Lessons one after the other, in one call where the policy takes many."""
         if not rows:
             return tick
-        origin, dim = self.era.origin, self.policy.dim
-        ends = np.array([row.tick - origin for row in rows], dtype=np.int64)
-        steps = np.diff(ends, prepend=tick).astype(np.float64)
-        old = np.array([row.tick - row.born for row in rows], dtype=np.float64)
-        if any(row.x is None or len(row.x) != 8 * dim for row in rows):
+        dim = self.policy.dim
+        _, _, _, values, ticks, _, _, _, born, vectors = zip(*rows, strict=True)
+        if None in vectors or set(map(len, vectors)) != {8 * dim}:
             raise Unlike(self.era, rows[0].seq)
-        x = np.frombuffer(b"".join([row.x or b"" for row in rows]), dtype="<f8").reshape(len(rows), dim)
-        values = np.array([row.value for row in rows])
+        x = np.frombuffer(b"".join(vectors), dtype="<f8").reshape(len(rows), dim)
+        at, rewards = np.array(ticks, dtype=np.int64), np.array(values)
+        old, ends = (at - np.array(born, dtype=np.int64)).astype(np.float64), at - self.era.origin
+        steps = np.diff(ends, prepend=tick).astype(np.float64)
         if self.policy.folds and steps.max() <= 1e6:
-            self.policy.fold(state, x.astype(np.float64), values, steps, old)
+            self.policy.fold(state, x.astype(np.float64), rewards, steps, old)
         else:
             for place in range(len(rows)):
                 vector = x[place].reshape(1, dim, 1).astype(np.float64)
-                self.policy.take(state, vector, float(values[place]), float(steps[place]), float(old[place]))
+                self.policy.take(state, vector, float(rewards[place]), float(steps[place]), float(old[place]))
         return int(ends[-1])
 
 
@@ -157,14 +159,9 @@ class Unlike(Exception):
 
 def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
     """Rewards in stretches that end where digests are taken."""
-    stretch: list[RewardRow] = []
-    for row in rows:
-        stretch.append(row)
-        if row.seq % EVERY == 0 or len(stretch) == _BATCH:
-            yield stretch
-            stretch = []
-    if stretch:
-        yield stretch
+    left = iter(rows)
+    for first in left:
+        yield [first, *itertools.islice(left, -first.seq % EVERY)]
 
 
 def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, upto: int | None = None) -> Fold:

@@ -17,7 +17,7 @@ from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
 from driftwise.service.dashboard.web import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
-from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, encode
+from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
@@ -33,6 +33,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.serving import Service
 from driftwise.service.store import Broken, Lost
+from driftwise.service.straight import Straight
 
 _JSON_TYPE = "application/json"
 
@@ -40,17 +41,32 @@ _JSON_TYPE = "application/json"
 # ------------------------------------------------------------------------------------------ handlers
 
 
-async def _decide(api: Api, stream: str, body: DecideBody, scope: Scope) -> tuple[int, Any]:
+def _decide(api: Api, stream: str, body: DecideBody) -> Callable[[], Any]:
     service = api.service
     found = service.stream(stream)
     offer = found.offers.offer(body)
-    return 200, await service.engine.submit(lambda: found.decide(body, offer, service.now()))
+    return lambda: found.decide(body, offer, service.now())
 
 
-async def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> tuple[int, Any]:
+def _reward(api: Api, stream: str, body: RewardBody) -> Callable[[], Any]:
     service = api.service
     found = service.stream(stream)
-    return 200, await service.engine.submit(lambda: found.reward(body, service.now()), found)
+    return _leading(found, lambda: found.reward(body, service.now()))
+
+
+def _leading(stream: Any, work: Callable[[], Any]) -> Callable[[], Any]:
+    """Work that learns, marked by its stream: where others write too its lock is had before the group is worked on."""
+    work.leads = stream  # type: ignore[attr-defined]
+    return work
+
+
+def _grouped(work: Work) -> Handler:
+    """Work that is done with the next group, as a handler."""
+
+    async def handler(api: Api, stream: str, body: Any, scope: Scope) -> tuple[int, Any]:
+        return 200, await api.service.engine.submit(work(api, stream, body))
+
+    return handler
 
 
 async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Scope) -> tuple[int, Any]:
@@ -66,9 +82,11 @@ async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Sc
 async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
     service = api.service
     found = service.stream(stream)
-    return 200, await service.engine.submit(
-        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)], found
-    )
+
+    def one(asked: RewardBody) -> Any:
+        return found.reward(asked, service.now())
+
+    return 200, await service.engine.submit(_leading(found, lambda: [_each(one, asked) for asked in _few(body)]))
 
 
 def _few(body: list[Any]) -> list[Any]:
@@ -121,10 +139,16 @@ async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int
     return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
 
-# method, path, handler, scope of the key, body. The first two are asked most (see Front).
+# What is asked most, by the last word of its path (see straight.py): its work, the scope of the key, the body.
+STRAIGHT: dict[bytes, tuple[Work, str, Any]] = {
+    b"decide": (_decide, "decide", DecideBody),
+    b"reward": (_reward, "reward", RewardBody),
+}
+
+# method, path, handler, scope of the key, body.
 ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
-    ("POST", "/v1/streams/{stream}/decide", _decide, "decide", DecideBody),
-    ("POST", "/v1/streams/{stream}/reward", _reward, "reward", RewardBody),
+    ("POST", "/v1/streams/{stream}/decide", _grouped(_decide), "decide", DecideBody),
+    ("POST", "/v1/streams/{stream}/reward", _grouped(_reward), "reward", RewardBody),
     ("POST", "/v1/streams/{stream}/decide/batch", _decide_batch, "decide", list[DecideBody]),
     ("POST", "/v1/streams/{stream}/reward/batch", _reward_batch, "reward", list[RewardBody]),
     ("GET", "/v1/streams/{stream}/explain/{id}", _explain, None, None),
@@ -156,6 +180,11 @@ class Api:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
             access.check(caller, None if given is None else given.decode("latin-1"), wanted, stream)
 
+    def slip(self, slip: Exception) -> Refusal:
+        """What the caller is told of what should not happen, when it is written down."""
+        self.log.slip(slip)
+        return Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1)
+
     def count(self, status: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
@@ -181,25 +210,17 @@ class Api:
 
 
 class Front:
-    """The application: what is asked most goes straight to its endpoint, all else through Starlette's routes."""
+    """The application. A server that knows `straight` asks it for what is asked most; all else goes by Starlette."""
 
     def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
         self.inside, self.api, self.board = inside, api, board
-        self.straight = {
-            path.rpartition("/")[2]: Endpoint(api, handler, scope, body) for _, path, handler, scope, body in ROUTES[:2]
-        }
+        self.straight = {name: Straight(api, name.decode(), *what) for name, what in STRAIGHT.items()}
 
     def stop(self) -> None:
         """Take nothing new: what was asked is still answered."""
         self.api.service.engine.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
-            parts = scope["path"].split("/")
-            if len(parts) == 5 and parts[4] in self.straight and parts[1:3] == ["v1", "streams"]:
-                scope["path_params"] = {"stream": parts[3]}
-                await self.straight[parts[4]](scope, receive, send)
-                return
         await self.inside(scope, receive, send)  # type: ignore[arg-type]
 
 

@@ -151,7 +151,7 @@ class PostgresStore(Connection):
     def _numbered(self, digests: list[bytes]) -> dict[bytes, int]:
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())
 
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         self._run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
         counts: dict[int, int] = {}
         for row in rows:

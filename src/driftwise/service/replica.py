@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import psycopg
@@ -20,7 +21,7 @@ from driftwise.service.connection import CHANNEL
 from driftwise.service.engine import Engine, Waiting, _settle, end
 from driftwise.service.fold import resume
 from driftwise.service.postgres import PostgresStore
-from driftwise.service.protocol import Refusal, StreamAnswer
+from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
 from driftwise.service.recompute import eras_of
 from driftwise.service.serving import Service
 from driftwise.service.shared import SharedStream
@@ -39,14 +40,19 @@ class SharedEngine(Engine):
     refresh: Callable[[], None]
 
     def _turn(self) -> None:
-        self._due = False
+        self._due, self._held = False, None
         group, self._waiting = self._waiting, []
-        if not group:
-            return
-        self._committing = True
-        assert self._loop is not None
-        running = self._loop.run_in_executor(self._thread, self._group, group)
-        running.add_done_callback(lambda ended: self._over(ended.result(), group))
+        if group:
+            self._committing = True
+            self._to_commit.put(group)  # type: ignore[arg-type]
+
+    def _commits(self) -> None:
+        """The thread: one group after the other, each told on the event loop."""
+        queue: SimpleQueue[Any] = self._to_commit
+        while (group := queue.get()) is not None:
+            answers = self._group(group)
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._over, answers, group)
 
     def _group(self, group: list[Waiting]) -> list[Any]:
         """In the thread: the answers of a group that is on disk, or why it is not."""
@@ -83,7 +89,8 @@ class SharedEngine(Engine):
         streams: list[Any] = list(self.streams.values())
         for stream in streams:
             stream.careful = careful
-        for stream in sorted({one.leads for one in group if one.leads is not None}, key=lambda one: one.row.id):
+        learning: set[Any] = {getattr(one.work, "leads", None) for one in group} - {None}
+        for stream in sorted(learning, key=lambda one: one.row.id):
             stream.lead()  # in one order, so that two replicas never wait for each other
         answers: list[Any] = []
         for one in group:
@@ -128,9 +135,10 @@ class SharedEngine(Engine):
         after, self._extra, self._after = self._after, [], []
         for then in after:
             then()
-        if self._waiting:
-            self._turn()
+        self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
         _settle(group, answers)
+        if self._waiting and not self._committing and not self._due:
+            self._gather()
 
 
 class SharedService(Service):

@@ -19,28 +19,55 @@ from driftwise.errors import BadInput
 from driftwise.service.http import app
 from driftwise.service.logs import Log
 from driftwise.service.opening import open_store, service_of
+from driftwise.service.straight import Asked, straight
 
 PATIENCE = 10.0  # seconds for a request to come whole
 _DRAIN = 4  # seconds for requests to be answered after SIGTERM
 
 
-class Impatient(HttpToolsProtocol):
-    """Closes a connection whose headers or body take too long, so that slow callers hold nothing."""
+class Connection(HttpToolsProtocol):
+    """A connection of uvicorn's. What is asked most goes straight; headers or a body that take too long close it, so
+    that slow callers hold nothing."""
 
+    cycle: Any  # uvicorn's, or what goes straight
     _due: asyncio.TimerHandle | None = None
+    _whole = True  # whether all of the last request has come
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        if self._due is None and (self.cycle is None or self.cycle.response_complete):
-            self._wait()
+        if self.cycle is None or self.cycle.response_complete:
+            self._whole = False
         super().data_received(data)
+        if not self._whole and self._due is None:  # as a rule a request comes in one piece
+            self._wait()
+
+    def on_message_begin(self) -> None:
+        self._whole = False
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        asked = straight(self)
+        if asked is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = asked
+
+    def on_body(self, body: bytes) -> None:
+        if type(self.cycle) is Asked:
+            self.cycle.take(body)
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._whole = True
         self._calm()
-        super().on_message_complete()
+        if type(self.cycle) is Asked:
+            self.cycle.begin()
+        else:
+            super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._calm()
@@ -117,7 +144,7 @@ def serve(
 def run(application: Any, host: str, port: int) -> None:
     """An application until it is told to stop."""
     config = uvicorn.Config(
-        application, host=host, port=port, http=Impatient, log_config=None, access_log=False, server_header=False,
+        application, host=host, port=port, http=Connection, log_config=None, access_log=False, server_header=False,
         date_header=False, lifespan="on", timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024,
         ws="none", proxy_headers=False,
     )  # fmt: skip

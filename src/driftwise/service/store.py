@@ -163,7 +163,7 @@ class Store(Protocol):
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         """The same of many."""
 
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         """Rows as DecisionRow has them."""
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None: ...

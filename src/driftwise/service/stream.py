@@ -7,6 +7,7 @@ say what became of them.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from driftwise.service.store import DecisionRow, EraRow, RewardRow, Store, Strea
 SNAPSHOT_EVERY = 10_000  # rewards
 _KEPT = 20_000  # decisions that are at hand without asking the store
 _TEXT = msgspec.json.Encoder().encode
+_ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
 
 
 class Known:
@@ -54,9 +56,9 @@ class Stream:
         self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
         self.duplicates = 0  # rewards that came again since this process serves
         self.process = os.urandom(4).hex()
-        self.known: dict[str, Known] = {}
+        self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
-        self._decided: list[tuple[tuple[Any, ...], Offer]] = []
+        self._decided: list[tuple[list[Any], Offer]] = []
         self._rewarded: list[RewardRow] = []
         self._digests: list[Any] = []
         self._snapshot: Any = None
@@ -96,11 +98,11 @@ class Stream:
             explored=explored, seq=seq, state_seq=fold.seq, cohort=cohort,  # type: ignore[arg-type]
             proposed=None if cohort == "live" else choice.arm,
         )  # fmt: skip
-        self._decided.append(((  # a DecisionRow whose arm_set gets its number when it is written
+        self._decided.append(([  # a DecisionRow whose arm_set gets its number when it is written
             self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
             choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context,
             None if offer.items is None else _TEXT(offer.items).decode(),
-        ), offer))  # fmt: skip
+        ], offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
         self.known[id] = Known(answer, offer.sha256, born, arms.columns[:, :, arm : arm + 1].copy())
         return answer
@@ -200,10 +202,10 @@ class Stream:
         """The group's rows, into the store's transaction."""
         store = self.store
         if self._decided:
-            place = DecisionRow._fields.index("arm_set")
             sets = store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in self._decided])
-            rows = zip(self._decided, sets, strict=True)
-            store.add_decisions([(*row[:place], number, *row[place + 1 :]) for (row, _), number in rows])
+            for (row, _), number in zip(self._decided, sets, strict=True):
+                row[_ARM_SET] = number
+            store.add_decisions([row for row, _ in self._decided])
         if self._rewarded:
             store.add_rewards(self._rewarded)
         if self._digests:
@@ -225,7 +227,7 @@ class Stream:
             if known is not None:
                 known.reward = None
         for row, _ in self._decided:
-            self.known.pop(row[DecisionRow._fields.index("id")], None)
+            self.known.pop(row[_ID], None)
         self.seq, self.rewarded, self.learned = self.kept
         self._clear()
 
@@ -233,7 +235,7 @@ class Stream:
         """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
         self._decided, self._rewarded, self._digests, self._snapshot = [], [], [], None
         while len(self.known) > _KEPT:
-            del self.known[next(iter(self.known))]
+            self.known.popitem(last=False)
 
     # ---------------------------------------------------------------------------------------- asking
 

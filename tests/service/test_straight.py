@@ -1,0 +1,123 @@
+"""Decisions and rewards that go straight are answered as those that go the ordinary way, byte for byte.
+
+A query, which means nothing here, sends a request the ordinary way.
+"""
+
+import json
+import socket
+import time
+
+import pytest
+
+from driftwise.service.keeping import create_key
+from driftwise.service.verify import verify
+from service.loading import Server
+from service.test_bad_bytes import BAD
+
+ARMS = [[0.6, 0.0], [0.0, 0.6], [0.3, 0.4]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    made = Server(tmp_path_factory.mktemp("straight") / "a.db")
+    made.put()
+    yield made
+    made.stop()
+    assert not verify(made.db)[0].differs
+
+
+def request(kind, body, way="", version="1.1", *more):
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = [f"POST /v1/streams/home/{kind}{way} HTTP/{version}", "host: a", f"content-length: {len(raw)}", *more]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + raw
+
+
+def answer(caller):
+    """One whole answer."""
+    told = b""
+    while b"\r\n\r\n" not in told:
+        more = caller.recv(1 << 16)
+        if not more:
+            return told
+        told += more
+    length = int(told.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while len(told) < told.index(b"\r\n\r\n") + 4 + length:
+        told += caller.recv(1 << 16)
+    return told
+
+
+def ask(server, raw):
+    with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+        caller.sendall(raw)
+        return answer(caller)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_same_refusal_comes_either_way(server, name):
+    body, status = BAD[name]
+    straight, ordinary = ask(server, request("decide", body)), ask(server, request("decide", body, "?"))
+    assert straight == ordinary and straight.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_the_same_answer_comes_either_way(server):
+    asked = {"id": "both ways", "arms": ARMS}
+    straight, ordinary = (ask(server, request("decide", asked, way)) for way in ("", "?"))
+    assert straight == ordinary and straight.startswith(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+    reward = {"id": "both ways", "value": 1.0}
+    assert b'"learned"' in ask(server, request("reward", reward))
+    assert ask(server, request("reward", reward)) == ask(server, request("reward", reward, "?"))
+    for refused in ({"id": "nobody", "value": 1.0}, {"id": "both ways", "value": 0.0}, {"id": "both ways"}):
+        assert ask(server, request("reward", refused)) == ask(server, request("reward", refused, "?"))
+    other = request("decide", asked).replace(b"home", b"away")
+    assert ask(server, other).startswith(b"HTTP/1.1 404") and ask(server, other) == ask(
+        server, request("decide", asked, "?").replace(b"home", b"away")
+    )
+
+
+def test_a_request_in_pieces_is_the_request(server):
+    raw = request("decide", {"id": "pieces", "arms": ARMS + [[0.1, 0.2]] * 5_000})
+    whole = ask(server, raw)
+    with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+        for piece in (raw[:30], raw[30:80], raw[80:100], raw[100:30_000], raw[30_000:]):
+            caller.sendall(piece)
+            time.sleep(0.02)
+        assert answer(caller) == whole and whole.startswith(b"HTTP/1.1 200")
+
+
+def test_requests_before_the_last_is_answered_are_answered_in_their_order(server):
+    names = [f"row {number}" for number in range(6)]
+    with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+        caller.sendall(b"".join(request("decide", {"id": name, "arms": ARMS}) for name in names))
+        told = b""
+        while told.count(b"HTTP/1.1 200 OK") < 6 or not told.endswith(b"}"):
+            told += caller.recv(1 << 16)
+    assert [told.index(name.encode()) for name in names] == sorted(told.index(name.encode()) for name in names)
+
+
+@pytest.mark.parametrize("how", (("1.0",), ("1.1", "connection: close")))
+def test_who_wants_the_connection_closed_gets_his_answer_and_the_end(server, how):
+    body = {"id": f"last {how}", "arms": ARMS}
+    for way in ("", "?"):
+        with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+            caller.sendall(request("decide", body, way, *how))
+            told = answer(caller)
+            assert told.startswith(b"HTTP/1.1 200") and b"connection: close" in told and caller.recv(10) == b""
+
+
+def test_who_leaves_before_the_answer_holds_up_nobody(server):
+    for number in range(20):
+        with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+            caller.sendall(request("decide", {"id": f"gone {number}", "arms": ARMS}))
+    assert ask(server, request("decide", {"id": "stays", "arms": ARMS})).startswith(b"HTTP/1.1 200")
+
+
+def test_a_key_is_asked_for_either_way(server):
+    key = create_key(server.db, "decide", "*", "")
+    asked, until = request("decide", {"id": "key", "arms": ARMS}), time.monotonic() + 10.0
+    while not ask(server, asked).startswith(b"HTTP/1.1 401") and time.monotonic() < until:
+        time.sleep(0.1)
+    assert ask(server, asked) == ask(server, request("decide", {"id": "key", "arms": ARMS}, "?"))
+    named = request("decide", {"id": "key", "arms": ARMS}, "", "1.1", f"authorization: Bearer {key}")
+    assert ask(server, named).startswith(b"HTTP/1.1 200")
+    wrong = request("reward", {"id": "key", "value": 1.0}, "", "1.1", f"authorization: Bearer {key}")
+    assert ask(server, wrong).startswith(b"HTTP/1.1 403")
