@@ -52,7 +52,7 @@ name = "D-LinUCB"
 
 def kills(asked: argparse.Namespace) -> bool:
     """Runs whose workers, and then drivers, are killed at random moments."""
-    rng, quiet = random.Random(asked.seed), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    rng, quiet = random.Random(asked.seed), {"stdout": subprocess.DEVNULL}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spec, out, whole = folder / "spread.toml", folder / "out", folder / "threads"
@@ -62,10 +62,10 @@ def kills(asked: argparse.Namespace) -> bool:
         driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), **quiet)
         try:
             while workers + drivers < 2 * asked.kills:
-                before = played(out)
-                until = time.monotonic() + 300.0
-                while played(out) == before and driver.poll() is None and time.monotonic() < until:
-                    time.sleep(0.02)
+                for _ in range(5):  # so far apart that no chunk is hit four times by chance
+                    before, until = played(out), time.monotonic() + 300.0
+                    while played(out) == before and driver.poll() is None and time.monotonic() < until:
+                        time.sleep(0.02)
                 time.sleep(rng.uniform(0.0, 0.5))
                 if driver.poll() is not None:
                     if driver.returncode:

@@ -9,10 +9,14 @@ nosync           fsync fails at the N-th commit: nosync:N
 hasty            patience with slow callers of half a second
 unsynced         SQLite syncs nothing                (negative control)
 often            snapshots every 50 rewards, digests every 10
+counted          says on SIGUSR1 what is alive
+next             the tables are a version further
 cramped          the log is brought into the file every 40 pages
 """
 
 import asyncio
+import gc
+import json
 import os
 import signal
 import sys
@@ -93,7 +97,22 @@ POINTS = {
     "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
     "in-migration": lambda times: in_migration(),
+    "in-upgrade": lambda times: next_version(dies=True),
 }
+
+
+def next_version(dies=False):
+    """A driftwise whose tables are one step further."""
+    last = "SELECT die();\nCREATE TABLE later_still (x INTEGER)" if dies else "CREATE TABLE later_still (x INTEGER)"
+    schema.STEPS = (*schema.STEPS, f"CREATE TABLE later (x INTEGER);\n{last}")
+    schema.VERSION += 1
+    inside = schema.step
+
+    def step(database, number):
+        database.create_function("die", 0, killer(1))
+        inside(database, number)
+
+    schema.step = step
 
 
 def early():
@@ -130,7 +149,7 @@ def twice():
 
 def forgetful():
     schema.STEPS = (schema.STEPS[0].replace(", UNIQUE (stream, event_id)", ""),)
-    find = stream.Stream._find
+    find = stream.Stream.find
     fresh = threading.local()
 
     def decide(self, asked, offer, at, inside=stream.Stream.decide):
@@ -141,7 +160,7 @@ def forgetful():
             fresh.now = False
 
     stream.Stream.decide = decide
-    stream.Stream._find = lambda self, id: None if getattr(fresh, "now", False) else find(self, id)
+    stream.Stream.find = lambda self, id: None if getattr(fresh, "now", False) else find(self, id)
 
 
 def often():
@@ -176,9 +195,38 @@ def opened(statement):
     sqlite.SQLiteStore._open = told
 
 
-WHAT = {"unsynced": lambda: opened("PRAGMA synchronous=OFF"), "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"),
-        "hasty": hasty, "early": early, "twice": twice, "forgetful": forgetful, "often": often,
-        "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02))}  # fmt: skip
+def counted():
+    """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
+    engines, make = [], serving.Engine
+
+    def made(store):
+        engines.append(make(store))
+        return engines[-1]
+
+    def tell(loop):
+        gc.collect()
+        alive = gc.get_objects()
+        print(json.dumps({
+            "tasks": len(asyncio.all_tasks(loop)),
+            "futures": sum(isinstance(one, asyncio.Future) and not one.done() for one in alive),
+            "connections": sum(isinstance(one, asyncio.Protocol) for one in alive),
+            "requests": len(engines[-1]._waiting),
+        }), file=sys.stderr, flush=True)  # fmt: skip
+
+    def listen():
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, tell, loop)
+
+    serving.Engine = made
+    after(run, "settle", listen)
+
+
+WHAT = {
+    "counted": counted, "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"), "early": early,
+    "forgetful": forgetful, "hasty": hasty, "next": next_version, "often": often,
+    "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02)), "twice": twice,
+    "unsynced": lambda: opened("PRAGMA synchronous=OFF"),
+}  # fmt: skip
 
 
 def serve(words):

@@ -7,7 +7,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.cli import main
-from driftwise.service import keeping
+from driftwise.service import forgetting
 from driftwise.service.setup import setup
 from driftwise.service.store import Taken
 from driftwise.service.verify import verify
@@ -88,8 +88,8 @@ def test_a_backup_of_a_database_in_use_is_whole_and_goes_on(tmp_path, capsys):
 def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys):
     desk = filled(tmp_path / "a.db", start=1_700_000_000.0)
     digest = desk.stream.fold.digest()
-    with pytest.raises(Taken):
-        keeping.forget(tmp_path / "a.db", 0.0)
+    with pytest.raises(Taken, match="POST …/forget asks that server"):
+        forgetting.forget(tmp_path / "a.db", 0.0)
     desk.close()
     code, out, _ = told(capsys, "forget", tmp_path / "a.db", "--before", "2023-11-14T22:13:50")
     assert code == 0 and out == "home: 22 decisions forgotten\n"
@@ -107,6 +107,36 @@ def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys):
     assert not found.differs
 
 
+def test_a_server_forgets_while_it_decides(tmp_path, monkeypatch):
+    """In stretches, with others decided in between; the state, the log and what comes later stay whole."""
+    monkeypatch.setattr(forgetting, "STRETCH", 7)
+    now, rng = [1_700_000_000.0], np.random.default_rng(2)
+    secret = [[0.123456789, 0.2], [0.1, 0.2]]
+    with living(tmp_path / "a.db", now=lambda: now[0]) as asked:
+        asked.put()
+        for number in range(40):
+            now[0] += 1.0
+            asked.decide(str(number), arms=secret if number == 3 else arms_of(rng, 3, 2))
+            if number % 4:
+                asked.reward(str(number), float(number % 3 == 0))
+        before = asked.stream()
+        found = asked.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute on
+        assert found.json() == {"forgotten": 21} and asked.stream() == before
+        assert asked.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"}).json() == {"forgotten": 0}
+        assert asked.ask("POST", "home/forget", json={"before": "soon"}).status_code == 422
+        for name in ("a.db", "a.db-wal"):
+            assert np.array(secret[0]).tobytes() not in (tmp_path / name).read_bytes()
+        assert asked.decide("3", arms=secret).status_code == 200  # known by its id, arms or none
+        assert asked.decide("new", arms=secret).status_code == 200  # a set that was erased is written again
+        assert asked.reward("0", 1.0).json()["verdict"] == "learned" and asked.reward("1", 0.0).status_code == 200
+        assert asked.reward("new", 1.0).json()["verdict"] == "learned"
+        digest = asked.stream()["digest"]
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs and found.digest == digest and found.forgotten >= 21
+    with living(tmp_path / "a.db") as asked:
+        assert asked.stream()["digest"] == digest
+
+
 def test_the_vectors_of_what_was_forgotten_are_not_in_the_file(tmp_path):
     desk = Desk(tmp_path / "a.db")
     secret = [[0.123456789, 0.2, 0.3], [0.1, 0.2, 0.1]]
@@ -118,7 +148,7 @@ def test_the_vectors_of_what_was_forgotten_are_not_in_the_file(tmp_path):
     desk.close()
     needles = (np.array(secret[0]).tobytes(), b"who-it-was")
     assert all(needle in (tmp_path / "a.db").read_bytes() for needle in needles)
-    assert keeping.forget(tmp_path / "a.db", 100.0) == {"home": 3}
+    assert forgetting.forget(tmp_path / "a.db", 100.0) == {"home": 3}
     left = (tmp_path / "a.db").read_bytes()
     assert needles[0] not in left and b'["who-it-was"' not in left  # the name of the item that was played stays
 

@@ -19,9 +19,10 @@ import pytest
 
 from colours import luminance
 from driftwise.agent.explain import estimate
-from driftwise.service import keeping
-from driftwise.service.dashboard import reading, web
+from driftwise.service import forgetting, keeping
+from driftwise.service.dashboard import looking, reading
 from driftwise.service.dashboard.comparing import cohort, compare
+from driftwise.service.dashboard.document import hash_of
 from driftwise.service.dashboard.track import Track
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import DecisionRow, RewardRow
@@ -176,7 +177,7 @@ def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
         board, stream = asked.board, asked.service.stream("home")
         until = time.monotonic() + 60.0  # a page is made anew at most once a pause, and a busy machine takes its time
         while True:
-            time.sleep(web.PAUSE)
+            time.sleep(looking.PAUSE)
             page = asked.get("/streams/home").text
             track = board._looked["home"].track
             if track.now.seq == stream.fold.seq or time.monotonic() > until:
@@ -297,7 +298,7 @@ def test_a_page_is_whole_in_itself_and_its_charts_are_told_in_words(home, path):
     assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
     for kind in ("style", "script"):
         inside = re.search(rf"<{kind}>(.*?)</{kind}>", answer.text, flags=re.S)[1]
-        assert web._hash(inside) in policy
+        assert hash_of(inside) in policy
     assert answer.headers["cache-control"] == "no-store" and answer.headers["referrer-policy"] == "no-referrer"
 
 
@@ -348,7 +349,7 @@ def test_pulls_add_up_to_the_difference_of_estimates(tmp_path):
         asked.put()
         play(asked, 40)
         reader = asked.service.store.reader()
-        why = web._why(reader, 1, "d0-39")
+        why = looking.why(reader, 1, "d0-39")
         reader.close()
         proposed = why.row.proposed
         mean = {arm.arm: arm.mean for arm in why.told.arms}
@@ -369,7 +370,7 @@ def test_a_unit_is_known_by_a_keyed_hash_that_says_its_cohort_and_is_forgotten_w
         assert row.cohort == ("baseline" if (row.unit + 2**63) / 2**64 < 0.4 else "live")
     assert {row.cohort for row in rows} == {"live", "baseline"}
     assert b"visitor-" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    keeping.forget(db, time.time() + 1.0)
+    forgetting.forget(db, time.time() + 1.0)
     with living(db) as asked:
         assert {row.unit for row in asked.service.store.decisions(1)} == {None}
         assert asked.get("/streams/home").status_code == 200

@@ -4,8 +4,11 @@ Each test has its power shown by a negative control: a server that breaks the pr
 """
 
 import json
+import os
 import random
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -127,15 +130,40 @@ def test_an_address_that_others_reach_needs_keys(tmp_path):
     assert found.returncode == 2 and "keys" in found.stderr and found.stderr.count("\n") == 1
 
 
-def test_a_caller_that_goes_away_is_recorded_at_most_once(tmp_path):
-    """F12: the connection is cut after every few bytes of a request."""
-    server = Server(tmp_path / "a.db", nursery=NURSERY)
+def alive(server):
+    """What a server holds when nobody is connected: open files by /proc, all else as it tells."""
+    for _ in range(200):
+        os.kill(server.process.pid, signal.SIGUSR1)
+        line = ""
+        while not line.startswith('{"tasks"') or not line.endswith("}\n"):
+            line = server.process.stderr.readline()
+        found = json.loads(line)
+        if not found["connections"]:
+            return {**found, "files": len(os.listdir(f"/proc/{server.process.pid}/fd"))}
+        time.sleep(0.1)
+    raise AssertionError(f"connections that stay: {found}")
+
+
+def test_callers_that_go_away_are_recorded_at_most_once_and_leave_nothing_behind(tmp_path):
+    """F12: connections are cut after a random byte of a request, closed or reset."""
+    rng = random.Random(12)
+    server = Server(tmp_path / "a.db", "counted", nursery=NURSERY)
     server.put()
-    body = json.dumps({"id": "cut", "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
-    raw = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
-    for cut in [*range(1, len(raw), 7), len(raw), len(raw)]:
+    ids = [f"cut-{number}" for number in range(60)]
+    raw = {}
+    for id in ids:
+        body = json.dumps({"id": id, "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
+        head = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body)
+        raw[id] = head + body
+    before = alive(server)
+    for id in ids * 5:
         with socket.create_connection(("127.0.0.1", server.port)) as caller:
-            caller.sendall(raw[:cut])
-    answer = httpx.post(f"{server.url}/v1/streams/home/decide", content=body).json()
-    assert answer["seq"] == 1 and server.stream()["seq"] == 1
+            if rng.random() < 0.5:
+                caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            caller.sendall(raw[id][: rng.choice((rng.randrange(1, len(raw[id])), len(raw[id])))])
+    with httpx.Client(base_url=server.url) as caller:
+        bodies = [raw[id].partition(b"\r\n\r\n")[2] for id in ids]
+        seqs = [caller.post("/v1/streams/home/decide", content=body).json()["seq"] for body in bodies]
+    assert sorted(seqs) == list(range(1, len(ids) + 1)) and server.stream()["seq"] == len(ids)
+    assert alive(server) == before
     assert server.stop().count("Traceback") == 0

@@ -221,3 +221,17 @@ def test_the_password_of_an_address_is_not_shown():
 
     assert shown("postgresql://me:secret@host:5432/db?x=1") == "postgresql://me:…@host:5432/db?x=1"
     assert shown("postgresql://me@host/db") == "postgresql://me@host/db"
+
+
+def test_a_decision_whose_time_is_over_is_learned_as_its_default_once(database, two):
+    a, b = two
+    made(a, b, expire_after=3, default_reward=0.25)
+    for n in range(6):
+        assert a.decide(f"left {n}").status_code == 200
+    for n in range(8):
+        assert (a, b)[n % 2].decide(f"paid {n}").status_code == 200
+        assert (b, a)[n % 2].reward(f"paid {n}", 1.0).status_code == 200
+    assert soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1)
+    assert a.reward("left 3", 1.0).json()["verdict"] == b.reward("left 3", 1.0).json()["verdict"] == "late"
+    (found,) = verify(database)
+    assert found.differs == [] and found.rewards == 14

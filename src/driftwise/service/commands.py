@@ -95,15 +95,10 @@ def forget(
 ) -> None:
     """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
     _needs("msgspec")
-    from driftwise.service.keeping import forget as run
+    from driftwise.service.forgetting import forget as run
+    from driftwise.service.forgetting import moment
 
-    try:
-        moment = datetime.datetime.fromisoformat(before)
-    except ValueError:
-        raise BadInput("before", before, "a date or time", "pass 2026-01-31, say") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    for name, count in run(db, moment.timestamp()).items():
+    for name, count in run(db, moment(before)).items():
         print(f"{name}: {count} decisions forgotten")
 
 

@@ -11,7 +11,7 @@ from driftwise.errors import BadInput
 from driftwise.service.offers import rows_of
 from driftwise.service.opening import open_store
 from driftwise.service.recompute import Era, eras_of
-from driftwise.service.store import DecisionRow, RewardRow, Store
+from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store
 from driftwise.tables.write import Row, Writer
 
 _NOTHING = (None, None, None, None)
@@ -68,7 +68,7 @@ def _row(
     if found is None:
         return None
     arms = rows_of(found[2], found[1])
-    learned = reward is not None and reward.verdict == "learned"
+    learned = reward is not None and reward.verdict in LESSONS
     own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
     value, at, tick, number = (reward.value, reward.at, reward.tick, reward.learned) if learned and reward else _NOTHING
     return Row(
@@ -76,7 +76,7 @@ def _row(
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
         era.row.policy, lessons[one.state_seq], value, at, tick, number,
-        "open" if reward is None else "learned" if learned else "expired",
+        "open" if reward is None else reward.verdict if learned else "expired",
         None if one.context is None else msgspec.json.decode(one.context),
         None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from driftwise.kernels.point import HEAD, SIZE, USED, Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.setup import Setup
-from driftwise.service.store import DigestRow, EraRow, RewardRow, SnapshotRow, Store
+from driftwise.service.store import LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
 
 EVERY = 1_000  # rewards from digest to digest
 _FEW = 64  # lessons that are repeated rather than copied
@@ -119,7 +119,7 @@ class Fold:
         for stretch in _stretches(rows):
             if stretch[-1].seq - stretch[0].seq != len(stretch) - 1:  # one is missing
                 raise Unlike(self.era, stretch[-1].seq)
-            tick = self._learn(state, tick, [row for row in stretch if row.verdict == "learned"])
+            tick = self._learn(state, tick, [row for row in stretch if row.verdict in LESSONS])
             self.seq = self.newest = stretch[-1].seq
             wanted = known.get(self.seq)
             if wanted is not None and digest(self.policy, state) != wanted:

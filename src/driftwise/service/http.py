@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,15 +15,17 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
-from driftwise.service.dashboard.web import Dashboard
+from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode
+from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
 from driftwise.service.protocol import (
     MOST_BATCH,
     DecideBody,
     Error,
+    ForgetBody,
     Health,
     ItemsBody,
     Refusal,
@@ -135,6 +137,10 @@ async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, 
     return 200, await api.service.reset(stream)
 
 
+async def _forget(api: Api, stream: str, body: ForgetBody, scope: Scope) -> tuple[int, Any]:
+    return 200, await online(api.service, stream, moment(body.before))
+
+
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
     return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
@@ -157,6 +163,7 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("POST", "/v1/streams/{stream}/pause", _pause, "admin", None),
     ("POST", "/v1/streams/{stream}/resume", _resume, "admin", None),
     ("POST", "/v1/streams/{stream}/reset", _reset, "admin", None),
+    ("POST", "/v1/streams/{stream}/forget", _forget, "admin", ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
     ("GET", "/v1/streams/{stream}", _get, None, None),
 )
@@ -274,8 +281,10 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: keys that were made or revoked meanwhile."""
+    """Twice a second: keys that were made or revoked meanwhile, and decisions whose time is over while nobody asks."""
     while True:
         await asyncio.sleep(0.4)
         if not service.engine._committing:
             service.refresh()
+        with suppress(Refusal):  # more wait than can be served
+            service.expire()

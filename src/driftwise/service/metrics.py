@@ -36,7 +36,9 @@ class _Gathered(Collector):
         for name, stream in engine.streams.items():
             _, rewarded, learned = stream.kept
             decided.add_metric([name], stream.decided)
-            rewards.add_metric([name, "learned"], learned)
+            rewards.add_metric([name, "learned"], learned - stream.defaulted)
+            if stream.setup.default is not None:
+                rewards.add_metric([name, "defaulted"], stream.defaulted)
             rewards.add_metric([name, "late"], rewarded - learned)
             lag.add_metric([name], stream.lag)
             waiting.add_metric([name], stream.decided - rewarded)

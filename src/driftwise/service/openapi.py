@@ -13,6 +13,7 @@ from driftwise.service.protocol import (
     Decided,
     Error,
     Explained,
+    ForgetBody,
     Health,
     ItemsBody,
     RewardBody,
@@ -21,7 +22,10 @@ from driftwise.service.protocol import (
     StreamBody,
 )
 
-_TYPES = (StreamBody, DecideBody, RewardBody, ItemsBody, Decided, Rewarded, StreamAnswer, Explained, Error, Health)
+_TYPES = (
+    StreamBody, DecideBody, RewardBody, ItemsBody, ForgetBody, Decided, Rewarded, StreamAnswer, Explained, Error,
+    Health,
+)  # fmt: skip
 _STREAM = {"name": "stream", "in": "path", "required": True,
            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
@@ -54,6 +58,8 @@ def document() -> dict[str, Any]:
         ("put", "/policy", "Another policy, taught the same rewards", of[StreamBody], of[StreamAnswer], (200,)),
         ("put", "/items", "Rows of items, to be called by name", of[ItemsBody],
          {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
+        ("post", "/forget", "Erase what closed before a time", of[ForgetBody],
+         {"type": "object", "properties": {"forgotten": {"type": "integer"}}, "required": ["forgotten"]}, (200,)),
         ("post", "/pause", "Decide no more", None, of[StreamAnswer], (200,)),
         ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),
         ("post", "/reset", "Forget what was learned", None, of[StreamAnswer], (200,)),

@@ -20,6 +20,7 @@ from driftwise.service.store import (
     DigestRow,
     EraRow,
     KeyRow,
+    OpenRow,
     RewardRow,
     SnapshotRow,
     StreamRow,
@@ -27,6 +28,7 @@ from driftwise.service.store import (
 
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
 _STRETCH = 5_000  # rows that are fetched at once
+_OPEN = "NOT EXISTS (SELECT 1 FROM reward r WHERE r.stream = d.stream AND r.event_id = d.event_id)"
 _Sealed = TypeVar("_Sealed", EraRow, DecisionRow, RewardRow)
 _TABLES: dict[type, tuple[str, tuple[str, ...]]] = {
     EraRow: ("era", EraRow._fields), DecisionRow: ("decision", DecisionRow._fields),
@@ -234,6 +236,21 @@ class PostgresStore(Connection):
 
     def reward(self, stream: int, id: str) -> RewardRow | None:
         return next(self._sealed(RewardRow, "WHERE stream = %s AND event_id = %s", (stream, id)), None)
+
+    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
+        rows = self._run(f"SELECT seq, event_id, born FROM decision d WHERE stream = %s AND seq > %s AND seq <= %s "
+                         f"AND {_OPEN} ORDER BY seq LIMIT %s", (stream, after, upto, most))  # fmt: skip
+        return [OpenRow(*row) for row in rows]
+
+    def overdue(self, stream: int, since: float, before: float, most: int) -> list[OpenRow]:
+        """The oldest decisions without a reward that were born between two ticks."""
+        rows = self._run(f"SELECT seq, event_id, born FROM decision d WHERE stream = %s AND born >= %s AND born < %s "
+                         f"AND {_OPEN} ORDER BY born, seq LIMIT %s", (stream, since, before, most))  # fmt: skip
+        return [OpenRow(*row) for row in rows]
+
+    def defaulted(self, stream: int, upto: int = 2**62) -> int:
+        statement = "SELECT count(*) FROM reward WHERE stream = %s AND verdict = 'defaulted' AND seq <= %s"
+        return int(self._one(statement, (stream, upto))[0])
 
     def last_decision(self, stream: int) -> DecisionRow | None:
         return next(self._sealed(DecisionRow, "WHERE stream = %s ORDER BY seq DESC LIMIT 1", (stream,)), None)

@@ -42,6 +42,7 @@ class StreamBody(Wire):
     epsilon: Share = 0.0
     seed: Annotated[int, Meta(ge=0, le=2**53)] = 0
     expire_after: float | str | None = None
+    default_reward: float | None = None
     mode: Mode = "live"
     holdback: Share = 0.1
     baseline: Literal["first", "uniform"] = "first"
@@ -71,6 +72,12 @@ class RewardBody(Wire):
 
     id: Id
     value: float
+
+
+class ForgetBody(Wire):
+    """The date or time before which what closed is forgotten."""
+
+    before: Annotated[str, Meta(max_length=64)]
 
 
 class ItemsBody(Wire):
@@ -104,12 +111,13 @@ class Rewarded(Wire, gc=False):
 
 
 class Counts(Wire):
-    """Events of a stream since it was made."""
+    """Events of a stream since it was made; those learned are with the defaulted."""
 
     decided: int
     learned: int
     late: int
     open: int
+    defaulted: int = 0
 
 
 class StreamAnswer(Wire):

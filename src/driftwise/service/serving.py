@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +29,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.recompute import eras_of, explain
 from driftwise.service.setup import Setup, setup, text_of
-from driftwise.service.store import Damaged, EraRow, RewardRow, Store, StreamRow
+from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
 from driftwise.service.stream import Stream
 
 _T = TypeVar("_T")
@@ -86,6 +87,13 @@ class Service:
     async def answer(self, name: str) -> StreamAnswer:
         """What is on disk of a stream."""
         return self.stream(name).answer()
+
+    def expire(self) -> None:
+        """Have the defaults learned that are due, with the next group."""
+        for stream in self.engine.streams.values():
+            if stream.setup.default is not None and not self.engine.stopping:
+                asked = self.engine.submit(partial(stream.overdue.expire, stream, self.now()))
+                asked.add_done_callback(lambda done: done.exception())  # there is a next time
 
     def stream(self, name: str) -> Stream:
         found = self.engine.streams.get(name)
@@ -286,7 +294,7 @@ def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:
     """Rewards that a policy may be taught, or the one sentence."""
     reach = made.policy.reach * (1.0 + 1e-6)
     for row in rows:
-        if row.verdict == "learned":
+        if row.verdict in LESSONS:
             if not made.low <= row.value <= made.high:
                 wanted = f"rewards from {made.low:g} to {made.high:g}, as the new policy takes them"
                 raise BadInput("rewards", row.value, wanted, "declare the range of what was written")

@@ -35,6 +35,7 @@ class Setup:
     low: float
     high: float
     expire_after: float | None
+    default: float | None  # what is learned of a decision whose time is over
     features: Features | None
 
     def clock(self) -> Clock:
@@ -69,10 +70,15 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
     expire = None if body.expire_after is None else clock.span("expire_after", body.expire_after)
     if expire is not None:
         real("expire_after", expire, 0.0)
+    default = body.default_reward
+    if default is not None:
+        if expire is None:
+            raise BadInput("default_reward", default, "expire_after with it", "say when it is due")
+        default = real("default_reward", default, low, high) + 0.0
     features = None if body.features is None else Features.from_dict(body.features)
     if features is not None:
         encoder_for(features, policy)
-    return Setup(body, policy, clock.tick, low, high, expire, features)
+    return Setup(body, policy, clock.tick, low, high, expire, default, features)
 
 
 def _policy(given: dict[str, Any]) -> Compiled:

@@ -8,13 +8,36 @@ import numpy as np
 
 from driftwise.service.fold import Fold
 from driftwise.service.offers import Offer
+from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
 from driftwise.service.protocol import Counts, DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import Broken, Conflict, StreamRow
+from driftwise.service.store import LESSONS, Broken, Conflict, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
+
+
+class SharedOverdue(Overdue):
+    """Decisions of all replicas whose time is over: by their births, because numbers are no order here."""
+
+    _store: PostgresStore
+
+    def __init__(self, store: PostgresStore, stream: int) -> None:
+        super().__init__(store, stream)
+        self._from = 0.0  # nothing older is open, but for what a replica writes late
+
+    def expire(self, stream: Stream, at: float) -> None:
+        before = _limit(stream, at)
+        found = self._store.overdue(self._stream, self._from, before, MOST)
+        if found:
+            stream.lead()  # another may have closed some of them meanwhile: what it wrote is known now
+        for row in found:
+            known = stream.find(row.id)
+            if known is not None and known.reward is None:
+                stream.default(row.id, known, at)
+        if len(found) < MOST:
+            self._from = max(self._from, before - (stream.setup.expire_after or 0.0))
 
 
 class SharedStream(Stream):
@@ -28,6 +51,8 @@ class SharedStream(Stream):
         self.rewarded = fold.seq
         self.learned = next((one.learned for one in store.rewards(row.id, fold.seq - 1, fold.seq)), 0)
         self.kept = (self.seq, self.rewarded, self.learned)
+        self.defaulted = 0 if setup.default is None else store.defaulted(row.id, fold.seq)
+        self.overdue = SharedOverdue(store, row.id)
         self._numbers = range(0)
         self.leading = False
         self.careful = False  # whether ids of decisions are looked for in the store before they are used
@@ -58,15 +83,15 @@ class SharedStream(Stream):
             self._numbers = self._numbers[1:]
         return answer
 
-    def _find(self, id: str) -> Known | None:
+    def find(self, id: str) -> Known | None:
         # An id that is new is as a rule new to all: its row would be refused, and the group done again with care.
         if id not in self.known and not self.careful and not self.leading:
             return None
-        return super()._find(id)
+        return super().find(id)
 
     def reward(self, asked: RewardBody, at: float) -> Rewarded:
         self.lead()
-        known = self._find(asked.id)
+        known = self.find(asked.id)
         if known is not None:  # another's clock may be ahead of ours: nothing is rewarded before it was decided
             self.clock.newest = max(self.clock.newest, known.born)
         return super().reward(asked, at)
@@ -92,10 +117,11 @@ class SharedStream(Stream):
             self.kept = (self.kept[0], self.rewarded, self.learned)
 
         for row in self.store.rewards(self.row.id, self.rewarded):
-            if row.verdict == "learned":
+            if row.verdict in LESSONS:
                 fold.lesson(_vector(row.x, self.setup.policy.dim), row.value, row.tick, row.born)
                 taken += 1
             self.rewarded, self.learned = row.seq, row.learned
+            self.defaulted += row.verdict == "defaulted"
             self.clock.newest = max(self.clock.newest, row.tick)
             fold.newest = row.seq
             known = self.known.get(row.id)
@@ -130,7 +156,8 @@ class SharedStream(Stream):
         found = super().answer()
         decided = self.decided_by_all = self.store.decided(self.row.id)
         _, rewarded, learned = self.kept
-        found.counts = Counts(decided=decided, learned=learned, late=rewarded - learned, open=decided - rewarded)
+        found.counts = Counts(decided=decided, learned=learned, late=rewarded - learned, open=decided - rewarded,
+                              defaulted=self.defaulted)  # fmt: skip
         return found
 
 

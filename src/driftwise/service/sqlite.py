@@ -28,6 +28,7 @@ from driftwise.service.store import (
     EraRow,
     Full,
     KeyRow,
+    OpenRow,
     RewardRow,
     SnapshotRow,
     StreamRow,
@@ -128,6 +129,14 @@ class SQLiteStore:
         """Bring what is in the write-ahead log into the file itself."""
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def checkpoint_soon(self) -> None:
+        """The same unless somebody reads just now: then it comes with a later commit."""
+        self._database.execute("PRAGMA busy_timeout=50")
+        try:
+            self.checkpoint()
+        finally:
+            self._database.execute(f"PRAGMA busy_timeout={int(1000 * _WAIT)}")
+
     def close(self) -> None:
         if hasattr(self, "_database"):
             self._database.close()
@@ -183,6 +192,11 @@ class SQLiteStore:
             self._sets.popitem(last=False)
         self._sets[digest] = number
         return number
+
+    def forget_sets(self) -> None:
+        """Numbers of arm sets are looked up anew: some may be gone."""
+        self._sets.clear()
+        self._new_sets.clear()
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         return [self.arm_set(*one) for one in wanted]
@@ -263,6 +277,17 @@ class SQLiteStore:
 
     def reward(self, stream: int, id: str) -> RewardRow | None:
         return next(self._sealed(RewardRow, "WHERE stream = ? AND event_id = ?", (stream, id)), None)
+
+    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
+        statement = (
+            "SELECT seq, event_id, born FROM decision d WHERE stream = ? AND seq > ? AND seq <= ? AND NOT EXISTS "
+            "(SELECT 1 FROM reward r WHERE r.stream = d.stream AND r.event_id = d.event_id) ORDER BY seq LIMIT ?"
+        )
+        return [OpenRow(*row) for row in self._read(statement, (stream, after, upto, most))]
+
+    def defaulted(self, stream: int) -> int:
+        statement = "SELECT count(*) FROM reward WHERE stream = ? AND verdict = 'defaulted'"
+        return int(next(self._read(statement, (stream,)))[0])
 
     def last_decision(self, stream: int) -> DecisionRow | None:
         return next(self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)

@@ -68,8 +68,15 @@ class DecisionRow(NamedTuple):
     candidates: str | None
 
 
+LESSONS = ("learned", "defaulted")  # verdicts of rewards that a fold takes
+
+
 class RewardRow(NamedTuple):
-    """A reward, learned at `tick` or late; `learned` counts those learned up to and with it. x is the vector played."""
+    """A reward, learned at `tick` or late; `learned` counts those learned up to and with it. x is the vector played.
+
+    Where none came in time and the stream has a default, that is the reward: `defaulted`, or `expired` where the policy
+    could not learn it.
+    """
 
     stream: int
     seq: int
@@ -81,6 +88,14 @@ class RewardRow(NamedTuple):
     learned: int
     born: int
     x: bytes | None
+
+
+class OpenRow(NamedTuple):
+    """A decision that no reward has come for."""
+
+    seq: int
+    id: str
+    born: int
 
 
 class SnapshotRow(NamedTuple):
@@ -179,6 +194,12 @@ class Store(Protocol):
     def keys(self) -> list[KeyRow]: ...
     def decision(self, stream: int, id: str) -> DecisionRow | None: ...
     def reward(self, stream: int, id: str) -> RewardRow | None: ...
+    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
+        """The first few decisions after a number that have no reward."""
+
+    def defaulted(self, stream: int) -> int:
+        """How many rewards were defaults."""
+
     def last_decision(self, stream: int) -> DecisionRow | None: ...
     def last_reward(self, stream: int) -> RewardRow | None: ...
     def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:

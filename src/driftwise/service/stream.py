@@ -14,14 +14,16 @@ import msgspec
 
 from driftwise.agent.record import checked_id
 from driftwise.border import real
+from driftwise.errors import DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.rng import key
 from driftwise.service.fold import EVERY, Fold
 from driftwise.service.offers import Offer, Offers, rows_of
+from driftwise.service.overdue import Overdue
 from driftwise.service.protocol import Counts, DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import DecisionRow, EraRow, RewardRow, Store, StreamRow
+from driftwise.service.store import LESSONS, DecisionRow, EraRow, RewardRow, Store, StreamRow
 
 SNAPSHOT_EVERY = 10_000  # rewards
 _KEPT = 20_000  # decisions that are at hand without asking the store
@@ -54,7 +56,10 @@ class Stream:
             self.rewarded, self.learned = newest.seq, newest.learned
             self.clock.newest = max(self.clock.newest, newest.tick)
         self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
+        self.overdue = Overdue(store, row.id)
+        self.defaulted = 0 if setup.default is None else store.defaulted(row.id)
         self.duplicates = 0  # rewards that came again since this process serves
+        self.overtime = 0  # rewards that came when their decision had its default, since then
         self.process = os.urandom(4).hex()
         self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
@@ -79,7 +84,7 @@ class Stream:
     def decide(self, asked: DecideBody, offer: Offer, at: float) -> Decided:
         """A decision, or the one that this id already has."""
         if asked.id is not None:
-            found = self._find(checked_id(asked.id))
+            found = self.find(checked_id(asked.id))
             if found is not None:
                 if found.sha256 is not None and found.sha256 != offer.sha256:
                     raise Refusal(409, "this id was decided with other arms", "id", "send a new id for new arms")
@@ -137,36 +142,70 @@ class Stream:
     def reward(self, asked: RewardBody, at: float) -> Rewarded:
         """Learn what a decision brought, once."""
         value = real("value", asked.value, self.setup.low, self.setup.high, way_out="leave it out") + 0.0
-        known = self._find(checked_id(asked.id))
+        known = self.find(checked_id(asked.id))
         if known is None:
             raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
-        if known.reward is not None:
-            answer = _again(known.reward, value)
-            self.duplicates += 1
-            return answer
-        tick = self.clock.read(at, self.learned)
         expire = self.setup.expire_after
-        late = expire is not None and tick - known.born > expire
+        late = expire is not None and self.clock.read(at, self.learned) - known.born > expire
+        if self.setup.default is not None:
+            self.overdue.expire(self, at)
+            if late and known.reward is None:  # there were more than expire at a time
+                self.default(asked.id, known, at)
+        if known.reward is not None:
+            return self._settled(known, value)
         if known.x is None:
             raise Refusal(409, "this decision's arms were forgotten", "id", "drop the reward")
         if not late:
             if known.x.shape[1] != self.setup.policy.dim:
                 raise Refusal(409, "decided by a policy of another dimension", "id", "drop the reward")
-            self.fold.lesson(known.x, value, tick, known.born)
-            self.learned += 1
+            self._lesson(known, value, at)
+        self._record(asked.id, known, value, at, "late" if late else "learned")
+        return Rewarded(verdict="late" if late else "learned", seq=self.rewarded)
+
+    def default(self, id: str, known: Known, at: float) -> None:
+        """Learn what the stream says of decisions whose time is over."""
+        value, verdict = self.setup.default, "defaulted"
+        assert value is not None, "asked only where there is one"
+        try:
+            if known.x is None or known.x.shape[1] != self.setup.policy.dim:
+                raise DriftwiseError("arms of another dimension")
+            self._lesson(known, value, at)
+        except DriftwiseError:  # whoever happens to ask now did nothing wrong
+            verdict = "expired"
+        self._record(id, known, value, at, verdict)
+
+    def _lesson(self, known: Known, value: float, at: float) -> None:
+        assert known.x is not None, "asked only where arms are known"
+        self.fold.lesson(known.x, value, self.clock.read(at, self.learned), known.born)
+        self.learned += 1
+
+    def _record(self, id: str, known: Known, value: float, at: float, verdict: str) -> None:
+        """The row of a reward, with the digest and the snapshot that are due."""
         self.rewarded += 1
         self.fold.newest = self.rewarded
-        verdict = "late" if late else "learned"
+        lesson = verdict in LESSONS
+        tick = self.clock.read(at, self.learned - lesson)  # that of the lesson, which is counted by now
         self._rewarded.append(RewardRow(
-            self.row.id, self.rewarded, asked.id, value, tick, at, verdict, self.learned, known.born,
-            known.x.tobytes(),
+            self.row.id, self.rewarded, id, value, tick, at, verdict, self.learned, known.born,
+            None if known.x is None else known.x.tobytes(),
         ))  # fmt: skip
         known.reward = (value, verdict, self.rewarded)
         if self.rewarded % EVERY == 0:
             self._digests.append(self.fold.digest_behind())
             if self.rewarded % SNAPSHOT_EVERY == 0:
                 self._snapshot = self.fold.snapshot_behind()
-        return Rewarded(verdict=verdict, seq=self.rewarded)  # type: ignore[arg-type]
+
+    def _settled(self, known: Known, value: float) -> Rewarded:
+        """What a reward gets for a decision that has one."""
+        assert known.reward is not None, "asked only where there is one"
+        first, verdict, number = known.reward
+        if verdict in ("defaulted", "expired"):  # counted, and nothing more: the default stands
+            self.overtime += 1
+            return Rewarded(verdict="late", seq=number)
+        if first != value:
+            raise Refusal(409, f"this decision has the reward {first!r}", "value", "the first reward stands")
+        self.duplicates += 1
+        return Rewarded(verdict="late" if verdict == "late" else "duplicate", seq=number)
 
     # ---------------------------------------------------------------------------------------- the group
 
@@ -216,6 +255,8 @@ class Stream:
     def publish(self) -> None:
         """The group is on disk."""
         self.fold.publish()
+        self.overdue.publish()
+        self.defaulted += sum(reward.verdict == "defaulted" for reward in self._rewarded)
         self.kept = (self.seq, self.rewarded, self.learned)
         self._clear()
 
@@ -228,6 +269,7 @@ class Stream:
                 known.reward = None
         for row, _ in self._decided:
             self.known.pop(row[_ID], None)
+        self.overdue.undo()
         self.seq, self.rewarded, self.learned = self.kept
         self._clear()
 
@@ -239,7 +281,8 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- asking
 
-    def _find(self, id: str) -> Known | None:
+    def find(self, id: str) -> Known | None:
+        """A decision by its id, from what is at hand or from the store."""
         known = self.known.get(id)
         if known is not None:
             return known
@@ -265,16 +308,9 @@ class Stream:
         return StreamAnswer(
             stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
             era=self.era.number, paused=self.paused, seq=seq, state_seq=self.fold.seq, digest=self.fold.digest(),
-            counts=Counts(decided=seq, learned=learned, late=rewarded - learned, open=seq - rewarded),
+            counts=Counts(decided=seq, learned=learned, late=rewarded - learned, open=seq - rewarded,
+                          defaulted=self.defaulted),
         )  # fmt: skip
-
-
-def _again(reward: tuple[float, str, int], value: float) -> Rewarded:
-    """What a second reward for a decision gets."""
-    first, verdict, number = reward
-    if first != value:
-        raise Refusal(409, f"this decision has the reward {first!r}", "value", "the first reward stands")
-    return Rewarded(verdict="late" if verdict == "late" else "duplicate", seq=number)
 
 
 def decided(row: DecisionRow) -> Decided:

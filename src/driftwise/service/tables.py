@@ -31,6 +31,7 @@ CREATE TABLE decision (stream BIGINT NOT NULL, seq BIGINT NOT NULL, event_id TEX
     draws BIGINT NOT NULL, cohort TEXT NOT NULL, unit BIGINT, context TEXT, candidates TEXT, seal BIGINT NOT NULL,
     PRIMARY KEY (stream, seq), UNIQUE (stream, event_id));
 CREATE INDEX decision_state ON decision (stream, state_seq, seq);
+CREATE INDEX decision_born ON decision (stream, born, seq);
 CREATE TABLE reward (stream BIGINT NOT NULL, seq BIGINT NOT NULL, event_id TEXT NOT NULL,
     value DOUBLE PRECISION NOT NULL, tick BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, verdict TEXT NOT NULL,
     learned BIGINT NOT NULL, born BIGINT NOT NULL, x BYTEA, seal BIGINT NOT NULL, PRIMARY KEY (stream, seq),

@@ -15,7 +15,7 @@ from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import rows_of
 from driftwise.service.opening import open_store
 from driftwise.service.recompute import Era, again, arms_of, eras_of, same
-from driftwise.service.store import DecisionRow, RewardRow, Store, StreamRow
+from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store, StreamRow
 
 MOST_TOLD = 20
 
@@ -79,7 +79,7 @@ def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
     """Rewards without a gap, each of a decision that was made, with the vector that was played."""
     seq = learned = tick = 0
     for row in store.rewards(stream):
-        seq, expected = seq + 1, learned + (row.verdict == "learned")
+        seq, expected = seq + 1, learned + (row.verdict in LESSONS)
         decision = store.decision(stream, row.id)
         if row.seq != seq or row.learned != expected or row.tick < tick:
             found.tell(f"reward {row.seq} is out of order")
@@ -87,8 +87,16 @@ def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
             found.tell(f"id {row.id!r} has two rewards")
         elif decision is None or decision.born != row.born or not _same_vector(store, decision, row):
             found.tell(f"reward {row.seq} does not fit its decision")
+        elif row.verdict == "defaulted" and not _due(eras, row):
+            found.tell(f"reward {row.seq} is a default that was not due")
         seq, learned, tick = row.seq, expected, row.tick
         found.rewards += 1
+
+
+def _due(eras: list[Era], row: RewardRow) -> bool:
+    """Whether a default is that of its time, and the decision's was over."""
+    made = next(era.setup for era in reversed(eras) if era.row.begun_at < row.seq)
+    return made.expire_after is not None and row.value == made.default and row.tick - row.born > made.expire_after
 
 
 def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:

@@ -102,3 +102,13 @@ def moment(at: float) -> Html:
 
 def short(text: str, most: int = 28) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def tile(name: str, value: object, more: object = "") -> Html:
+    """A number with its name."""
+    return tag("div", tag("dt", name), tag("dd", value, tag("small", more) if more else ""))
+
+
+def card(title: str, *inside: object) -> Html:
+    """A part of a page under its heading."""
+    return joined([tag("h2", title), *inside])

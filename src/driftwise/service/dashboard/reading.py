@@ -64,6 +64,7 @@ class Newest(NamedTuple):
     value: Floats
     delay: Floats
     late: npt.NDArray[np.bool_]
+    defaulted: npt.NDArray[np.bool_]  # no reward came, and the stream's default is its value
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -75,14 +76,16 @@ def newest(store: Any, stream: int, last: int) -> Newest:
     seq, at, arm, item, cohorts, unit, explored, proposed, born, value, came, verdict = (
         zip(*rows, strict=True) if rows else [()] * 12
     )
+    defaulted = np.array([one == "defaulted" for one in verdict], dtype=np.bool_)
     took = np.array(came, dtype=np.float64) - np.array(at, dtype=np.float64)
     return Newest(
         np.array(seq, dtype=np.int64), np.array(at, dtype=np.float64),
         [f"arm {a}" if i is None else i for a, i in zip(arm, item, strict=True)],
         np.array(cohorts, dtype=np.str_), list(unit),
         np.array(explored, dtype=np.int64), np.array(arm, dtype=np.int64) == np.array(proposed, dtype=np.int64),
-        np.array(born, dtype=np.int64), np.array(value, dtype=np.float64), np.maximum(took, 0.0),
-        np.array([one == "late" for one in verdict], dtype=np.bool_),
+        np.array(born, dtype=np.int64), np.array(value, dtype=np.float64),
+        np.where(defaulted, np.nan, np.maximum(took, 0.0)),
+        np.array([one == "late" for one in verdict], dtype=np.bool_), defaulted,
     )  # fmt: skip
 
 
@@ -139,7 +142,7 @@ def expired(found: Newest, tick: int, after: float | None) -> int:
     """Decisions that had no reward when their time was over."""
     if after is None:
         return 0
-    return int((np.isnan(found.value) & (tick - found.born > after)).sum())
+    return int((found.defaulted | (np.isnan(found.value) & (tick - found.born > after))).sum())
 
 
 def delays(found: Newest) -> tuple[list[int], list[float]]:

@@ -19,7 +19,7 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Bank
 from driftwise.service.fold import resume
 from driftwise.service.setup import Setup
-from driftwise.service.store import EraRow, RewardRow, Store
+from driftwise.service.store import LESSONS, EraRow, RewardRow, Store
 from driftwise.service.stream import SNAPSHOT_EVERY
 
 POINTS = 256
@@ -74,7 +74,7 @@ class Track:
             self._write()
 
     def _keep(self, row: RewardRow) -> None:
-        if row.verdict == "learned" and row.x is not None:
+        if row.verdict in LESSONS and row.x is not None:
             x = np.frombuffer(row.x, dtype="<f8").astype(np.float64).reshape(1, -1, 1)
             self.recent.append((row.tick, row.born, x, row.value))
 

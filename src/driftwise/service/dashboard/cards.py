@@ -1,0 +1,210 @@
+"""What a stream's page says of its log: each a heading, a sentence, a chart and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftwise.service.dashboard import charts, reading
+from driftwise.service.dashboard.comparing import Cohort, Interval
+from driftwise.service.dashboard.live import WHO, Live
+from driftwise.service.dashboard.markup import (
+    Html,
+    badge,
+    card,
+    count,
+    moment,
+    numbers,
+    percent,
+    real,
+    short,
+    signed,
+    span,
+    table,
+    tag,
+    tile,
+)
+from driftwise.service.dashboard.reading import Newest
+from driftwise.service.dashboard.track import Track
+
+COEFFICIENTS = 5  # those that are drawn
+
+
+def about(found: Newest) -> str:
+    return "the newest decision" if len(found) == 1 else f"the newest {count(len(found))} decisions"
+
+
+def _ends(found: Newest) -> tuple[object, object]:
+    return (moment(float(found.at[0])), moment(float(found.at[-1]))) if len(found) else ("", "")
+
+
+def reward(one: Live, found: Newest) -> Html:
+    """What was earned over time, and against those held back."""
+    mode, compared = one.setup.body.mode, reading.against_holdback(found)
+    cohorts = [name for name in WHO if len(found) and (found.cohort == name).any()]
+    said: list[object] = []
+    if mode == "holdback":
+        said += _lift(compared.difference, compared.lift, compared.live, compared.baseline)
+    elif mode == "shadow":
+        share = float(found.agreed.mean()) if len(found) else math.nan
+        said.append(tag("p", tag("b", percent(share)), f" of {about(found)} were what the policy would have played."))
+    else:
+        known = found.value[~np.isnan(found.value)]
+        mean = float(known.mean()) if known.size else math.nan
+        hint = "Nobody is held back, so there is nothing to compare with: mode holdback keeps a share of units apart."
+        said.append(tag("p", "Mean reward ", tag("b", real(mean)), f" over {about(found)}."))
+        said.append(tag("p", hint, class_="soft"))
+    drawn = [charts.Line(WHO[name], place, reading.means(found, name)) for place, name in enumerate(cohorts)]
+    words = "; ".join(f"{line.name} {real(_last(line.heights))} in the last stretch" for line in drawn)
+    chart = charts.lines(drawn, _ends(found), f"Mean reward over time: {words or 'no reward yet'}")
+    rows = [
+        (moment(float(found.at[part.start])), *(real(line.heights[place]) for line in drawn))
+        for place, part in enumerate(reading.bins(found))
+    ]
+    told = numbers(("from", *(line.name for line in drawn)), rows, range(1, 1 + len(drawn)), "Mean reward over time")
+    title = "Reward against holdback" if mode == "holdback" else "Reward"
+    return card(title, *said, chart, told if rows else "")
+
+
+def _last(heights: Sequence[float]) -> float:
+    return next((y for y in reversed(heights) if not math.isnan(y)), math.nan)
+
+
+def _lift(difference: Interval, lift: Interval, live: Cohort, baseline: Cohort) -> list[object]:
+    if math.isnan(difference.low):
+        return [_cohorts(live, baseline), tag("p", "Too few units with rewards to tell a difference yet.")]
+    ends = f"{signed(difference.low)} to {signed(difference.high)}"
+    verdict = (
+        badge("better", "yes") if difference.low > 0.0 else badge("worse", "no") if difference.high < 0.0
+        else badge("cannot be told")
+    )  # fmt: skip
+    told = "lift cannot be told: the baseline's mean may be 0"
+    if not math.isnan(lift.low):
+        told = f"lift {percent(lift.value, True)} ({percent(lift.low, True)} to {percent(lift.high, True)})"
+    alt = f"Difference {signed(difference.value)}, 95% interval {ends}"
+    return [
+        tag("p", tag("b", signed(difference.value), class_="large"), f" a decision, 95% interval {ends} ", verdict),
+        tag("p", told), charts.interval(difference.value, difference.low, difference.high, alt),
+        _cohorts(live, baseline),
+    ]  # fmt: skip
+
+
+def _cohorts(live: Cohort, baseline: Cohort) -> Html:
+    rows = [
+        (name, real(side.mean), count(side.decisions), count(side.units))
+        for name, side in (("policy", live), ("held back", baseline))
+    ]
+    return table(("cohort", "mean reward", "rewards", "units"), rows, (1, 2, 3), "Cohorts")
+
+
+def drift(track: Track) -> Html:
+    """How long the policy remembers, and whether a level moves."""
+    found = track.drift
+    names = [f"{real(memory, 3)} ticks" for memory in found.memories]
+    rows = _thinned(len(found.at))
+    columns = [found.weights[row].tolist() for row in rows]
+    last = columns[-1] if columns else [1.0 / len(names)] * len(names)
+    best = names[found.memories.index(found.best)] if found.best in found.memories else "–"
+    # A level that is believed is played by lanes of their own; the weights are of the others.
+    among = "of memories without a level, " if found.level is not None and found.level.believed else ""
+    said: list[object] = [tag(
+        "p", "Remembers ", tag("b", f"{real(found.remembers, 3)} ticks"),
+        "" if found.days is None else f" ({span(found.days * 86400.0)})", f"; {among}{best} predicts best.",
+    )]  # fmt: skip
+    if found.level is not None:
+        kind = "no" if found.level.believed else "yes"
+        said.append(tag("p", badge("the level moves" if found.level.believed else "no level apart", kind), " ",
+                        str(found.level), "."))  # fmt: skip
+    else:
+        said.append(tag("p", "This policy does not tell a level that all arms share from preferences; Auto with "
+                        "levels does.", class_="soft"))  # fmt: skip
+    shown, columns = _few(names, columns)
+    ends = (f"tick {count(int(found.at[0]))}", f"tick {count(int(found.at[-1]))}") if len(found.at) else ("", "")
+    now = ", ".join(f"{name} {percent(weight)}" for name, weight in zip(names, last, strict=True))
+    alt = f"Belief in each memory over time; now {now}"
+    chart = charts.stacked(shown, columns, ends, alt)
+    head = ("memory", "weight now") + (() if found.advantage is None else ("nats a reward",))
+    listed = [
+        (name, percent(last[place])) + (() if found.advantage is None else (signed(float(found.advantage[place])),))
+        for place, name in enumerate(names)
+    ]
+    return card("Drift meter", *said, chart, numbers(head, listed, range(1, len(head)), "Memories"))
+
+
+def _thinned(many: int, most: int = 96) -> list[int]:
+    """Places, evenly, of which the last is the last."""
+    return [] if not many else sorted({round(place) for place in np.linspace(0, many - 1, min(many, most))})
+
+
+def _few(names: list[str], columns: list[list[float]]) -> tuple[list[str], list[list[float]]]:
+    """The names with most weight as they are, in their order, and the others as one."""
+    if len(names) <= charts.COLOURS:
+        return names, columns
+    total = np.array(columns).sum(axis=0) if columns else np.zeros(len(names))
+    kept = sorted(np.argsort(-total, kind="stable")[: charts.COLOURS - 1].tolist())
+    thinned = [[column[place] for place in kept] for column in columns]
+    return [*(names[place] for place in kept), reading.REST], [[*part, max(0.0, 1.0 - sum(part))] for part in thinned]
+
+
+def shares(found: Newest) -> Html:
+    """What was played over time."""
+    names, table_of = reading.shares(found)
+    now = dict(zip(names, table_of[-1].tolist(), strict=True)) if len(found) else {}
+    alt = "Shares of arms over time; now " + ", ".join(f"{short(name)} {percent(share)}" for name, share in now.items())
+    chart = charts.stacked(names, table_of.tolist(), _ends(found), alt)
+    rows = [
+        (moment(float(found.at[part.start])), *(percent(share) for share in table_of[place].tolist()))
+        for place, part in enumerate(reading.bins(found))
+    ]
+    explored = percent(float(found.explored.mean())) if len(found) else "–"
+    told = numbers(("from", *map(short, names)), rows, range(1, 1 + len(names)), "Shares of arms") if rows else ""
+    return card("Shares of arms", tag("p", f"What was played in {about(found)}; {explored} explored."), chart, told)
+
+
+def coefficients(track: Track) -> Html:
+    """The largest coefficients over time."""
+    points, labels, current = track.points, track.labels, track.now
+    points = [points[place] for place in _thinned(len(points))]
+    if not points or points[-1].seq != current.seq:
+        points = [*points, current]
+    if not current.theta.size:
+        return card("Coefficients", tag("p", "This policy tells no coefficients."))
+    top = np.argsort(-np.abs(current.theta), kind="stable")[:COEFFICIENTS].tolist()
+    drawn = [charts.Line(labels[i], place, [float(p.theta[i]) for p in points]) for place, i in enumerate(top)]
+    ends = f"reward {count(points[0].seq)}", f"reward {count(points[-1].seq)}"
+    alt = "Coefficients over time; now " + ", ".join(f"{labels[i]} {real(float(current.theta[i]))}" for i in top)
+    rows = [
+        (labels[i], real(float(points[0].theta[i])), real(float(current.theta[i]))) for i in top
+    ]
+    listed = numbers(("feature", ends[0], "now"), rows, (1, 2), "Coefficients")
+    said = f"The {len(top)} largest of {len(labels)}, as they are played." if len(labels) > 1 else "As it is played."
+    return card("Coefficients", tag("p", said), charts.lines(drawn, ends, alt, low=0.0), listed)
+
+
+def delays(one: Live, found: Newest) -> Html:
+    """How long rewards took, and those that came too late or never."""
+    counts, quantiles = reading.delays(found)
+    late, total = one.rewarded - one.learned, sum(counts)
+    expired = reading.expired(found, one.tick, one.setup.expire_after)
+    waits = one.setup.body.expire_after
+    tiles = tag(
+        "dl",
+        tile("late", count(late), "counted, not learned"),
+        tile("duplicate", count(one.duplicates), "since this server started"),
+        tile("expired", count(expired), "nothing expires" if waits is None else f"no reward in {waits}"),
+        tile("median delay", span(quantiles[0])), tile("90%", span(quantiles[1])), tile("99%", span(quantiles[2])),
+        class_="tiles small",
+    )  # fmt: skip
+    names = [name for _, name in reading.DELAYS]
+    said = ", ".join(f"{number} up to {name}" for number, name in zip(counts, names, strict=True) if number)
+    first = next((i for i, number in enumerate(counts) if number), 0)
+    last = next((i for i in range(len(counts) - 1, -1, -1) if counts[i]), 0) + 1
+    first, last = max(0, first - 1), min(len(counts), last + 1)
+    ends = f"up to {names[first]}", names[last - 1] if last == len(counts) else f"up to {names[last - 1]}"
+    chart = charts.bars([float(number) for number in counts[first:last]], ends, f"Delays of rewards: {said or 'none'}")
+    rows = [(name, count(number)) for name, number in zip(names, counts, strict=True)]
+    title = f"How long {count(total)} rewards took, of {about(found)}." if total else "No reward has come yet."
+    return card("Rewards that come later", tiles, tag("p", title), chart,
+                 numbers(("up to", "rewards"), rows, (1,), "Delays of rewards"))  # fmt: skip

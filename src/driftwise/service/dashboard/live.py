@@ -1,0 +1,83 @@
+"""What is shown without asking the log: streams as the server has them, and names for what is in them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+from urllib.parse import quote
+
+from driftwise.service.dashboard.markup import Html, badge, joined, percent, short, span
+from driftwise.service.engine import BUCKETS
+from driftwise.service.setup import Setup
+from driftwise.service.store import EraRow
+from driftwise.service.stream import Stream
+
+WHO = {"live": "policy", "baseline": "held back", "shadow": "your own"}
+
+
+class Live(NamedTuple):
+    """What the server knows of a stream without asking the log, taken between two groups."""
+
+    name: str
+    number: int
+    paused: bool
+    setup: Setup
+    era: EraRow
+    decided: int
+    rewarded: int
+    learned: int
+    state_seq: int
+    duplicates: int
+    tick: int
+    last: int  # the largest number of a decision
+    lag: int = 0
+    replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; none where one is alone
+
+    @property
+    def policy(self) -> str:
+        given = self.setup.body.policy
+        return str(given.get("name") or given.get("type") or type(self.setup.policy).__name__)
+
+
+def live_of(stream: Stream, now: float) -> Live:
+    """For the event loop, where nothing moves meanwhile."""
+    _, rewarded, learned = stream.kept
+    tick = stream.clock.born(now, learned)[0]
+    return Live(
+        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.decided, rewarded, learned,
+        stream.fold.seq, stream.duplicates, tick, stream.last, stream.lag, stream.replicas,
+    )  # fmt: skip
+
+
+class Server(NamedTuple):
+    """What concerns all streams."""
+
+    commits: tuple[int, ...]
+    full: str
+
+    @property
+    def p99(self) -> str:
+        """The end of the bucket in which the 99% quantile of commits lies."""
+        total = sum(self.commits)
+        if not total:
+            return "–"
+        place = next(i for i, upto in enumerate(itertools.accumulate(self.commits)) if upto >= 0.99 * total)
+        return f"≤ {span(BUCKETS[place])}" if place < len(BUCKETS) else f"> {span(BUCKETS[-1])}"
+
+
+def mode_of(one: Live) -> Html:
+    """Who decides, as a badge."""
+    body = one.setup.body
+    word = f"holdback {percent(body.holdback)}" if body.mode == "holdback" else body.mode
+    return joined([badge(word, "yes" if body.mode == "live" else "open"), badge("paused", "no") if one.paused else ""],
+                  " ")  # fmt: skip
+
+
+def arm_name(arm: int, item: str | None) -> str:
+    """An arm by its item, or by its number where arms have no names."""
+    return f"arm {arm}" if item is None else short(item)
+
+
+def address(stream: str, id: str) -> str:
+    """Where a decision is explained."""
+    return f"/streams/{quote(stream, safe='')}/decisions/{quote(id, safe='')}"

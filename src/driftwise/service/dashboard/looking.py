@@ -1,0 +1,165 @@
+"""What is looked at: the log read in one thread of its own, at most once a second for a stream however many look.
+
+The event loop only copies a few counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from driftwise.agent.explain import estimate, pulls_of
+from driftwise.service.dashboard import pages, reading
+from driftwise.service.dashboard.live import Live, Server, live_of
+from driftwise.service.dashboard.markup import Html
+from driftwise.service.dashboard.track import Track, labels_of
+from driftwise.service.dashboard.why import Why, decision
+from driftwise.service.fold import Unlike
+from driftwise.service.protocol import Explained, Refusal
+from driftwise.service.recompute import decision_of, eras_of, explained, remade
+from driftwise.service.store import DecisionRow, KeyRow, Store
+from driftwise.service.stream import decided
+
+if TYPE_CHECKING:
+    from driftwise.service.http import Api
+
+Scope = dict[str, Any]
+Parts = dict[str, Html]
+
+PAUSE = 1.0  # seconds from look to look
+MOST_FOLD = 100_000  # rewards that are folded to explain one decision
+
+
+class Looked:
+    """What was last seen of a stream, and the look that is under way."""
+
+    def __init__(self) -> None:
+        self.key: object = None
+        self.parts: Parts = {}
+        self.track: Track | None = None
+        self.at = 0.0
+        self.running: asyncio.Future[Parts] | None = None
+
+
+class Dashboard:
+    """The pages of a service."""
+
+    def __init__(self, api: Api) -> None:
+        self.api, self.service = api, api.service
+        self.watching = 0
+        self._looked: dict[str, Looked] = {}
+        self._thread = ThreadPoolExecutor(1, "driftwise dashboard")
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+    def admit(self, scope: Scope, stream: str | None) -> KeyRow | None:
+        """The key of a request: an admin's, as a bearer or as the password of Basic. Nobody is guessing who was not
+        asked yet, so a request without credentials is no failure."""
+        engine, access = self.service.engine, self.service.access
+        if engine.stopping:
+            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        if not access.keys:
+            return None
+        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"), None)
+        if given is None:
+            raise Refusal(401, "a key is needed", "authorization", "sign in with an admin key as the password")
+        caller = scope["client"][0] if scope.get("client") else ""
+        return access.check(caller, given, "admin", stream)
+
+    def live(self, name: str) -> Live:
+        return live_of(self.service.stream(name), self.service.now())
+
+    def server(self) -> Server:
+        engine = self.service.engine
+        return Server(tuple(engine.commits), engine.full)
+
+    async def all_streams(self, key: KeyRow | None) -> Parts:
+        """The streams that a key may see."""
+        names = [name for name in self.service.engine.streams if key is None or key.stream in ("*", name)]
+        return pages.streams([self.live(name) for name in names], self.server())
+
+    async def one_stream(self, name: str) -> Parts:
+        """The parts of a stream's page, read anew when something came and a second has passed."""
+        live = self.live(name)
+        looked = self._looked.setdefault(name, Looked())
+        if looked.running is not None:
+            return await asyncio.shield(looked.running)
+        fresh = time.monotonic() - looked.at < 0.9 * PAUSE
+        if looked.parts and (fresh or looked.key == _key(live, self.server())):
+            return looked.parts
+        loop = asyncio.get_running_loop()
+        look = loop.run_in_executor(self._thread, self._look, looked, live, self.server())
+        looked.running = asyncio.ensure_future(look)
+        looked.running.add_done_callback(lambda _: setattr(looked, "running", None))
+        return await asyncio.shield(looked.running)  # whoever goes away takes nothing from the others
+
+    def _look(self, looked: Looked, live: Live, server: Server) -> Parts:
+        """In the thread."""
+        reader = self.service.store.reader()
+        try:
+            track = looked.track
+            if track is None or track.era != live.era:
+                track = looked.track = Track(reader, live.era, live.setup, live.state_seq)
+            track.follow(reader, live.state_seq)
+            found = reading.newest(reader, live.number, live.last)
+            parts = {"now": pages.now(live, server, track)}
+            parts |= pages.parts(live, found, reading.listed(reader, live.number, live.last), track)
+        except Unlike as slip:
+            raise Refusal(409, f"the log does not come out as written: {slip}", "", "run driftwise verify") from None
+        finally:
+            reader.close()
+        looked.parts, looked.key, looked.at = parts, _key(live, server), time.monotonic()
+        return parts
+
+    async def one_decision(self, name: str, id: str) -> Parts:
+        """Why a decision was made."""
+        number = self.service.stream(name).row.id
+
+        def work() -> Parts:
+            reader = self.service.store.reader()
+            try:
+                return decision(why(reader, number, id))
+            finally:
+                reader.close()
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _key(live: Live, server: Server) -> object:
+    """What a page depends on; an era says which setup it has."""
+    return live._replace(setup=None), server  # type: ignore[arg-type]
+
+
+def why(store: Store, stream: int, id: str) -> Why:
+    """A decision computed again, unless its arms were forgotten or too much would have to be folded."""
+    row = decision_of(store, stream, id)
+    era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
+    if row.arm_set is None:
+        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", "Its arms were forgotten.")
+    starts = [one.seq for one in store.snapshots(stream, row.era) if one.seq <= row.state_seq]
+    far = row.state_seq - max(starts, default=era.row.first)
+    if far > MOST_FOLD:
+        reason = f"No snapshot lies within {MOST_FOLD:,} rewards before it: driftwise verify computes it again."
+        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
+    found = remade(store, row)
+    told = explained(store, found)
+    pulls: tuple[tuple[str, float], ...] = ()
+    rival = next((arm for arm in told.arms if arm.arm != row.proposed), None)
+    if found.arms is not None and rival is not None:
+        theta, _ = estimate(era.setup.policy, found.state)
+        if theta.size == found.arms.dim:
+            pulls = pulls_of(theta, found.arms, row.proposed, rival.arm, labels_of(era.setup))
+    name = "" if rival is None else f"arm {rival.arm}" if rival.item is None else rival.item
+    return Why(row, era.setup, told, pulls, name)
+
+
+def _record(store: Store, row: DecisionRow, policy: str) -> Explained:
+    """What is written of a decision, nothing computed again."""
+    reward = store.reward(row.stream, row.id)
+    return Explained(
+        decision=decided(row), born=row.born, at=row.at, policy=policy, arms=[], recomputed=None,
+        reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""What the page of one decision says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from driftwise.service.dashboard import charts
+from driftwise.service.dashboard.live import WHO, arm_name
+from driftwise.service.dashboard.markup import Html, badge, card, count, joined, moment, real, signed, table, tag
+from driftwise.service.protocol import Explained
+from driftwise.service.setup import Setup
+from driftwise.service.store import DecisionRow
+
+_ARMS, _PULLS = 12, 8
+
+
+class Why(NamedTuple):
+    """A decision with what there is to say of it; `told` is none where it was not computed again, for `reason`."""
+
+    row: DecisionRow
+    setup: Setup
+    told: Explained
+    pulls: tuple[tuple[str, float], ...]
+    rival: str
+    reason: str = ""
+
+
+def decision(why: Why) -> dict[str, Html]:
+    """The parts of a decision's page."""
+    row, told = why.row, why.told
+    facts: list[tuple[object, object]] = [
+        ("number", count(row.seq)), ("at (UTC)", moment(row.at)), ("played", arm_name(row.arm, row.item)),
+        ("chosen by", WHO.get(row.cohort, row.cohort)), ("propensity", real(row.propensity, 6)),
+        ("explored", "yes" if row.explored else "no"), ("among", f"{count(row.n)} arms"),
+        ("state after", f"{count(row.state_seq)} rewards, era {row.era}"), ("born at tick", count(row.born)),
+        ("policy", tag("code", told.policy[:16])),
+        ("reward", joined([real(told.reward, 6), " ", badge(told.verdict, _KIND.get(told.verdict, "open"))])),
+    ]  # fmt: skip
+    if row.cohort != "live":
+        facts.insert(3, ("the policy's own", f"arm {row.proposed}"))
+    again = {True: badge("recomputed to the last bit", "yes"), False: badge("does not come out again", "no"),
+             None: badge("not recomputed")}[told.recomputed]  # fmt: skip
+    said = tag("p", again, f" {why.reason}" if why.reason else "")
+    found = {"facts": card("What was decided", said, table((), facts, (), "The decision"))}
+    if why.pulls:
+        found["pulls"] = _pulls(why)
+    if told.arms:
+        found["arms"] = _arms(why)
+    if row.context:
+        found["context"] = _context(row.context)
+    return found
+
+
+_KIND = {"learned": "yes", "defaulted": "yes", "late": "no"}
+
+
+def _arms(why: Why) -> Html:
+    listed, row = why.told.arms, why.row
+    most = max((abs(arm.mean) + max(arm.bonus, 0.0) for arm in listed), default=1.0) or 1.0
+    shown = [arm for place, arm in enumerate(listed) if place < _ARMS or arm.arm in (row.arm, row.proposed)]
+    rows = []
+    for arm in shown:
+        name = arm_name(arm.arm, arm.item)
+        marks = [badge("played", "yes")] if arm.arm == row.arm else []
+        marks += [badge("proposed")] if arm.arm == row.proposed != row.arm else []
+        bar = charts.meter(max(arm.score, 0.0) / most, f"score {real(arm.score)}")
+        rows.append((joined([name, *marks], " "), real(arm.score), real(arm.mean), real(arm.bonus), bar))
+    left = len(listed) - len(shown)
+    more = tag("p", f"{count(left)} more arms are not listed.", class_="soft") if left else ""
+    said = tag("p", "Score = estimate + bonus, on the state that it was decided on; the best first.")
+    columns = ("arm", "score", "estimate", "bonus", "")
+    return card("Arms", said, table(columns, rows, (1, 2, 3), "Arms"), more)
+
+
+def _pulls(why: Why) -> Html:
+    most = max(abs(pull) for _, pull in why.pulls) or 1.0
+    rows = [
+        (name, signed(pull, 4), charts.meter(abs(pull) / most, f"{name} {signed(pull)}", 0 if pull >= 0.0 else 1))
+        for name, pull in why.pulls[:_PULLS]
+    ]
+    own = next(arm for arm in why.told.arms if arm.arm == why.row.proposed)
+    other = next(arm for arm in why.told.arms if arm.arm != why.row.proposed)
+    together = f". Together {signed(own.mean - other.mean)}; the bonus makes {signed(own.bonus - other.bonus)}."
+    said = tag("p", "What each feature did for the policy's arm against the runner-up, ", tag("b", why.rival), together)
+    return card("What moved the choice", said, table(("feature", "pull", ""), rows, (1,), "Pulls of features"))
+
+
+def _context(text: str) -> Html:
+    told = msgspec.json.decode(text)
+    rows = [(name, value) for name, value in told.items()] if isinstance(told, dict) else [("context", text)]
+    return card("Context", table(("field", "value"), rows, (), "Context"))

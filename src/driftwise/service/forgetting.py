@@ -1,0 +1,148 @@
+"""Erasing arms, contexts and vectors of decisions that closed before a time: what was learned of them stays.
+
+The fold goes on from a snapshot at the last reward that was forgotten, which is sealed by its own sha256. A server does
+it a stretch at a time, each with a group of its own, so that others are decided in between; the command does all at
+once, where no server has the file.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftwise.errors import BadInput
+from driftwise.service.fold import resume
+from driftwise.service.keeping import one_file
+from driftwise.service.protocol import Refusal
+from driftwise.service.recompute import eras_of
+from driftwise.service.sqlite import SQLiteStore, seal
+from driftwise.service.store import EraRow, Taken
+
+if TYPE_CHECKING:
+    from driftwise.service.serving import Service
+    from driftwise.service.stream import Stream
+
+STRETCH = 500  # rewards that a server forgets with one group
+
+
+class Forgotten(NamedTuple):
+    """What one stretch erased: up to reward `cut`, the ids whose arms are gone, and the eras as they are now."""
+
+    cut: int
+    ids: list[str]
+    eras: list[EraRow]
+
+
+def moment(before: str) -> float:
+    """A date or time as seconds since 1970; UTC unless it says otherwise."""
+    try:
+        found = datetime.datetime.fromisoformat(before)
+    except ValueError:
+        raise BadInput("before", before, "a date or time", "pass 2026-01-31, say") from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def forget(path: str | Path, before: float) -> dict[str, int]:
+    """Forget in a database that no server has; how many decisions of each stream."""
+    one_file(path, "export what may stay to a new one")
+    try:
+        store = SQLiteStore(path)
+    except Taken as slip:
+        way_out = "POST …/forget asks that server to; or stop it"
+        raise Taken("db", slip.got, "a database that no server has", way_out) from None
+    try:
+        store.run("PRAGMA secure_delete=ON")
+        store.begin()
+        found = {row.name: len(stretch(store, row.id, before).ids) for row in store.streams()}
+        drop_sets(store)
+        store.commit()
+        store.checkpoint()
+        store.run("VACUUM")
+        store.checkpoint()
+        return found
+    except BaseException:
+        store.rollback()
+        raise
+    finally:
+        store.close()
+
+
+async def online(service: Service, name: str, before: float) -> dict[str, int]:
+    """Forget in a stream that is served, a stretch a group."""
+    if service.store.shared:
+        raise Refusal(409, "replicas do not forget", "before", "export what may stay to a new database")
+    async with service._changing:
+        stream, store, engine = service.stream(name), service.store, service.engine
+        await engine.submit(lambda: store.run("PRAGMA secure_delete=ON"))
+        done = count = 0
+        while True:
+            found = await _group(service, stream, before, done)
+            count += len(found.ids)
+            if found.cut < done + STRETCH:
+                break
+            done = found.cut
+        await service._change(lambda: drop_sets(store), lambda: None)
+        await engine.submit(store.checkpoint_soon)  # the log has what was erased
+        return {"forgotten": count}
+
+
+async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:
+    """One stretch, written with the next group; what is at hand of it is let go when it is on disk."""
+    found: list[Forgotten] = []
+
+    def then() -> None:
+        for id in found[0].ids:
+            stream.known.pop(id, None)
+        for era in found[0].eras:
+            if era.number == stream.era.number:
+                stream.fold.era = era
+
+    await service._change(
+        lambda: found.append(stretch(service.store, stream.row.id, before, done, STRETCH)), then
+    )
+    return found[0]
+
+
+def stretch(store: SQLiteStore, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
+    """Forget what closed before a time, from reward `done` on and of so many rewards, in the transaction at hand."""
+    cut = done
+    for reward in store.rewards(stream, done, None if most is None else done + most):
+        if reward.at >= before:
+            break
+        cut = reward.seq
+    changed = []
+    eras = eras_of(store, stream)
+    for place, (row, made) in enumerate(eras):
+        end = eras[place + 1].row.begun_at if place + 1 < len(eras) else cut
+        base = min(cut, end)
+        if base <= max(row.first, row.base):
+            continue
+        fold = resume(store, row, made, upto=base)
+        changed.append(row._replace(base=base))
+        store.run("UPDATE era SET base = ?, seal = ? WHERE stream = ? AND number = ?",
+                  values=(base, seal(changed[-1]), stream, row.number))  # fmt: skip
+        store.add_snapshot(fold.snapshot_behind())
+    return Forgotten(cut, _erase(store, stream, done, cut), changed)
+
+
+def _erase(store: SQLiteStore, stream: int, done: int, cut: int) -> list[str]:
+    """Rows of rewards and their decisions without what they were about; whose arms went."""
+    ids = []
+    for reward in list(store.rewards(stream, done, cut)):
+        bare = reward._replace(x=None)
+        store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
+                  values=(seal(bare), stream, reward.seq))  # fmt: skip
+        decision = store.decision(stream, reward.id)
+        if decision is not None and decision.arm_set is not None:
+            empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
+            store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
+                      "WHERE stream = ? AND seq = ?", values=(seal(empty), stream, decision.seq))  # fmt: skip
+            ids.append(reward.id)
+    return ids
+
+
+def drop_sets(store: SQLiteStore) -> None:
+    """Sets of arms that no decision is about any more."""
+    store.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+    store.forget_sets()

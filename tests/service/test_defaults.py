@@ -1,0 +1,193 @@
+"""A decision whose time is over without a reward is learned as the stream's default, as an agent does it."""
+
+import shutil
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise.service import overdue
+from driftwise.service.export import export
+from driftwise.service.fold import digest
+from driftwise.service.sqlite import SQLiteStore, seal
+from driftwise.service.store import RewardRow
+from driftwise.service.verify import verify
+from service.desk import LINEAR, Desk, arms_of
+from service.living import living
+
+REWARDS = {**LINEAR, "expire_after": 6, "default_reward": 0.25}
+WALL = {**LINEAR, "half_life": "100s", "tick": 1.0, "clock": "wall", "expire_after": "8s", "default_reward": 0.0}
+
+
+def agent_of(data):
+    """The agent that a stream of this body is."""
+    more = {name: data[name] for name in ("half_life", "tick", "expire_after", "default_reward") if name in data}
+    return dw.Agent(dw.make(**data["policy"]), rewards=data["rewards"], clock=data.get("clock", "rewards"), **more)
+
+
+def life(seed, rounds=120):
+    """Decisions, most with a reward that comes soon, some with one that comes too late, some with none."""
+    rng, coming, now = np.random.default_rng(seed), [], 1000.0
+    for number in range(rounds):
+        now += float(rng.uniform(0.0, 2.0))
+        yield "decide", str(number), arms_of(rng), now
+        drawn = rng.random()
+        if drawn < 0.8:
+            wait = rng.uniform(0.0, 4.0 if drawn < 0.6 else 30.0)
+            coming.append((now + float(wait), str(number), float(drawn < 0.3)))
+        for one in sorted(one for one in coming if one[0] <= now):
+            coming.remove(one)
+            yield "reward", one[1], one[2], now
+
+
+def lived(desk, agent, events):
+    """Both through the same events, an event a group; their answers are the same. An agent learns what is due and then
+    decides on it; a stream decides on what is on disk, and so has a group of its own for that."""
+    for kind, id, what, now in events:
+        if kind == "decide":
+            desk.stream.overdue.expire(desk.stream, now)
+            desk.commit()
+            found = desk.decide(what, id=id, at=now)
+            if agent is not None:
+                made = agent.decide(what, id=id, now=now)
+                assert (made.arm, made.score, made.born) == (found.arm, found.score, desk.stream.known[id].born)
+        else:
+            verdict = desk.reward(id, what, at=now).verdict
+            if agent is not None:
+                assert agent.reward(id, what, now=now).value == verdict
+        desk.commit()
+
+
+@pytest.mark.parametrize("data", (REWARDS, WALL), ids=("rewards", "wall"))
+def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
+    desk, agent = Desk(tmp_path / "a.db", data), agent_of(data)
+    lived(desk, agent, life(1))
+    counts = desk.stream.answer().counts
+    assert counts.defaulted == agent.counts["defaulted"] > 10 and counts.learned > 2 * counts.defaulted
+    assert desk.stream.overtime == agent.counts["late"] > 2
+    assert desk.stream.fold.digest() == digest(agent.policy, agent._states.front) == desk.refolded()
+    desk.close()
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs
+    export(tmp_path / "a.db", tmp_path / "log")
+    other = agent_of(data)
+    other.learn_log(tmp_path / "log")
+    assert other.counts["defaulted"] == counts.defaulted
+    assert digest(other.policy, other._states.front) == found.digest
+
+
+@pytest.mark.parametrize("stretch", (1, 3, 1000))
+def test_a_restart_changes_no_row(tmp_path, monkeypatch, stretch):
+    """Nor does how many are read at a time."""
+    events = list(life(2))
+    whole = Desk(tmp_path / "whole.db", REWARDS)
+    lived(whole, None, events)
+    monkeypatch.setattr(overdue, "STRETCH", stretch)
+    for start in range(0, len(events), 17):
+        desk = Desk(tmp_path / "parts.db", REWARDS)
+        lived(desk, None, events[start : start + 17])
+        desk.close()
+    again = SQLiteStore(tmp_path / "parts.db", writes=False)
+    assert list(again.rewards(1)) == list(whole.store.rewards(1))
+    again.close()
+    whole.close()
+
+
+def test_a_group_that_could_not_be_written_has_defaulted_nobody(tmp_path):
+    desk, rng = Desk(tmp_path / "a.db", REWARDS), np.random.default_rng(0)
+    for number in range(12):
+        desk.decide(arms_of(rng), id=str(number))
+        desk.commit()
+    for number in range(5, 12):
+        desk.reward(str(number), 1.0)
+        desk.commit()
+    desk.decide(arms_of(rng), id="12")
+    desk.commit()
+    digest = desk.stream.fold.digest()
+    desk.reward("12", 1.0)
+    desk.fail()
+    assert desk.stream.defaulted == 0 and desk.stream.fold.digest() == digest == desk.refolded()
+    desk.reward("12", 1.0)
+    desk.commit()
+    rows = list(desk.store.rewards(1))
+    assert [row.id for row in rows[-6:]] == ["0", "1", "2", "3", "4", "12"]
+    assert [row.verdict for row in rows[-6:]] == ["defaulted"] * 5 + ["learned"]
+    assert desk.stream.fold.digest() == desk.refolded()
+    desk.close()
+
+
+def test_more_than_expire_at_a_time_expire_in_the_end_and_no_reward_slips_through(tmp_path, monkeypatch):
+    monkeypatch.setattr(overdue, "MOST", 2)
+    desk, rng = Desk(tmp_path / "a.db", WALL), np.random.default_rng(0)
+    for number in range(9):
+        desk.decide(arms_of(rng), id=str(number), at=1000.0)
+    desk.commit()
+    assert desk.reward("7", 1.0, at=2000.0).verdict == "late"
+    desk.commit()
+    assert [row.id for row in desk.store.rewards(1)] == ["0", "1", "7"]
+    for _ in range(4):
+        desk.stream.overdue.expire(desk.stream, 2000.0)
+        desk.commit()
+    assert [row.id for row in desk.store.rewards(1)] == ["0", "1", "7", "2", "3", "4", "5", "6", "8"]
+    desk.close()
+
+
+def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
+    """After a start nobody waits until all decisions were looked through."""
+    desk, rng = Desk(tmp_path / "a.db", WALL), np.random.default_rng(0)
+    for number in range(10):
+        desk.decide(arms_of(rng), id=str(number), at=1000.0)
+        desk.commit()
+        if number < 9:
+            desk.reward(str(number), 1.0, at=1000.0)
+            desk.commit()
+    desk.close()
+    monkeypatch.setattr(overdue, "LOOKED", 4)
+    desk = Desk(tmp_path / "a.db")
+    for look in range(3):
+        assert desk.stream.defaulted == 0
+        desk.stream.overdue.expire(desk.stream, 2000.0)
+        desk.commit()
+        assert desk.stream.defaulted == (look == 2)
+    desk.close()
+
+
+def test_defaults_are_learned_while_nobody_asks(tmp_path):
+    now = [1000.0]
+    body = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "clock": "wall", "half_life": "100s", "tick": 1.0,
+            "expire_after": "8s", "default_reward": 0.0}  # fmt: skip
+    with living(tmp_path / "a.db", now=lambda: now[0]) as asked:
+        assert asked.put(**body).status_code == 201
+        asked.decide("a")
+        now[0] += 30.0
+        until = time.monotonic() + 20.0
+        while asked.stream()["counts"].get("defaulted", 0) == 0 and time.monotonic() < until:
+            time.sleep(0.05)
+        before = asked.stream()
+        assert before["counts"] == {"decided": 1, "learned": 1, "late": 0, "open": 0, "defaulted": 1}
+        assert asked.reward("a", 1.0).json() == {"verdict": "late", "seq": 1} and asked.stream() == before
+        assert asked.ask("GET", "home/explain/a").json()["verdict"] == "defaulted"
+        assert 'driftwise_rewards_total{stream="home",verdict="defaulted"} 1.0' in asked.get("/metrics").text
+        for wrong in ({"default_reward": 0.5, "expire_after": None}, {"default_reward": 7.0}):
+            found = asked.put("other", **{**body, **wrong})
+            assert found.status_code == 422 and found.json()["field"] == "default_reward"
+
+
+def test_verify_finds_a_default_that_was_not_due(tmp_path):
+    desk = Desk(tmp_path / "a.db", REWARDS)
+    lived(desk, None, life(3, 60))
+    rows = list(desk.store.rewards(1))
+    desk.close()
+    defaulted = next(row for row in rows if row.verdict == "defaulted")
+    learned = next(row for row in rows if row.verdict == "learned")
+    for row in (defaulted._replace(value=0.5), learned._replace(verdict="defaulted", value=0.25)):
+        shutil.copy(tmp_path / "a.db", tmp_path / "b.db")
+        raw = sqlite3.connect(tmp_path / "b.db")
+        names = ", ".join(f"{name} = ?" for name in ("value", "verdict", "seal"))
+        values = (row.value, row.verdict, seal(RewardRow(*row)), row.seq)
+        raw.execute(f"UPDATE reward SET {names} WHERE seq = ?", values)
+        raw.commit()
+        raw.close()
+        assert any("not due" in told for told in verify(tmp_path / "b.db")[0].differs)

@@ -1,0 +1,57 @@
+"""F6 on a real disk that is full: a small tmpfs, where one may be mounted."""
+
+import subprocess
+
+import httpx
+import numpy as np
+import pytest
+
+from service.loading import Clients, Server, wrong
+from service.nursery import Nursery
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A disk of one megabyte, and how to make it larger."""
+    place = tmp_path / "small"
+    place.mkdir()
+
+    def mount(options):
+        return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, check=False)
+
+    try:
+        if mount("size=1m").returncode:
+            pytest.skip("no right to mount a tmpfs here")
+    except FileNotFoundError:
+        pytest.skip("no mount here")
+    yield place, lambda size: mount(f"remount,size={size}")
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_disk_that_is_full_refuses_and_goes_on_when_there_is_room(small):
+    place, grow = small
+    server, clients, rng = Server(place / "a.db", nursery=Nursery()), Clients(6), np.random.default_rng(0)
+    assert server.put().status_code == 201
+    with httpx.Client(base_url=server.url, timeout=60) as caller:
+
+        def decide(id):
+            body = {"id": id, "arms": (rng.normal(size=(200, 2)) / 10).tolist()}
+            answer = caller.post("/v1/streams/home/decide", json=body)
+            if answer.status_code == 200:
+                clients.decided[id] = answer.json()
+            return answer.status_code
+
+        statuses = [decide("0")]
+        while statuses[-1] == 200 and len(statuses) < 2000:
+            statuses.append(decide(str(len(statuses))))
+        assert statuses[-1] == 507 and len(statuses) > 20
+        health = caller.get("/healthz")
+        assert health.status_code == 503 and health.json()["status"] == "full"
+        before = server.stream()
+        assert [decide(f"full-{number}") for number in range(5)] == [507] * 5 and server.stream() == before
+        assert grow("16m").returncode == 0
+        assert [decide(f"more-{number}") for number in range(50)] == [200] * 50
+        assert caller.get("/healthz").json() == {"status": "fine"}
+    clients.run(server.port, 0.3)
+    assert wrong(server.db, clients, server.stream()["digest"]) == []
+    assert "Traceback" not in server.stop() and server.process.returncode == 0

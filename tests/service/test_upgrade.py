@@ -1,0 +1,69 @@
+"""F13: every golden database opens, verifies and comes to its digests; an upgrade is done or not; none goes back."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from driftwise.service.schema import VERSION
+from driftwise.service.serving import Service
+from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.verify import verify
+from service.loading import Server
+from service.nursery import Nursery
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "databases"
+NURSERY = Nursery()
+
+
+def version(path):
+    with sqlite3.connect(path) as raw:
+        tables = raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        found = raw.execute("PRAGMA user_version").fetchone()[0], tables
+    raw.close()
+    return found
+
+
+@pytest.fixture(params=sorted(path.stem for path in GOLDEN.glob("*.db")))
+def golden(request, tmp_path):
+    """A copy of a golden database, and what is known of it."""
+    shutil.copy(GOLDEN / f"{request.param}.db", tmp_path / "a.db")
+    return tmp_path / "a.db", json.loads((GOLDEN / f"{request.param}.json").read_text(encoding="utf-8"))
+
+
+def facts(path):
+    found = verify(path)
+    assert not [told for one in found for told in one.differs]
+    names = ("digest", "decisions", "rewards", "eras", "forgotten")
+    return {one.name: {name: getattr(one, name) for name in names} for one in found}
+
+
+def test_every_version_has_a_golden_database():
+    assert sorted(path.stem for path in GOLDEN.glob("*.db")) == [str(number + 1) for number in range(VERSION)]
+
+
+def test_a_golden_database_opens_verifies_and_refolds_to_its_digests(golden):
+    path, known = golden
+    service = Service(SQLiteStore(path))
+    assert {name: stream.fold.digest() for name, stream in service.engine.streams.items()} == {
+        name: fact["digest"] for name, fact in known.items()
+    }
+    service.close()
+    assert facts(path) == known and version(path)[0] == VERSION
+
+
+def test_killed_in_an_upgrade_it_is_the_database_it_was_and_none_goes_back(golden):
+    path, known = golden
+    before = version(path)
+    server = Server(path, "kill:in-upgrade:1", wait=False, nursery=NURSERY)
+    server.end()
+    assert server.process.returncode == -9
+    assert facts(path) == known and version(path) == before
+    server = Server(path, "next", nursery=NURSERY)  # now it is not killed
+    server.kill()
+    assert version(path)[0] == VERSION + 1
+    with pytest.raises(AssertionError, match=f"version {VERSION} at most"):
+        Server(path, nursery=NURSERY)
+    assert version(path)[0] == VERSION + 1
