@@ -241,6 +241,24 @@ def test_processes_of_this_machine_reduce_a_log(tmp_path):
     assert len(files["alone"]) == 5 and files["alone"] == files["spread"]
 
 
+@pytest.mark.slow
+def test_processes_of_this_machine_are_heard_on_this_machine_alone(tmp_path):
+    pytest.importorskip("distributed")
+    program = """
+import os, psutil
+from driftwise import cluster
+if __name__ == "__main__":
+    with cluster.on("local:1") as executor:
+        processes = [os.getpid(), *executor._client.run(os.getpid).values()]
+        found = [one for number in processes for one in psutil.Process(number).net_connections()]
+        print({one.laddr.ip for one in found if one.status == "LISTEN"})
+"""
+    (tmp_path / "heard.py").write_text(program)
+    line = [sys.executable, "-W", "error::UserWarning", str(tmp_path / "heard.py")]
+    found = subprocess.run(line, capture_output=True, text=True)
+    assert found.stdout.strip() == "{'127.0.0.1'}", found.stderr
+
+
 def certificates(folder):
     """An authority of our own and a certificate of this machine, in a day's keys."""
     folder.mkdir()

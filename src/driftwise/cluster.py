@@ -61,8 +61,8 @@ def _client(distributed: Any, where: str, processes: int, tls: Path | None) -> I
             yield client
         return
     local = distributed.LocalCluster(
-        n_workers=processes, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
-        silence_logs="CRITICAL",
+        n_workers=processes, threads_per_worker=1, processes=True, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False}, silence_logs="CRITICAL",
     )  # fmt: skip
     with local, distributed.Client(local, set_as_default=False) as client:
         yield client
