@@ -19,6 +19,11 @@ from driftwise.errors import BadInput, DriftwiseError
 
 # A chunk whose worker was lost is run again so many times.
 AGAIN = 3
+# Chunks take seconds: nobody need look at a worker a hundred times in one.
+_CALM = {
+    "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}  # fmt: skip
 _RESUME = "the same command goes on where it was"
 _CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 _WANTED = "local:N, or the address of a Dask scheduler such as tcp://127.0.0.1:8786"
@@ -43,7 +48,7 @@ def on(where: str, tls: Path | None = None) -> Iterator[Executor]:
         wanted = "Dask, which --on needs"
         raise BadInput("on", where, wanted, 'pip install "driftwise[cluster]"') from None
     settings = {"distributed.scheduler.allowed-failures": AGAIN, "distributed.comm.timeouts.connect": "10s"}
-    with dask.config.set(settings), ExitStack() as stack, _sentences(where):
+    with dask.config.set(settings | _CALM), ExitStack() as stack, _sentences(where):
         client = stack.enter_context(_client(distributed, where, int(processes[1]) if processes else 0, tls))
         stack.callback(_quietly)
         yield client.get_executor(pure=False)
@@ -62,7 +67,7 @@ def _client(distributed: Any, where: str, processes: int, tls: Path | None) -> I
         return
     local = distributed.LocalCluster(
         n_workers=processes, threads_per_worker=1, processes=True, host="127.0.0.1",
-        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False}, silence_logs="CRITICAL",
+        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False}, silence_logs="CRITICAL", config=_CALM,
     )  # fmt: skip
     with local, distributed.Client(local, set_as_default=False) as client:
         yield client
