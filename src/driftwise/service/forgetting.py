@@ -82,8 +82,7 @@ async def online(service: Service, name: str, before: float) -> dict[str, int]:
             if found.cut < done + STRETCH:
                 break
             done = found.cut
-        await service._change(lambda: drop_sets(store), lambda: None)
-        await engine.submit(store.checkpoint_soon)  # the log has what was erased
+        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
         return {"forgotten": count}
 
 
