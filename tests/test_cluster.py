@@ -286,6 +286,6 @@ def test_over_tls_whoever_shows_no_certificate_is_not_heard(tmp_path):
         theirs = certificates(tmp_path / "theirs")
         words = command(spec, tmp_path / "no", "--on", made.address, "--tls", str(theirs))
         refusal = subprocess.run(words, capture_output=True, text=True)
-        assert refusal.returncode == 2 and "no scheduler answers" in refusal.stderr
+        assert refusal.returncode == 2 and "does not answer" in refusal.stderr
     finally:
         made.close()
