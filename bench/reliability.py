@@ -2,7 +2,8 @@
 
 Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
 and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table
-unless --share makes them smaller, which the row then says. The fault rows are in faults.py.
+unless --share makes them smaller, which the row then says. The fault rows are in
+faults.py, those of PostgreSQL in replicas.py.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def _beside(name: str, path: str) -> Any:
 
 
 load, faults = _beside("load", "service.py"), _beside("faults", "faults.py")
+replicas = _beside("replicas", "replicas.py")
 Told = tuple[str, bool]
 
 
@@ -260,8 +262,10 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
     "L6": ("overload: 512 connections", "only 200 and 503, nothing lost, memory ≤ 1.5 ×", l6),
     "L7": ("soak of 10 minutes", "< 0.5 MB/min, files constant, WAL < 64 MB", l7),
     "L8": ("start with 10⁶ learned rewards", "≤ 1 s from a snapshot, ≤ 5 s by refold", l8),
+    "L9": replicas.L9,
     **{name: row for name, row in faults.ROWS.items() if name < "F8" and len(name) == 2},
     "F8": ("a second server on the file", "exits 3 within 1 s and says who has it", f8),
+    "F9": replicas.F9,
     **{name: row for name, row in faults.ROWS.items() if len(name) == 3},
 }  # fmt: skip
 

@@ -56,6 +56,18 @@ def contents(folder):
     }
 
 
+def finished(out):
+    """How many policies' trials a folder holds."""
+    store = trials.Store(out)
+    return sum(len(store._rows(path.name)) for path in out.glob("trials/*") if path.name != "incoming")
+
+
+def played(out):
+    """Which trials were ever played, as often as they were."""
+    lines = (out / "timings.jsonl").read_text().split("\n")[1:]
+    return [(one["run"], one["trial"]) for one in map(json.loads, lines)]
+
+
 def command(spec, out, *words):
     return [sys.executable, "-m", "driftwise.cli", "run", str(spec), "--out", str(out), *words]
 
@@ -100,25 +112,27 @@ def test_a_trial_by_its_number_is_that_trial_of_many():
 def test_more_trials_keep_the_finished_ones_and_end_the_same(written, tmp_path):
     spec, out = written
     subprocess.run(command(spec, tmp_path, "--trials", "2"), check=True, capture_output=True)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npz")}
-    assert len(before) == 2 * 3
+    assert len(played(tmp_path)) == finished(tmp_path) == 2 * 3
     subprocess.run(command(spec, tmp_path), check=True, capture_output=True)
-    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    assert len(played(tmp_path)) == len(set(played(tmp_path))) == finished(tmp_path) == 6 + 6 + 4
     assert contents(tmp_path) == contents(out)
 
 
-def test_a_spoiled_or_cut_file_is_played_again(written, tmp_path):
+@pytest.mark.parametrize("spoil", [
+    lambda good: b"", lambda good: good[:90], lambda good: b"not an array",
+    lambda good: good[:-200] + bytes([good[-200] ^ 1]) + good[-199:],
+])  # fmt: skip
+def test_a_spoiled_or_cut_file_is_played_again(tmp_path, spoil):
     spec = parse(TEXT, "short.toml")
     trials.play([spec], tmp_path)
-    files = sorted(tmp_path.glob("trials/*/*.npz"))
+    files = sorted(tmp_path.glob("trials/*/*.rows"))
     good = [path.read_bytes() for path in files]
-    files[0].write_bytes(b"")
-    files[1].write_bytes(good[1][:90])
-    files[2].write_bytes(b"not an array")
-    np.savez(files[3], regret=np.zeros(3))
-    np.savez(files[4], regret=np.full(15, np.nan))
-    files[5].write_bytes(good[5][:-200] + bytes([good[5][-200] ^ 1]) + good[5][-199:])
-    (files[6].parent / "00000.123.tmp").write_bytes(b"half")
+    assert len(files) == 3
+    files[0].write_bytes(spoil(good[0]))
+    files[1].write_bytes(good[2])  # another policy's trials are not taken for this one's
+    (tmp_path / "trials" / "incoming").mkdir()
+    (tmp_path / "trials" / "incoming" / "000000.rows").write_bytes(spoil(good[0]))
+    (files[2].parent / "0000000.123.tmp").write_bytes(b"half")
     with (tmp_path / "timings.jsonl").open("a") as log:
         log.write('{"run": "half a li')
     outcome = trials.play([spec], tmp_path)[0]
@@ -127,13 +141,34 @@ def test_a_spoiled_or_cut_file_is_played_again(written, tmp_path):
     assert all(np.isfinite(line.times).all() for line in outcome.figures[0].lines)
 
 
+def test_a_folder_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
+    """A file per trial, as they were kept before there were shards: read, left as it is, and not played again."""
+    spec = parse(TEXT, "short.toml")
+    outcome = trials.play([spec], writable(tmp_path / "new"))[0]
+    for path in (tmp_path / "new").glob("trials/*/*.rows"):
+        for number, row in trials.Store(tmp_path / "new")._rows(path.parent.name).items():
+            if number < 3:
+                (tmp_path / "old" / "trials" / path.parent.name).mkdir(parents=True, exist_ok=True)
+                np.savez(tmp_path / "old" / "trials" / path.parent.name / f"{number:05d}.npz", regret=row)
+    spoiled, missing = sorted((tmp_path / "old").glob("trials/*/*.npz"))[:2]
+    spoiled.write_bytes(spoiled.read_bytes()[:-300])
+    np.savez(missing, regret=np.full(15, np.nan))
+    before = contents(tmp_path / "old")
+    again = trials.play([spec], tmp_path / "old")[0]
+    assert len(played(tmp_path / "old")) == 3 + 3 + 1 + 2
+    assert before.items() <= contents(tmp_path / "old").items()
+    for one, other in zip(outcome.figures[0].lines, again.figures[0].lines, strict=True):
+        assert (one.regret == other.regret).all()
+
+
 def test_a_changed_spec_plays_only_what_changed(tmp_path):
     trials.play([parse(TEXT, "short.toml")], tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.npz")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("trials/*/*.rows")}
     changed = parse(TEXT.replace('name = "GLM-UCB"', 'name = "GLM-UCB"\nlam = 5.0'), "short.toml")
     outcome = trials.play([changed], tmp_path)[0]
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
-    assert len(list(tmp_path.glob("trials/*/*.npz"))) == len(before) + 6
+    assert len(list(tmp_path.glob("trials/*/*.rows"))) == len(before) + 1
+    assert len(played(tmp_path)) == 16 + 6
     fresh = trials.play([changed], writable(tmp_path / "fresh"))[0]
     for one, other in zip(outcome.figures[0].lines, fresh.figures[0].lines, strict=True):
         assert (one.regret == other.regret).all()
@@ -241,7 +276,7 @@ def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
     spec.write_text(TEXT.replace("trials = 6", "trials = 60"), encoding="utf-8")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command(spec, tmp_path / "out"), **pipes)
-    while not list((tmp_path / "out").glob("trials/*/*.npz")):
+    while not list((tmp_path / "out").glob("trials/*/*.rows")):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -263,7 +298,7 @@ def killed(spec, out, times, total):
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-        unfinished += len(list(out.glob("trials/*/*.npz"))) < total
+        unfinished += (finished(out) if out.exists() else 0) < total
     return unfinished
 
 

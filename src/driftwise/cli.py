@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftwise import __version__, commands, interrupts
-from driftwise.errors import DriftwiseError
+from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.commands import register
 from driftwise.terminal import table as _table
 
@@ -73,6 +75,8 @@ def tune(
 Trials = Annotated[int | None, typer.Option(help="Independent trials; by default what the spec says.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of all chance; by default what the spec says.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
+On = Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local:N for N processes here.")]
+Tls = Annotated[Path | None, typer.Option(help="Folder with ca.pem, cert.pem and key.pem, for tls:// addresses.")]
 
 
 @app.command()
@@ -84,11 +88,14 @@ def reproduce(
         "results"
     ),
     jobs: Jobs = None,
+    on: On = None,
+    tls: Tls = None,
 ) -> None:
     """The paper's experiments again, beside the published values; `all` writes one page to judge them by."""
     from driftwise.experiments.paper.panels import experiment as find
 
-    _run(find(experiment), f"driftwise reproduce {experiment}", trials, seed, out, jobs, page=experiment == "all")
+    words, page = f"driftwise reproduce {experiment}", experiment == "all"
+    _run(find(experiment), words, trials, seed, out, jobs, on, tls, page)
 
 
 @app.command()
@@ -98,12 +105,14 @@ def run(
     seed: Seed = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, curves.npz, summary.json.")] = Path("results"),
     jobs: Jobs = None,
+    on: On = None,
+    tls: Tls = None,
 ) -> None:
     """An experiment of your own; interrupted, the same command goes on where it was."""
     from driftwise.experiments.paper.panels import find
 
     found = find(spec)
-    _run([found], f"driftwise run {Path(spec).name}", trials, seed, out, jobs)
+    _run([found], f"driftwise run {Path(spec).name}", trials, seed, out, jobs, on, tls)
 
 
 @app.command()
@@ -120,7 +129,7 @@ def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` 
 
 def _run(
     specs: Sequence[Spec], command: str, trials: int | None, seed: int | None, out: Path, jobs: int | None,
-    page: bool = False,
+    on: str | None, tls: Path | None, page: bool = False,
 ) -> None:  # fmt: skip
     """Play, keep, draw and tabulate."""
     from driftwise.draw import plots
@@ -132,7 +141,8 @@ def _run(
     repeated = [spec.repeated(trials, seed) for spec in specs]
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
-        outcomes = list(map(beside, play(repeated, folder, jobs)))
+        with _executor(on, tls) as executor:
+            outcomes = list(map(beside, play(repeated, folder, jobs, executor=executor)))
         results.write(outcomes, folder, words, page)
         if plots.can_draw():
             _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
@@ -142,6 +152,15 @@ def _run(
     if not page or not plots.can_draw():
         for outcome in outcomes:
             _report(outcome)
+
+
+def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Executor | None]:
+    """Where work is done: here, unless --on says otherwise."""
+    from driftwise import cluster
+
+    if on is None and tls is not None:
+        raise BadInput("tls", str(tls), "nothing without --on", "pass --on tls://…, or leave it out")
+    return nullcontext() if on is None else cluster.on(on, tls)
 
 
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[str] = ()) -> None:
@@ -235,6 +254,8 @@ def sums_(
     tick: Annotated[int | None, typer.Option(help="The tick to weigh at; by default that of the last reward.")] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Print the query for a warehouse instead.")] = False,
     element: Annotated[str, typer.Option(help="How the query writes number {i} of the vector.")] = "x[{i}]",
+    on: On = None,
+    tls: Tls = None,
 ) -> None:
     """Reduce a log to the sums a linear policy learns from, part by part."""
     from driftwise.data import reduce, warehouse
@@ -247,7 +268,8 @@ def sums_(
         last = tick if tick is not None else reduce.last_tick(found)
         print(warehouse.sql(made, last, element=element))
         return
-    total = reduce.sums(found, made, out, tick=tick)
+    with _executor(on, tls) as executor:
+        total = reduce.sums(found, made, out, tick=tick, executor=executor)
     effective = total.weight**2 / total.squares if total.squares else 0.0
     rows = [("rewards", str(total.n)), ("parts", str(len(total.parts))), ("tick", str(total.tick)),
             ("sum of weights", f"{total.weight:.6g}"), ("effective rewards", f"{effective:.6g}")]  # fmt: skip

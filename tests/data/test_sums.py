@@ -2,7 +2,10 @@
 
 import itertools
 import math
+import re
+import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwise as dw
-from driftwise.data import reduce as module
+from driftwise.data import parts as module
 from driftwise.data.reduce import sums
 from driftwise.data.sums import Sums
 from driftwise.data.warehouse import sql, sums_of_row
@@ -111,7 +114,7 @@ def test_a_part_that_was_reduced_before_is_not_read_again(tmp_path, monkeypatch)
     assert len(list(tmp_path.iterdir())) == 2
     read = []
     fold = module._fold
-    monkeypatch.setattr(module, "_fold", lambda batches, policy, name: read.append(name) or fold(batches, policy, name))
+    monkeypatch.setattr(module, "_fold", lambda batches, recipe, name: read.append(name) or fold(batches, recipe, name))
     again = sums(log, policy, tmp_path)
     assert read == [log.parts[2].digest()]
     whole = sums(log, policy)
@@ -163,6 +166,60 @@ def test_rows_older_than_forty_half_lives_are_not_read_and_it_is_said(tmp_path):
     with pytest.warns(UserWarning, match="older than 40"):
         alone = sums(tmp_path / "b.parquet", policy)
     same(folded(policy, {name: value[500:] for name, value in columns.items()}), alone.state(policy))
+
+
+def parts_of(folder, pieces=5, seed=0):
+    """A log in so many files."""
+    columns = rows(1000, seed)
+    for place, piece in enumerate(np.array_split(np.arange(1000), pieces)):
+        parquet(folder / f"{place}.parquet", {name: value[piece] for name, value in columns.items()}, 100)
+    return columns
+
+
+@pytest.mark.parametrize("policy", POLICIES[:2])
+def test_an_executor_finds_the_bytes_that_one_thread_does(tmp_path, policy):
+    pytest.importorskip("pyarrow.parquet")
+    columns = parts_of(tmp_path)
+    alone = sums(tmp_path, policy)
+    with ThreadPoolExecutor(2) as pool:
+        found = sums(tmp_path, policy, executor=pool)
+        later = sums(tmp_path, policy, tick=alone.tick + 7, executor=pool)
+    assert found.to_bytes() == alone.to_bytes()
+    assert later.to_bytes() == sums(tmp_path, policy, tick=alone.tick + 7).to_bytes()
+    same(folded(policy, columns), found.state(policy))
+
+
+def test_an_executor_reads_no_part_that_was_reduced_before(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow.parquet")
+    policy = POLICIES[1]
+    parts_of(tmp_path)
+    names = sorted(tmp_path.glob("*.parquet"))
+    read, fold = [], module._fold
+    monkeypatch.setattr(module, "_fold", lambda batches, recipe, name: read.append(name) or fold(batches, recipe, name))
+    with ThreadPoolExecutor(2) as pool:
+        sums(names[:2], policy, tmp_path / "kept", executor=pool)
+        whole = sums(tmp_path, policy, tmp_path / "kept", executor=pool)
+        assert len(read) == len(set(read)) == 5
+        assert sums(tmp_path, policy, tmp_path / "kept").to_bytes() == whole.to_bytes()
+        assert len(read) == 5
+        shutil.copy(names[0], tmp_path / "again.parquet")
+        with refused("log", "count twice"):
+            sums(tmp_path, policy, executor=pool)
+        with refused("log", "no file"):
+            sums(log_of(**rows()), policy, executor=pool)
+        names[2].write_bytes(b"PAR1 no more")
+        with refused("log", "2.parquet"):
+            sums(names, policy, executor=pool)
+
+
+def test_an_executor_leaves_out_what_is_too_old_and_says_so(tmp_path):
+    pytest.importorskip("pyarrow.parquet")
+    parts_of(tmp_path)
+    with pytest.warns(UserWarning, match=r"\d+ rows are older") as told:
+        alone = sums(tmp_path, POLICIES[2])
+    with ThreadPoolExecutor(2) as pool, pytest.warns(UserWarning, match=re.escape(str(told[0].message))):
+        found = sums(tmp_path, POLICIES[2], executor=pool)
+    assert found.to_bytes() == alone.to_bytes()
 
 
 @pytest.mark.parametrize("policy", POLICIES[:3])

@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 
 from driftwise.service import engine, fold, run, schema, serving, sqlite, stream
+from driftwise.service.opening import is_shared
 from driftwise.service.store import Broken
 
 
@@ -239,7 +240,7 @@ def serve(words):
             nosync(int(rest[0]))
         else:
             WHAT[name]()
-    run.serve(Path(db), port=int(port))
+    run.serve(db if is_shared(db) else Path(db), port=int(port))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import httpx
 
 from driftwise.service.http import app
 from driftwise.service.logs import Log
-from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.opening import open_store, service_of
 
 BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1], "half_life": 50}
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
@@ -74,9 +73,10 @@ class Passing(httpx.BaseTransport):
 @contextmanager
 def living(path, now=None, **options):
     """A service on a database, from start to a clean end."""
-    store = SQLiteStore(path, **options)
-    store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
-    service, out = Service(store) if now is None else Service(store, now), io.StringIO()
+    store = open_store(path, **options)
+    if not store.shared:
+        store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+    service, out = service_of(store) if now is None else service_of(store, now), io.StringIO()
     log = Log(requests=True, out=out)
     made = app(service, log)
     loop = asyncio.new_event_loop()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.opening import open_store
 from driftwise.service.verify import verify
 from service.nursery import Forked
 
@@ -147,7 +147,7 @@ class Clients:
 def wrong(db, clients, live_digest=None):
     """All that was promised and is not so: acknowledged is recorded, once, and everything comes out again."""
     found = []
-    store = SQLiteStore(db, writes=False)
+    store = open_store(db, writes=False)
     for id, answer in clients.decided.items():
         row = store.decision(1, id)
         if row is None:

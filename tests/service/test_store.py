@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from driftwise.errors import BadInput
+from driftwise.service.opening import open_store
 from driftwise.service.schema import STEPS, VERSION
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import (
@@ -23,16 +24,17 @@ from driftwise.service.store import (
     Taken,
 )
 
-STORES = {"sqlite": SQLiteStore}
+STORES = ("postgres", "sqlite")
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=STORES)
 def opened(request, tmp_path):
     """A way to open the same store again and again."""
     made = []
+    db = tmp_path / "a.db" if request.param == "sqlite" else request.getfixturevalue("database")
 
     def open_(**options):
-        made.append(STORES[request.param](tmp_path / "a.db", **options))
+        made.append(open_store(db, **options))
         return made[-1]
 
     yield open_
@@ -123,18 +125,18 @@ def test_a_reader_sees_what_is_committed_while_another_writes(opened):
     assert [row.id for row in opened(writes=False).decisions(1)] == ["a", "b"]
 
 
-def test_a_second_server_is_refused_and_told_who_has_it(opened, tmp_path):
-    store = opened()
+# ------------------------------------------------------------------------------------------ of SQLite alone
+
+
+def test_a_second_server_is_refused_and_told_who_has_it(tmp_path):
+    store = SQLiteStore(tmp_path / "a.db")
     program = f"from driftwise.service.sqlite import SQLiteStore; SQLiteStore({str(tmp_path / 'a.db')!r})"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "Taken" in found.stderr and f"process {os.getpid()} " in found.stderr
     with pytest.raises(Taken, match="which process"):
-        opened()
+        SQLiteStore(tmp_path / "a.db")
     store.close()
-    opened()
-
-
-# ------------------------------------------------------------------------------------------ of SQLite alone
+    SQLiteStore(tmp_path / "a.db").close()
 
 
 def test_a_full_disk_refuses_the_transaction_and_goes_on_when_there_is_room(tmp_path):

@@ -11,7 +11,9 @@ import typer
 
 from driftwise.errors import BadInput
 
-Database = Annotated[Path, typer.Argument(help="The database of driftwise serve.", metavar="DB")]
+Database = Annotated[
+    str, typer.Argument(help="The database of driftwise serve: a file, or postgresql://…", metavar="DB")
+]
 keys_app = typer.Typer(help="Keys of a database.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -29,7 +31,7 @@ def _needs(*modules: str) -> None:
 
 
 def serve(
-    db: Annotated[Path, typer.Option(help="The database, made where there is none.")],
+    db: Annotated[str, typer.Option(help="The database: a file, made where there is none, or postgresql://…")],
     host: Annotated[str, typer.Option(help="The address to listen at; another than this machine needs keys.")] = (
         "127.0.0.1"
     ),
@@ -40,8 +42,10 @@ def serve(
     """Decide and learn over HTTP; every answer is on disk before it is sent."""
     _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
     from driftwise.service.lock import check_free
+    from driftwise.service.opening import is_shared
 
-    check_free(db)
+    if not is_shared(db):
+        check_free(Path(db))
     from driftwise.service.run import serve as run
 
     run(db, host, port, requests=log_requests, pages=max_pages)

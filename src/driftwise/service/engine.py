@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.protocol import MOST_WAITING, Refusal
-from driftwise.service.store import Broken, Full, Store
+from driftwise.service.store import Broken, Full, Lost, Store
 from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
@@ -45,6 +45,7 @@ class Engine:
         self.store = store
         self.streams: dict[str, Stream] = {}
         self.full = ""  # why nothing can be written now
+        self.away = ""  # why the store cannot be reached now, where it is not a file
         self.stopping = False
         self.commits = [0] * (len(BUCKETS) + 1)
         self.commit_seconds = 0.0
@@ -152,11 +153,13 @@ class Engine:
             return slip
         except BaseException as slip:
             end(slip)
-        spent = time.perf_counter() - began
+        self._count(time.perf_counter() - began)
+        return None
+
+    def _count(self, spent: float) -> None:
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
         self._patience = min(0.25 * spent, _LONG)
-        return None
 
     def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """After a commit: publish, start the next group, then answer this one."""
@@ -206,7 +209,7 @@ class Engine:
                 if stream.fold.seq > stream.era.first:
                     self.store.add_snapshot(stream.fold.snapshot_behind())
             self.store.commit()
-        except Full:  # the next start folds instead
+        except (Full, Lost):  # the next start folds instead
             self.store.rollback()
         self.store.close()
 

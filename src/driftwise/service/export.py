@@ -9,18 +9,18 @@ import msgspec
 from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.service.offers import rows_of
+from driftwise.service.opening import open_store
 from driftwise.service.recompute import Era, eras_of
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import LESSONS, DecisionRow, RewardRow
+from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store
 from driftwise.tables.write import Row, Writer
 
 _NOTHING = (None, None, None, None)
 
 
-def export(path: Path, out: Path, stream: str | None = None, format: str | None = None) -> tuple[int, int]:
+def export(path: str | Path, out: Path, stream: str | None = None, format: str | None = None) -> tuple[int, int]:
     """Write a stream's rows in the order in which they closed, then the open ones; how many, and how many were
     forgotten and left out."""
-    store = SQLiteStore(path, writes=False)
+    store = open_store(path, writes=False)
     try:
         names = {row.name: row.id for row in store.streams()}
         if stream is None and len(names) != 1:
@@ -35,7 +35,7 @@ def export(path: Path, out: Path, stream: str | None = None, format: str | None 
         store.close()
 
 
-def _write(store: SQLiteStore, stream: int, name: str, out: Path, format: str | None) -> tuple[int, int]:
+def _write(store: Store, stream: int, name: str, out: Path, format: str | None) -> tuple[int, int]:
     eras = {era.row.number: era for era in eras_of(store, stream)}
     features = eras[max(eras)].setup.features
     writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
@@ -61,7 +61,7 @@ def _write(store: SQLiteStore, stream: int, name: str, out: Path, format: str | 
 
 
 def _row(
-    store: SQLiteStore, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int]
+    store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int]
 ) -> Row | None:
     """A decision with what came of it; none where its arms were forgotten."""
     found = None if one.arm_set is None else store.arms(one.arm_set)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from driftwise.errors import BadInput
 from driftwise.service.fold import resume
+from driftwise.service.keeping import one_file
+from driftwise.service.protocol import Refusal
 from driftwise.service.recompute import eras_of
 from driftwise.service.sqlite import SQLiteStore, seal
 from driftwise.service.store import EraRow, Taken
@@ -41,8 +43,9 @@ def moment(before: str) -> float:
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()
 
 
-def forget(path: Path, before: float) -> dict[str, int]:
+def forget(path: str | Path, before: float) -> dict[str, int]:
     """Forget in a database that no server has; how many decisions of each stream."""
+    one_file(path, "export what may stay to a new one")
     try:
         store = SQLiteStore(path)
     except Taken as slip:
@@ -67,6 +70,8 @@ def forget(path: Path, before: float) -> dict[str, int]:
 
 async def online(service: Service, name: str, before: float) -> dict[str, int]:
     """Forget in a stream that is served, a stretch a group."""
+    if service.store.shared:
+        raise Refusal(409, "replicas do not forget", "before", "export what may stay to a new database")
     async with service._changing:
         stream, store, engine = service.stream(name), service.store, service.engine
         await engine.submit(lambda: store.run("PRAGMA secure_delete=ON"))
@@ -77,8 +82,7 @@ async def online(service: Service, name: str, before: float) -> dict[str, int]:
             if found.cut < done + STRETCH:
                 break
             done = found.cut
-        await service._change(lambda: drop_sets(store), lambda: None)
-        await engine.submit(store.checkpoint_soon)  # the log has what was erased
+        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
         return {"forgotten": count}
 
 

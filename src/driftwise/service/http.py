@@ -34,6 +34,7 @@ from driftwise.service.protocol import (
     refusal_of,
 )
 from driftwise.service.serving import Service
+from driftwise.service.store import Broken, Lost
 from driftwise.service.straight import Straight
 
 _JSON_TYPE = "application/json"
@@ -52,7 +53,13 @@ def _decide(api: Api, stream: str, body: DecideBody) -> Callable[[], Any]:
 def _reward(api: Api, stream: str, body: RewardBody) -> Callable[[], Any]:
     service = api.service
     found = service.stream(stream)
-    return lambda: found.reward(body, service.now())
+    return _leading(found, lambda: found.reward(body, service.now()))
+
+
+def _leading(stream: Any, work: Callable[[], Any]) -> Callable[[], Any]:
+    """Work that learns, marked by its stream: where others write too its lock is had before the group is worked on."""
+    work.leads = stream  # type: ignore[attr-defined]
+    return work
 
 
 def _grouped(work: Work) -> Handler:
@@ -77,9 +84,11 @@ async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Sc
 async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
     service = api.service
     found = service.stream(stream)
-    return 200, await service.engine.submit(
-        lambda: [_each(lambda asked: found.reward(asked, service.now()), asked) for asked in _few(body)]
-    )
+
+    def one(asked: RewardBody) -> Any:
+        return found.reward(asked, service.now())
+
+    return 200, await service.engine.submit(_leading(found, lambda: [_each(one, asked) for asked in _few(body)]))
 
 
 def _few(body: list[Any]) -> list[Any]:
@@ -92,6 +101,8 @@ def _each(work: Callable[[Any], Any], asked: Any) -> Any:
     """The answer to a member of a batch; one that is refused stops nobody."""
     try:
         return work(asked)
+    except (Broken, Lost):  # of the store: nothing of the group can be answered
+        raise
     except DriftwiseError as slip:
         refusal = refusal_of(slip)
         answer = refusal.answer
@@ -111,7 +122,7 @@ async def _items(api: Api, stream: str, body: ItemsBody, scope: Scope) -> tuple[
 
 
 async def _get(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, api.service.stream(stream).answer()
+    return 200, await api.service.answer(stream)
 
 
 async def _pause(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
@@ -190,6 +201,8 @@ class Api:
             return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
         if engine.full:
             return Response(encode(Health(status="full", reason=engine.full)), 503, media_type=_JSON_TYPE)
+        if engine.away:
+            return Response(encode(Health(status="away", reason=engine.away)), 503, media_type=_JSON_TYPE)
         return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
 
     async def metrics(self, request: Request) -> Response:
@@ -226,6 +239,7 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
     @asynccontextmanager
     async def living(_: Starlette) -> Any:
         watch = asyncio.create_task(_watch(service))
+        service.start()
         started()
         yield
         service.engine.stopping = True

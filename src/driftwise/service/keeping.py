@@ -10,13 +10,15 @@ from pathlib import Path
 from driftwise.errors import BadInput
 from driftwise.files import HALF
 from driftwise.service.access import checked_scopes, hashed, new_key
+from driftwise.service.opening import is_shared, open_store
 from driftwise.service.protocol import checked_name
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import KeyRow
 
 
-def backup(path: Path, out: Path) -> int:
+def backup(path: str | Path, out: Path) -> int:
     """A consistent copy, whole or not there, of a database that may be in use; its bytes."""
+    one_file(path, "pg_dump copies it while it is used")
     store = SQLiteStore(path, writes=False)
     aside = out.with_name(f"{out.name}.{os.getpid()}{HALF}")
     try:
@@ -44,30 +46,38 @@ def backup(path: Path, out: Path) -> int:
     return out.stat().st_size
 
 
-def create_key(path: Path, scopes: str, stream: str, name: str) -> str:
+def one_file(path: str | Path, way_out: str) -> None:
+    """For what is done to files alone."""
+    if is_shared(path):
+        raise BadInput("db", "a PostgreSQL database", "a database that is a file", way_out)
+
+
+def create_key(path: str | Path, scopes: str, stream: str, name: str) -> str:
     """A new key, which is shown this once; a server that runs takes it within a second."""
     checked = checked_scopes(scopes)
     if stream != "*":
         checked_name(stream)
     key = new_key()
-    store = SQLiteStore(path, lock=False)
+    store = open_store(path, lock=False)
     try:
         store.begin()
         store.run("INSERT INTO key (sha256, name, scopes, stream, created) VALUES (?, ?, ?, ?, ?)",
                   values=(hashed(key), name, checked, stream, time.time()))  # fmt: skip
+        store.changed()
         store.commit()
     finally:
         store.close()
     return key
 
 
-def revoke_key(path: Path, number: int) -> None:
+def revoke_key(path: str | Path, number: int) -> None:
     """A key that is no longer good, within a second."""
-    store = SQLiteStore(path, lock=False)
+    store = open_store(path, lock=False)
     try:
         store.begin()
         changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
                             values=(time.time(), number)).rowcount  # fmt: skip
+        store.changed()
         store.commit()
     finally:
         store.close()
@@ -75,10 +85,11 @@ def revoke_key(path: Path, number: int) -> None:
         raise BadInput("key", number, "the number of a key that is good", "driftwise keys list shows them")
 
 
-def keys(path: Path) -> list[KeyRow]:
+def keys(path: str | Path) -> list[KeyRow]:
     """The keys that are good; of each only a digest is known."""
-    store = SQLiteStore(path, writes=False)
+    store = open_store(path, writes=False)
     try:
-        return store.keys()
+        found: list[KeyRow] = store.keys()
+        return found
     finally:
         store.close()

@@ -31,15 +31,17 @@ class _Gathered(Collector):
         engine = self.api.service.engine
         decided = CounterMetricFamily("driftwise_decisions", "Decisions on disk", labels=["stream"])
         rewards = CounterMetricFamily("driftwise_rewards", "Rewards on disk", labels=["stream", "verdict"])
+        lag = GaugeMetricFamily("driftwise_replica_lag", "Rewards of others not learned here yet", labels=["stream"])
         waiting = GaugeMetricFamily("driftwise_open", "Decisions without a reward", labels=["stream"])
         for name, stream in engine.streams.items():
-            seq, rewarded, learned = stream.kept
-            decided.add_metric([name], seq)
+            _, rewarded, learned = stream.kept
+            decided.add_metric([name], stream.decided)
             rewards.add_metric([name, "learned"], learned - stream.defaulted)
             if stream.setup.default is not None:
                 rewards.add_metric([name, "defaulted"], stream.defaulted)
             rewards.add_metric([name, "late"], rewarded - learned)
-            waiting.add_metric([name], seq - rewarded)
+            lag.add_metric([name], stream.lag)
+            waiting.add_metric([name], stream.decided - rewarded)
         requests = CounterMetricFamily("driftwise_requests", "Requests by status", labels=["status"])
         for status, count in sorted(self.api.statuses.items()):
             requests.add_metric([str(status)], count)
@@ -48,7 +50,7 @@ class _Gathered(Collector):
         commits = HistogramMetricFamily("driftwise_commit_seconds", "Commits by the time they took")
         commits.add_metric([], list(zip(ends, totals, strict=True)), engine.commit_seconds)
         full = GaugeMetricFamily("driftwise_disk_full", "1 while nothing can be written", value=int(bool(engine.full)))
-        yield from (decided, rewards, waiting, requests, commits, full)
+        yield from (decided, rewards, waiting, lag, requests, commits, full)
 
 
 def text(api: Api) -> bytes:

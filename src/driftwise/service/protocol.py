@@ -173,7 +173,7 @@ class Error(Wire):
 class Health(Wire):
     """Whether it serves, and if it does not why."""
 
-    status: Literal["fine", "full", "stopping"]
+    status: Literal["fine", "full", "away", "stopping"]
     reason: str = ""
 
 

@@ -18,8 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from driftwise.errors import BadInput
 from driftwise.service.http import app
 from driftwise.service.logs import Log
-from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.opening import open_store, service_of
 from driftwise.service.straight import Asked, straight
 
 PATIENCE = 10.0  # seconds for a request to come whole
@@ -118,15 +117,15 @@ def settle() -> None:
 
 
 def serve(
-    db: Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None
+    db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None
 ) -> None:
     """Serve a database until SIGTERM or Ctrl-C."""
-    store = SQLiteStore(db, pages=pages)
+    store = open_store(db, pages=pages)
     try:
         if not loopback(host) and not store.keys():
             wanted = "keys before others than this machine can reach it"
-            raise BadInput("host", host, wanted, f"driftwise keys create {db} first")
-        service = Service(store)
+            raise BadInput("host", host, wanted, f"driftwise keys create {store.path} first")
+        service = service_of(store)
     except BaseException:
         store.close()
         raise
@@ -134,7 +133,8 @@ def serve(
 
     def started() -> None:
         settle()
-        log.event("serving", db=str(db), host=host, port=port, streams=len(service.engine.streams), pid=os.getpid())
+        streams = len(service.engine.streams)
+        log.event("serving", db=str(store.path), host=host, port=port, streams=streams, pid=os.getpid())
 
     run(app(service, log, started), host, port)
     log.event("stopped")

@@ -29,8 +29,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.recompute import eras_of, explain
 from driftwise.service.setup import Setup, setup, text_of
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, StreamRow
+from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
 from driftwise.service.stream import Stream
 
 _T = TypeVar("_T")
@@ -40,14 +39,18 @@ _SMALL = 64 << 20  # bytes of a database that is looked through before it serves
 class Service:
     """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups."""
 
-    def __init__(self, store: SQLiteStore, now: Callable[[], float] = time.time) -> None:
+    engine_of: type[Engine] = Engine
+    stream_of: type[Stream] = Stream
+
+    def __init__(self, store: Any, now: Callable[[], float] = time.time) -> None:
         self.store, self.now = store, now
         self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
-        if store.path.stat().st_size <= _SMALL:
-            _check(store)
-        else:
-            self._aside.submit(_check_aside, store)
-        self.engine = Engine(store)
+        if not store.shared:
+            if store.path.stat().st_size <= _SMALL:
+                _check(store)
+            else:
+                self._aside.submit(_check_aside, store)
+        self.engine = self.engine_of(store)
         for row in store.streams():
             self.engine.streams[row.name] = self._resumed(row)
         self.access = Access(store.keys())
@@ -62,7 +65,7 @@ class Service:
         except Unlike as slip:
             what = f"rewards of stream {row.name} that fold to another state: {slip}"
             raise Damaged(str(self.store.path), what) from None
-        stream = Stream(row, last.setup, fold, self.store)
+        stream = self.stream_of(row, last.setup, fold, self.store)
         self._teach_items(stream)
         return stream
 
@@ -77,6 +80,13 @@ class Service:
         if version != self._seen:
             self._seen = version
             self.access.keys = self.store.keys()
+
+    def start(self) -> None:
+        """The event loop runs."""
+
+    async def answer(self, name: str) -> StreamAnswer:
+        """What is on disk of a stream."""
+        return self.stream(name).answer()
 
     def expire(self) -> None:
         """Have the defaults learned that are due, with the next group."""
@@ -106,7 +116,7 @@ class Service:
                 if found.setup.text != text_of(body):
                     hint = "PUT …/policy changes its policy"
                     raise Refusal(409, "there is another stream of this name", "stream", hint)
-                return 200, found.answer()
+                return 200, await self.answer(name)
             made = await self._in_thread(_warm, body, None)
             era = EraRow(0, 1, 0, 0, 0, 0, made.text, made.policy.digest)
             rows: list[Stream] = []
@@ -116,10 +126,10 @@ class Service:
                 number = self.store.add_stream(name, at)
                 self.store.add_era(era._replace(stream=number))
                 row = StreamRow(number, name, at, False)
-                rows.append(Stream(row, made, Fold(era._replace(stream=number), made), self.store))
+                rows[:] = [self.stream_of(row, made, Fold(era._replace(stream=number), made), self.store)]
 
             await self._change(write, lambda: self.engine.streams.update({name: rows[0]}))
-            return 201, rows[0].answer()
+            return 201, await self.answer(name)
 
     async def pause(self, name: str, paused: bool) -> StreamAnswer:
         """Stop deciding, or go on; rewards are learned either way."""
@@ -128,7 +138,7 @@ class Service:
             await self._change(
                 lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused)
             )
-            return stream.answer()
+            return await self.answer(name)
 
     async def reset(self, name: str) -> StreamAnswer:
         """Forget what was learned and begin anew: an era that folds only what comes from now on."""
@@ -136,7 +146,7 @@ class Service:
             stream = self.stream(name)
             made = stream.setup
             await self._begin(stream, made, lambda era: Fold(era, made), stream_first=True)
-            return stream.answer()
+            return await self.answer(name)
 
     async def change(self, name: str, body: StreamBody) -> StreamAnswer:
         """Another policy, taught all that the one before was: its state is the fold of the same rewards."""
@@ -160,7 +170,7 @@ class Service:
                 return fold
 
             await self._begin(stream, made, taught, stream_first=False)
-            return stream.answer()
+            return await self.answer(name)
 
     def _taught(self, made: Setup, before: EraRow) -> Fold:
         """In a thread: a policy taught all rewards that are committed now."""
@@ -178,7 +188,7 @@ class Service:
             reader.close()
 
     @staticmethod
-    def _teach(fold: Fold, made: Setup, store: SQLiteStore) -> None:
+    def _teach(fold: Fold, made: Setup, store: Store) -> None:
         fold.learn_rows(_fitting(store.rewards(fold.era.stream, fold.seq), made))
 
     async def _begin(self, stream: Stream, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool) -> None:
@@ -186,6 +196,7 @@ class Service:
         folds: list[Fold] = []
 
         def write() -> None:
+            stream.lead()
             before = stream.era
             learned = stream.learned if made.body.clock == "rewards" else 0
             era = EraRow(
@@ -244,14 +255,14 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._aside, work, *arguments)
 
 
-def _check(store: SQLiteStore) -> None:
+def _check(store: Any) -> None:
     """Whether tables and their indices say the same: an id that its index lost would be decided twice."""
     found = store.soundness()
     if found != "ok":
         raise Damaged(str(store.path), found)
 
 
-def _check_aside(store: SQLiteStore) -> None:
+def _check_aside(store: Any) -> None:
     """The same of a large file, while it serves: the server ends if it is not whole."""
     reader = store.reader()
     try:

@@ -60,6 +60,8 @@ class SQLiteStore:
     """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have. A command
     that writes beside a server, which takes a moment and a row, does so with `lock=False`."""
 
+    shared = False
+
     def __init__(
         self, path: str | Path, *, writes: bool = True, lock: bool = True, pages: int | None = None
     ) -> None:
@@ -195,6 +197,12 @@ class SQLiteStore:
         """Numbers of arm sets are looked up anew: some may be gone."""
         self._sets.clear()
         self._new_sets.clear()
+
+    def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
+        return [self.arm_set(*one) for one in wanted]
+
+    def changed(self) -> None:
+        """Others see by SQLite's own count that there is something new."""
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         self.run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])

@@ -136,6 +136,14 @@ class Broken(DriftwiseError):
     """The store can promise nothing any more: the process must end."""
 
 
+class Lost(DriftwiseError):
+    """The connection to the store broke: what was to be written may be there or not, and may be sent again."""
+
+
+class Conflict(Broken):
+    """Somebody else wrote this id or number first, in a store that several share: nothing of the group was written."""
+
+
 class Damaged(BadInput):
     """Bytes were changed since they were written."""
 
@@ -150,7 +158,9 @@ class Taken(BadInput):
 
 
 class Store(Protocol):
-    """Where decisions and rewards are written."""
+    """Where decisions and rewards are written; `shared` says whether several servers do."""
+
+    shared: bool
 
     def begin(self) -> None: ...
     def commit(self) -> None: ...
@@ -164,6 +174,9 @@ class Store(Protocol):
     def add_era(self, row: EraRow) -> None: ...
     def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
         """The number of a set of arms of this sha256, which is written where it is new."""
+
+    def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
+        """The same of many."""
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
         """Rows as DecisionRow has them."""

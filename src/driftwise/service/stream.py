@@ -209,6 +209,29 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- the group
 
+    def lead(self) -> None:
+        """Nobody else learns while this group is written: alone that is so anyway."""
+
+    @property
+    def lag(self) -> int:
+        """Rewards of others that were not learned here yet: alone there are none."""
+        return 0
+
+    @property
+    def replicas(self) -> tuple[tuple[str, int], ...]:
+        """Who else serves it, and how far each has folded: nobody."""
+        return ()
+
+    @property
+    def last(self) -> int:
+        """The largest number of a decision."""
+        return self.kept[0]
+
+    @property
+    def decided(self) -> int:
+        """How many decisions are on disk."""
+        return self.kept[0]
+
     @property
     def touched(self) -> bool:
         """Whether there is something to write."""
@@ -218,8 +241,9 @@ class Stream:
         """The group's rows, into the store's transaction."""
         store = self.store
         if self._decided:
-            for row, offer in self._decided:
-                row[_ARM_SET] = store.arm_set(offer.sha256, offer.arms.count, offer.data)
+            sets = store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in self._decided])
+            for (row, _), number in zip(self._decided, sets, strict=True):
+                row[_ARM_SET] = number
             store.add_decisions([row for row, _ in self._decided])
         if self._rewarded:
             store.add_rewards(self._rewarded)

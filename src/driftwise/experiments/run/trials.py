@@ -1,68 +1,66 @@
-"""Running specs so that nothing finished is lost: a policy's trial is one file, there whole or not at all.
+"""Running specs so that nothing finished is lost: trials are kept as they come, by any executor, and written by one.
 
-A file is named by everything its numbers depend on (world, policy, seed, rounds kept, versions, sources), so a run that
-was interrupted, or a spec that has changed in part, does again only what is not there, and finds the same bytes.
+A trial is kept under a name of everything its numbers depend on (world, policy, seed, rounds kept, versions, sources),
+so a run that was interrupted, or a spec that has changed in part, does again only what is not there, and finds the same
+bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import math
 import os
 import platform
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import driftwise
+from driftwise import work
 from driftwise.border import Floats, whole
-from driftwise.errors import BadInput, NumericalError
+from driftwise.errors import BadInput
+from driftwise.experiments.run import chunks
+from driftwise.experiments.run.chunks import Job, Seat
 from driftwise.experiments.run.folder import sweep_out
 from driftwise.experiments.run.results import Outcome, figures, plain, versions
 from driftwise.experiments.run.spec import Spec
-from driftwise.files import keep
+from driftwise.experiments.run.store import Store
 from driftwise.policies.adapt import Bank
 from driftwise.policies.base import Compiled
 from driftwise.progress import bar
-from driftwise.simulation import Record, simulate
 from driftwise.worlds import World
 
-# A round costs about so many times a linear one; only the estimate of the time left depends on it.
+# A round costs about so many times a linear one; only estimates of time depend on it.
 _STEPPED, _GENERALIZED = 400.0, 10.0
 
 
-def play(specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None) -> list[Outcome]:
-    """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder."""
+def play(
+    specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None,
+    executor: Executor | None = None,
+) -> list[Outcome]:  # fmt: skip
+    """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder.
+
+    By `jobs` threads, one per core if none are given, or by any executor: the bytes are the same.
+    """
     workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
+    if executor is not None and jobs is not None:
+        raise BadInput("jobs", jobs, "none beside an executor, which has its own workers", "leave it out")
     sweep_out(folder)
     store = Store(folder)
     missing = _missing(specs, store)
     with bar("trials", sum(one.cost for one in missing), progress) as tick:
-        _play_all(missing, store, workers, tick)
+        if executor is not None:
+            _play_all(specs, missing, store, executor, tick)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                _play_all(specs, missing, store, pool, tick)
+    store.pack()
     return [_gather(spec, store) for spec in specs]
-
-
-@dataclass(frozen=True)
-class Job:
-    """A trial of a world for the policies that have not played it yet, by their identities."""
-
-    world: World
-    seed: int
-    record: Record
-    trial: int
-    policies: dict[str, Compiled] = field(default_factory=dict)
-
-    @property
-    def cost(self) -> float:
-        return self.world.horizon * sum(map(_cost, self.policies.values()))
 
 
 def _cost(policy: Compiled) -> float:
@@ -70,48 +68,6 @@ def _cost(policy: Compiled) -> float:
     base = getattr(policy, "base", policy)
     each = _STEPPED if policy.stepped else _GENERALIZED if hasattr(base, "link") else 1.0
     return each * policy.lanes if isinstance(policy, Bank) else each
-
-
-class Store:
-    """Finished trials: trials/<identity>/<number>.npz, and how long each took in timings.jsonl."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._log = folder / "trials", folder / "timings.jsonl"
-        self._lock = threading.Lock()
-
-    def _file(self, identity: str, trial: int) -> Path:
-        return self.folder / identity / f"{trial:05d}.npz"
-
-    def get(self, identity: str, trial: int, rounds: int) -> Floats | None:
-        """The regret of a finished trial; nothing if it is not there, or spoiled, which a checksum tells."""
-        try:
-            with np.load(io.BytesIO(self._file(identity, trial).read_bytes()), allow_pickle=False) as found:
-                row: Floats = found["regret"]
-        except Exception:  # whatever has happened to the file, the trial can be played again
-            return None
-        return row if row.shape == (rounds,) and row.dtype == np.float64 and np.isfinite(row).all() else None
-
-    def put(self, identity: str, trial: int, regret: Floats, seconds: float) -> None:
-        """Keep a trial."""
-        data = io.BytesIO()
-        np.savez(data, regret=regret)
-        # A line of its own even after one that a killed process left unfinished.
-        line = "\n" + json.dumps({"run": identity, "trial": trial, "seconds": seconds})
-        with self._lock, self._log.open("a", encoding="utf-8") as log:
-            log.write(line)
-        keep(self._file(identity, trial), data.getvalue())
-
-    def seconds(self) -> dict[tuple[str, int], float]:
-        """How long finished trials took."""
-        found = {}
-        if self._log.exists():
-            for line in self._log.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    one = json.loads(line)
-                    found[one["run"], one["trial"]] = float(one["seconds"])
-                except (ValueError, KeyError, TypeError, RecursionError):  # a process was killed in this line
-                    continue
-        return found
 
 
 def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
@@ -123,8 +79,8 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 # What stands beside the sources that decide a number, and decides none.
 _ASIDE = (
-    "agent", "checks.py", "cli.py", "commands.py", "data", "draw", "experiments", "files.py", "first_use.py",
-    "interrupts.py", "progress.py", "service", "tables", "terminal.py",
+    "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "draw", "experiments", "files.py",
+    "first_use.py", "interrupts.py", "progress.py", "service", "tables", "terminal.py", "work.py",
 )  # fmt: skip
 
 
@@ -170,44 +126,63 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
     """One job per world and trial, for all policies of all specs that have not played it."""
     jobs: dict[tuple[str, int, str, int], Job] = {}
     seen: set[tuple[str, int]] = set()
-    for spec in specs:
+    for number, spec in enumerate(specs):
         for one in _wanted(spec):
             if (one.name, one.trial) in seen or store.get(one.name, one.trial, one.rounds) is not None:
                 continue
             seen.add((one.name, one.trial))
             place = (repr(one.world), spec.seed, str(spec.record), one.trial)
-            job = jobs.setdefault(place, Job(one.world, spec.seed, spec.record, one.trial))
-            job.policies[one.name] = one.policy
+            job = jobs.setdefault(place, Job(spec.seed, one.trial))
+            job.seats[one.name] = Seat(number, one.figure, one.place, one.label)
+            job.costs[one.name] = one.world.horizon * _cost(one.policy)
     return list(jobs.values())
 
 
-def _play_all(missing: Sequence[Job], store: Store, workers: int, tick: Callable[[float], None]) -> None:
-    def one(job: Job) -> None:
-        result = simulate(
-            job.policies, job.world, trials=[job.trial], seed=job.seed, record=job.record, jobs=1, progress=False
-        )
-        for name in job.policies:
-            regret = result.regret[name][0]
-            if not np.isfinite(regret).all():
-                raise NumericalError(f"{name}: its regret in trial {job.trial} is no number; change its fields")
-            store.put(name, job.trial, regret, float(result.seconds[name][0]))
-        tick(job.cost)
+def _play_all(
+    specs: Sequence[Spec], missing: Sequence[Job], store: Store, executor: Executor, tick: Callable[[float], None]
+) -> None:
+    """Chunks go out and come back; this process alone writes."""
+    costs = {(name, job.trial): cost for job in missing for name, cost in job.costs.items()}
+    pace, seconds = Pace(), work.SECONDS_HERE if isinstance(executor, ThreadPoolExecutor) else work.SECONDS
+    queue, texts = work.Queue(missing, seconds, pace.expected), chunks.texts(specs)
 
-    pool = ThreadPoolExecutor(workers)
-    try:
-        futures = [pool.submit(one, job) for job in missing]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        for future in futures:
-            if future.done():
-                future.result()
-    except KeyboardInterrupt:
-        print("driftwise: stopping after the trials under way; again to stop at once", file=sys.stderr)
-        raise
-    finally:
-        try:
-            pool.shutdown(cancel_futures=True)
-        except KeyboardInterrupt:  # the files are whole whenever the process ends
-            os._exit(130)
+    def cut(room: int) -> bytes | None:
+        jobs = queue.stretch(room)
+        return chunks.chunk(texts, jobs) if jobs else None
+
+    def take(facts: Any, arrays: work.Arrays) -> None:
+        played = chunks.played(facts, arrays)
+        store.put(played)
+        for one in played:
+            cost = costs[one.name, one.trial]
+            pace.learn(one.name, cost, one.seconds)
+            tick(cost)
+
+    work.run(chunks.play, cut, take, executor, "trials")
+
+
+class Pace:
+    """How long trials take, by those that came back."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[int, float]] = {}
+        self._cost = self._seconds = 0.0
+
+    def learn(self, name: str, cost: float, seconds: float) -> None:
+        count, total = self._of.get(name, (0, 0.0))
+        self._of[name] = count + 1, total + seconds
+        self._cost += cost
+        self._seconds += seconds
+
+    def expected(self, job: Job) -> float:
+        """Of a job, in seconds: by trials of the same policies, else by what rounds cost elsewhere."""
+        if not self._cost:
+            return math.inf
+        seconds = 0.0
+        for name, cost in job.costs.items():
+            count, total = self._of.get(name, (0, 0.0))
+            seconds += total / count if count else cost * self._seconds / self._cost
+        return seconds
 
 
 def _gather(spec: Spec, store: Store) -> Outcome:

@@ -29,6 +29,9 @@ class Live(NamedTuple):
     state_seq: int
     duplicates: int
     tick: int
+    last: int  # the largest number of a decision
+    lag: int = 0
+    replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; none where one is alone
 
     @property
     def policy(self) -> str:
@@ -38,11 +41,11 @@ class Live(NamedTuple):
 
 def live_of(stream: Stream, now: float) -> Live:
     """For the event loop, where nothing moves meanwhile."""
-    seq, rewarded, learned = stream.kept
+    _, rewarded, learned = stream.kept
     tick = stream.clock.born(now, learned)[0]
     return Live(
-        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, seq, rewarded, learned,
-        stream.fold.seq, stream.duplicates, tick,
+        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.decided, rewarded, learned,
+        stream.fold.seq, stream.duplicates, tick, stream.last, stream.lag, stream.replicas,
     )  # fmt: skip
 
 

@@ -104,9 +104,9 @@ class Dashboard:
             if track is None or track.era != live.era:
                 track = looked.track = Track(reader, live.era, live.setup, live.state_seq)
             track.follow(reader, live.state_seq)
-            found = reading.newest(reader, live.number, live.decided)
+            found = reading.newest(reader, live.number, live.last)
             parts = {"now": pages.now(live, server, track)}
-            parts |= pages.parts(live, found, reading.listed(reader, live.number, live.decided), track)
+            parts |= pages.parts(live, found, reading.listed(reader, live.number, live.last), track)
         except Unlike as slip:
             raise Refusal(409, f"the log does not come out as written: {slip}", "", "run driftwise verify") from None
         finally:

@@ -66,13 +66,21 @@ def now(one: Live, server: Server, track: Track) -> Html:
         tile("decisions", count(one.decided)), tile("rewards learned", count(one.learned)),
         tile("open", count(one.decided - one.rewarded)), tile("state_seq", count(one.state_seq)),
         tile("effective observations", real(state.effective), f"remembers {remembers}"),
-        tile("commit p99", server.p99), class_="tiles",
+        tile("commit p99", server.p99), _replicas(one), class_="tiles",
     )  # fmt: skip
     told = [mode_of(one), f" {one.policy}, clock of {'the wall' if one.setup.body.clock == 'wall' else 'rewards'}"]
     if one.era.number > 1:
         told.append(f", era {one.era.number}")
     full = tag("p", badge("disk full", "no"), " ", server.full) if server.full else ""
     return joined([tag("p", *told, class_="soft"), full, tiles])
+
+
+def _replicas(one: Live) -> object:
+    """How many serve the stream, and how far the last of them is behind; nothing where one is alone."""
+    if not one.replicas:
+        return ""
+    behind = max(one.lag, max(max(folded for _, folded in one.replicas) - folded for _, folded in one.replicas))
+    return tile("replicas", count(len(one.replicas)), f"the last is {count(behind)} rewards behind")
 
 
 def parts(one: Live, found: Newest, listed: Sequence[reading.Listed], track: Track) -> dict[str, Html]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from driftwise.kernels.point import Floats, Ints
 from driftwise.service.dashboard.comparing import Comparison, cohort, compare
-from driftwise.service.sqlite import SQLiteStore
 
 WINDOW = 20_000  # decisions that a page is about: reading them takes a tenth of a second, beside those who decide
 LATEST = 12  # decisions that are listed
@@ -71,7 +70,7 @@ class Newest(NamedTuple):
         return len(self.seq)
 
 
-def newest(store: SQLiteStore, stream: int, last: int) -> Newest:
+def newest(store: Any, stream: int, last: int) -> Newest:
     """The newest decisions up to number `last`."""
     rows = store.run(_NEWEST, values=(stream, last - WINDOW, last)).fetchall()
     seq, at, arm, item, cohorts, unit, explored, proposed, born, value, came, verdict = (
@@ -90,7 +89,7 @@ def newest(store: SQLiteStore, stream: int, last: int) -> Newest:
     )  # fmt: skip
 
 
-def listed(store: SQLiteStore, stream: int, last: int) -> list[Listed]:
+def listed(store: Any, stream: int, last: int) -> list[Listed]:
     """The last few decisions up to number `last`, the newest first."""
     return [Listed(*row) for row in store.run(_LISTED, values=(stream, last, LATEST))]
 

@@ -1,0 +1,155 @@
+"""One part of a log reduced to its sums, and the shelf where sums of parts are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwise import container
+from driftwise.data.sums import ANEW, Sums
+from driftwise.errors import BadInput
+from driftwise.files import keep_durably
+from driftwise.policies.linear import LinearUCB
+from driftwise.tables.logs import Log, Part
+from driftwise.tables.schema import Batch
+
+COLUMNS = ("born", "x", "reward", "reward_tick")
+# What is older than so many half-lives weighs less than 2^-40 < 1e-12.
+HALF_LIVES = 40.0
+ENDING = ".sums"
+
+
+class Recipe(NamedTuple):
+    """What a policy's sums depend on, as plain numbers that can travel; `twin` says whether Σw² xx' is wanted."""
+
+    dim: int
+    forget: float
+    twin: bool
+    low: float
+    high: float
+    reach: float
+
+    @classmethod
+    def of(cls, policy: LinearUCB) -> Recipe:
+        low, high = policy._reward_range()
+        forget = float(policy.memory.forget)
+        return cls(policy.dim, forget, bool(policy.two_matrix), float(low), float(high), float(policy.reach))
+
+    @property
+    def span(self) -> float:
+        """How many ticks count."""
+        return HALF_LIVES * math.log(2.0) / -math.log1p(-self.forget) if self.forget else math.inf
+
+    def nothing(self) -> Sums:
+        """The sums of no rows."""
+        d = self.dim
+        return Sums(self.forget, 0, np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), 0.0, 0.0, 0, frozenset())
+
+
+class Shelf:
+    """A folder of sums by the digests of their parts and the memory; without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None, recipe: Recipe) -> None:
+        self._folder, self._recipe = folder, recipe
+        self._memory = container.digest(["sums", recipe.dim, recipe.forget])
+
+    def _path(self, name: str) -> Path | None:
+        return None if self._folder is None else self._folder / f"{name[:32]}-{self._memory}{ENDING}"
+
+    def names(self) -> list[str]:
+        """What the parts it has begin with."""
+        found = [] if self._folder is None else self._folder.glob(f"*-{self._memory}{ENDING}")
+        return sorted(path.name[:32] for path in found)
+
+    def get(self, name: str, part: str) -> Sums | None:
+        """The sums of a part, if they are there."""
+        path = self._path(name)
+        if path is None or not path.exists():
+            return None
+        kept = Sums.from_bytes(path.read_bytes())
+        if kept.parts != {name} or kept.forget != self._recipe.forget or kept.dim != self._recipe.dim:
+            raise BadInput("out", str(path), f"the sums of {part}", ANEW)
+        return kept
+
+    def put(self, name: str, sums: Sums) -> None:
+        path = self._path(name)
+        if path is not None:
+            keep_durably(path, sums.to_bytes())
+
+
+def once(log: Log, names: Sequence[str]) -> None:
+    """No two parts hold the same, or the sentence."""
+    seen: dict[str, str] = {}
+    for part, name in zip(log.parts, names, strict=True):
+        if name in seen:
+            wanted = "each part once: its rewards would count twice"
+            raise BadInput("log", f"{part.name}, which holds what {seen[name]} does", wanted, "leave one out")
+        seen[name] = part.name
+
+
+def reduced(part: Part, name: str, recipe: Recipe) -> tuple[Sums, int]:
+    """The sums of a part, and how many rows were too old to be read for it."""
+    groups, left_out, count = _recent(part, recipe.span)
+    found = _fold(groups, recipe, name)
+    return replace(found, n=found.n + count), left_out
+
+
+def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
+    """Batch by batch, each at the tick of its own last reward."""
+    log_gamma, found = math.log1p(-recipe.forget), None
+    for batch in batches:
+        born, X, reward, paid_at = batch.born, batch.x, batch.reward, batch.reward_tick
+        assert born is not None and X is not None and reward is not None and paid_at is not None
+        lessons = ~np.isnan(reward)
+        _check_rows(batch, lessons, recipe)
+        if not lessons.all():
+            born, X, reward, paid_at = born[lessons], X[lessons], reward[lessons], paid_at[lessons]
+        if not len(reward):
+            continue
+        tick = int(paid_at.max())
+        root = np.exp(0.5 * log_gamma * (tick - born))
+        scaled = X * root[:, np.newaxis]
+        w = root * root
+        G, b = scaled.T @ scaled, scaled.T @ (root * reward)
+        scaled *= root[:, np.newaxis]
+        twin = scaled.T @ scaled if recipe.twin else np.zeros_like(G)
+        one = Sums(recipe.forget, tick, G, twin, b, float(w.sum()), float(w @ w), len(w), frozenset())
+        found = one if found is None else found + one
+    return replace(found or recipe.nothing(), parts=frozenset([name]))
+
+
+def _check_rows(batch: Batch, lessons: Any, recipe: Recipe) -> None:
+    """Rewards in range, arms no longer than L, and no reward before its choice; or the sentence with the row."""
+    born, X, reward, paid_at = batch.born, batch.x, batch.reward, batch.reward_tick
+    assert born is not None and X is not None and reward is not None and paid_at is not None
+    low, high = recipe.low, recipe.high
+    wrong = lessons & ~((reward >= low) & (reward <= high))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise batch.bad(row, "reward", float(reward[row]), f"a reward from {low:g} to {high:g}")
+    wrong = lessons & ((paid_at < born) | (paid_at >= 2**53))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise batch.bad(row, "reward_tick", int(paid_at[row]), f"a tick from {born[row]}, its choice's, up")
+    lengths = np.einsum("ij,ij->i", X, X)
+    wrong = lessons & (lengths > (recipe.reach * (1.0 + 1e-6)) ** 2)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise batch.bad(row, "x", f"norm {math.sqrt(lengths[row]):g}", f"norm at most L = {recipe.reach:g}")
+
+
+def _recent(part: Part, span: float) -> tuple[Iterator[Batch], int, int]:
+    """Batches of a part without row groups that are too old; rows left out, and rewards among them."""
+    groups = part.row_groups() if math.isfinite(span) else None
+    last = max((one.paid for one in groups or ()), default=0)
+    old = [number for number, one in enumerate(groups or ()) if last - one.born > span]
+    if groups is None or not old:
+        return part.batches(COLUMNS), 0, 0
+    kept = [number for number in range(len(groups)) if number not in set(old)]
+    left_out = [groups[number] for number in old]
+    return part.only(kept).batches(COLUMNS), sum(one.rows for one in left_out), sum(one.rewards for one in left_out)

@@ -1,0 +1,77 @@
+"""A log's parts reduced by an executor: paths go out, sums come back as bytes, in chunks of about ten seconds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwise import work
+from driftwise.data.parts import Recipe, Shelf, once, reduced
+from driftwise.data.sums import Sums
+from driftwise.errors import BadInput
+from driftwise.tables.logs import Filed, Log, Part, read_log
+
+# Of a part: its digest, its sums (none where it is too old to be read), and rows of it that were not read.
+Reduced = tuple[str, Sums | None, int]
+
+
+def spread(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor: Executor) -> Iterator[Reduced]:
+    """Every part by some worker; parts come in order, however they were reduced, so that they add up to the same."""
+    paths = [_path(part) for part in log.parts]
+    sizes = [path.stat().st_size for path in paths]
+    known, found = shelf.names(), dict[int, Reduced]()
+    taken = [0.0, 0.0]  # bytes read, and the seconds it took
+    queue = work.Queue(range(len(paths)), work.SECONDS, lambda number: _expected(sizes[number], taken))
+
+    def cut(room: int) -> bytes | None:
+        numbers = queue.stretch(room)
+        parts = [[number, str(paths[number]), old[number]] for number in numbers]
+        return work.chunk({"recipe": recipe, "known": known, "parts": parts}) if parts else None
+
+    def take(facts: Any, arrays: work.Arrays) -> None:
+        for number, name, left_out, seconds in facts:
+            taken[0] += sizes[number]
+            taken[1] += seconds
+            one = Sums.from_bytes(arrays[str(number)].tobytes()) if str(number) in arrays else None
+            if one is not None:
+                shelf.put(name, one)
+            elif not old[number]:
+                one = shelf.get(name, log.parts[number].name)
+            found[number] = name, one, left_out
+
+    work.run(reduce_parts, cut, take, executor, "parts")
+    once(log, [found[number][0] for number in range(len(paths))])
+    yield from (found[number] for number in range(len(paths)))
+
+
+def _expected(size: int, taken: Sequence[float]) -> float:
+    return size * taken[1] / taken[0] if taken[0] else math.inf
+
+
+def _path(part: Part) -> Path:
+    if not isinstance(part, Filed):
+        wanted = "parts that are files, which workers can read"
+        raise BadInput("log", f"{part.name}, which is no file", wanted, "write it to Parquet, or leave executor out")
+    return part.path.resolve()
+
+
+@work.answering
+def reduce_parts(asked: Any) -> work.Found:
+    """Reduce the parts of a chunk; of those that are known, or too old, only the digest is found."""
+    recipe, known = Recipe(*asked["recipe"]), set(asked["known"])
+    facts, arrays = [], {}
+    for number, path, old in asked["parts"]:
+        begun = time.perf_counter()
+        (part,) = read_log(path).parts
+        name, left_out = part.digest(), 0
+        if not old and name[:32] not in known:
+            sums, left_out = reduced(part, name, recipe)
+            arrays[str(number)] = np.frombuffer(sums.to_bytes(), dtype=np.uint8)
+        facts.append((number, name, left_out, time.perf_counter() - begun))
+    return facts, arrays

@@ -1,0 +1,90 @@
+"""Trials on their way to a worker and back: specs go as their text, regrets come as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwise import work
+from driftwise.errors import BadInput, NumericalError
+from driftwise.experiments.run.spec import Spec, parse
+from driftwise.experiments.run.store import Played
+from driftwise.simulation import simulate
+
+
+class Seat(NamedTuple):
+    """Where a policy stands: the number of its spec, figure and place in it, and its label there."""
+
+    spec: int
+    figure: int
+    place: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial of a world for the policies that have not played it yet, by the names they are kept under."""
+
+    seed: int
+    trial: int
+    seats: dict[str, Seat] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        return sum(self.costs.values())
+
+
+def texts(specs: Sequence[Spec]) -> list[list[str]]:
+    """The text of each spec and a name for its file: what a worker makes the same spec of."""
+    found = []
+    for spec in specs:
+        file = f"{spec.key}.toml"
+        if _spec(spec.text, file).contests != spec.contests:
+            raise BadInput("spec", spec.key, "worlds and policies that its text names", "change the text instead")
+        found.append([spec.text, file])
+    return found
+
+
+@lru_cache(maxsize=64)
+def _spec(text: str, file: str) -> Spec:
+    return parse(text, file)
+
+
+def chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
+    """Jobs as plain data, with the texts of the specs they are of."""
+    needed = sorted({seat.spec for job in jobs for seat in job.seats.values()})
+    listed = [[job.seed, job.trial, list(job.seats.items())] for job in jobs]
+    return work.chunk({"specs": [[number, *texts[number]] for number in needed], "jobs": listed})
+
+
+@work.answering
+def play(asked: Any) -> work.Found:
+    """Play the trials of a chunk."""
+    specs = {number: _spec(text, file) for number, text, file in asked["specs"]}
+    facts: list[tuple[str, int, float]] = []
+    rows = []
+    for seed, trial, seats in asked["jobs"]:
+        spec, figure, place, _ = seats[0][1]
+        world, record = specs[spec].contests[figure][place].world, specs[spec].record
+        policies = {
+            name: specs[spec].contests[figure][place].policies[label] for name, (spec, figure, place, label) in seats
+        }
+        result = simulate(policies, world, trials=[trial], seed=seed, record=record, jobs=1, progress=False)
+        for name in policies:
+            regret = result.regret[name][0]
+            if not np.isfinite(regret).all():
+                raise NumericalError(f"{name}: its regret in trial {trial} is no number; change its fields")
+            facts.append((name, trial, float(result.seconds[name][0])))
+            rows.append(regret)
+    return facts, {"rounds": np.array([len(row) for row in rows]), "regret": np.concatenate(rows)}
+
+
+def played(facts: Any, arrays: work.Arrays) -> list[Played]:
+    """What came back of a chunk."""
+    rows = np.split(arrays["regret"], np.cumsum(arrays["rounds"])[:-1])
+    return [Played(name, trial, row, seconds) for (name, trial, seconds), row in zip(facts, rows, strict=True)]

@@ -1,0 +1,141 @@
+"""A connection to PostgreSQL that says in our words what went wrong, and is made anew when it broke.
+
+One that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to ask
+again, by the same id.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from driftwise.errors import BadInput
+from driftwise.service.store import Conflict, Full, Lost
+from driftwise.service.tables import migrate, version_of
+
+CHANNEL = "driftwise"
+_CONNECT = 3  # seconds to wait for the server
+_AGAIN = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
+_FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
+
+
+def shown(url: str) -> str:
+    """An address without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:…@{host}"))
+
+
+class Connection:
+    """One connection and its transaction."""
+
+    def __init__(self, url: str, *, writes: bool = True, lock: bool = True, pages: int | None = None) -> None:
+        if pages is not None:
+            raise BadInput("max-pages", pages, "none for PostgreSQL", "set a quota there")
+        self.url, self.path, self._writes = url, shown(url), writes
+        self.name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(3).hex()}"
+        self._sets: dict[bytes, int] = {}
+        self._new_sets: list[bytes] = []
+        self._database: psycopg.Connection[Any] | None = None
+        try:
+            self._connection()
+        except Lost as slip:
+            way_out = "start it, or pass another address"
+            raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        """The connection, made anew where it broke."""
+        if self._database is not None and not self._database.closed:
+            return self._database
+        try:
+            made = psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT, application_name=self.name)
+            if self._writes:
+                made.execute("SET synchronous_commit TO on")
+                migrate(made, self.path)
+            elif not version_of(made, self.path):
+                raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
+            else:
+                made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+        except psycopg.Error as slip:
+            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+        self._database = made
+        return made
+
+    # ------------------------------------------------------------------------------------ transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        made = self._database
+        return made is not None and not made.closed and made.info.transaction_status != TransactionStatus.IDLE
+
+    def begin(self) -> None:
+        self._run("BEGIN")
+
+    def commit(self) -> None:
+        """On disk when it returns. Where the connection breaks here, nobody knows whether it is."""
+        self._run("COMMIT")
+        self._new_sets.clear()
+
+    def rollback(self) -> None:
+        for digest in self._new_sets:
+            self._sets.pop(digest, None)
+        self._new_sets.clear()
+        if self.in_transaction:
+            try:
+                self._run("ROLLBACK")
+            except Lost:  # then there is none any more
+                pass
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def version(self) -> int:
+        return int(self._one("SELECT changes FROM driftwise")[0])
+
+    def soundness(self) -> str:
+        """PostgreSQL looks after its files itself."""
+        return "ok"
+
+    def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
+        """A statement with ? where values go, as for SQLite."""
+        return self._run(statement.replace("?", "%s"), values, rows)
+
+    def _run(self, statement: str, values: Sequence[Any] = (), rows: Sequence[Any] | None = None) -> Any:
+        made = self._connection()
+        try:
+            if rows is not None:
+                cursor = made.cursor()
+                cursor.executemany(statement, rows)
+                return cursor
+            return made.execute(statement, values)
+        except _AGAIN as slip:
+            raise Conflict(f"{self.path}: {_first_line(slip)}") from None
+        except _FULL as slip:
+            raise Full(f"{self.path}: {_first_line(slip)}") from None
+        except psycopg.Error as slip:
+            if isinstance(slip, (psycopg.OperationalError, psycopg.InterfaceError)):
+                made.close()
+            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+
+    def _one(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._run(statement, values).fetchone()
+        return found
+
+    def changed(self) -> None:
+        """Tell the others that there is something other than rewards to read."""
+        self._run("UPDATE driftwise SET changes = changes + 1")
+        self._run(f"NOTIFY {CHANNEL}")
+
+
+def _first_line(slip: psycopg.Error) -> str:
+    return (str(slip).strip().splitlines() or [type(slip).__name__])[0]

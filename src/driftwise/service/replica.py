@@ -1,0 +1,247 @@
+"""One server of several on a shared store: none leads, and every one folds all rewards in the order of their numbers.
+
+A group is worked on, written and committed in the engine's thread, because it may have to wait: for the lock of a
+stream that others are writing to, and for the network. Rewards first take in what others have learned (`lead`), so that
+theirs are the next numbers. What others write comes by polling; a notice only says that it is time to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import psycopg
+
+from driftwise.errors import DriftwiseError
+from driftwise.service.connection import CHANNEL
+from driftwise.service.engine import Engine, Waiting, _settle, end
+from driftwise.service.fold import resume
+from driftwise.service.postgres import PostgresStore
+from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
+from driftwise.service.recompute import eras_of
+from driftwise.service.serving import Service
+from driftwise.service.shared import SharedStream
+from driftwise.service.store import Broken, Conflict, Lost
+
+POLL = 0.1  # seconds from look to look at what others wrote
+TELL = 1.0  # and from word to word on how far this replica is
+_TRIES = 4  # of a group that met another's
+_COME_AGAIN = "send it again: the same id gets the same answer"
+
+
+class SharedEngine(Engine):
+    """Groups in the thread, from their first lock to their commit."""
+
+    store: PostgresStore
+    refresh: Callable[[], None]
+
+    def _turn(self) -> None:
+        self._due, self._held = False, None
+        group, self._waiting = self._waiting, []
+        if group:
+            self._committing = True
+            self._to_commit.put(group)  # type: ignore[arg-type]
+
+    def _commits(self) -> None:
+        """The thread: one group after the other, each told on the event loop."""
+        queue: SimpleQueue[Any] = self._to_commit
+        while (group := queue.get()) is not None:
+            answers = self._group(group)
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._over, answers, group)
+
+    def _group(self, group: list[Waiting]) -> list[Any]:
+        """In the thread: the answers of a group that is on disk, or why it is not."""
+        slip: BaseException
+        for number in range(_TRIES):
+            try:
+                answers = self._tried(group, careful=number > 0)
+                self.away = ""
+                return answers
+            except Conflict as met:
+                slip, changes = met, bool(self._extra)
+                self._take_back()
+                if changes:  # made for what was; whoever asked for them asks again
+                    break
+                try:
+                    self.refresh()  # it may have been another era, or another stream of this name
+                except DriftwiseError as more:
+                    slip = more
+            except Broken as broken:
+                end(broken)
+            except DriftwiseError as lost:
+                self._take_back()
+                slip, self.away = lost, str(lost)
+                break
+            except Exception as mine:
+                self._take_back()
+                self.slip(mine)
+                slip = mine
+                break
+        refusal = Refusal(503, f"the group may not have been written: {type(slip).__name__}", "", _COME_AGAIN, 1)
+        return [refusal] * len(group)
+
+    def _tried(self, group: list[Waiting], careful: bool) -> list[Any]:
+        streams: list[Any] = list(self.streams.values())
+        for stream in streams:
+            stream.careful = careful
+        learning: set[Any] = {getattr(one.work, "leads", None) for one in group} - {None}
+        for stream in sorted(learning, key=lambda one: one.row.id):
+            stream.lead()  # in one order, so that two replicas never wait for each other
+        answers: list[Any] = []
+        for one in group:
+            try:
+                answers.append(one.work())
+            except (Lost, Broken):
+                raise
+            except DriftwiseError as slip:
+                answers.append(slip)
+        touched = self._touched()
+        if touched or self._extra:
+            if not self.store.in_transaction:
+                self.store.begin()
+            for stream in touched:
+                stream.write()
+            for write in self._extra:
+                write()
+            self._commit()
+            for stream in touched:
+                stream.publish()
+        elif self.store.in_transaction:
+            self.store.rollback()
+        for stream in streams:
+            stream.release()
+        return answers
+
+    def _commit(self) -> Any:
+        began = time.perf_counter()
+        self.store.commit()
+        self._count(time.perf_counter() - began)
+        return None
+
+    def _take_back(self) -> None:
+        self.store.rollback()
+        for stream in self.streams.values():
+            stream.undo()
+        self._extra, self._after = [], []
+
+    def _over(self, answers: list[Any], group: list[Waiting]) -> None:
+        """On the event loop again."""
+        self._committing = False
+        after, self._extra, self._after = self._after, [], []
+        for then in after:
+            then()
+        self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
+        _settle(group, answers)
+        if self._waiting and not self._committing and not self._due:
+            self._gather()
+
+
+class SharedService(Service):
+    """The streams of a database that other replicas serve too."""
+
+    store: PostgresStore
+    engine: SharedEngine
+    engine_of = SharedEngine
+    stream_of = SharedStream
+
+    def __init__(self, store: PostgresStore, now: Callable[[], float] = time.time) -> None:
+        super().__init__(store, now)
+        self._seen = -1  # what was written while it began is read with the first look
+        self.engine.refresh = self._look
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looking = self._ended = False
+        self._told = 0.0
+        self._listener = threading.Thread(target=self._listen, name="driftwise listen", daemon=True)
+
+    def start(self) -> None:
+        """From now on, on this event loop, look at what others write."""
+        self._loop = asyncio.get_running_loop()
+        self._listener.start()
+
+    def refresh(self) -> None:
+        """Look, unless somebody does; on the event loop."""
+        if not self._looking and not self.engine.stopping:
+            self._looking = True
+            try:
+                self.engine.submit(self._look).add_done_callback(self._looked)
+            except Refusal:  # there is more to do than can be done
+                self._looking = False
+
+    def _looked(self, future: Any) -> None:
+        self._looking = False
+        if not future.cancelled():
+            future.exception()  # the store is away: the next look says whether it is back
+
+    def _look(self) -> None:
+        """In the engine's thread: what is new."""
+        streams: list[Any] = list(self.engine.streams.values())
+        version, heads = self.store.version(), self.store.heads()
+        if version != self._seen and not any(stream.leading or stream.touched for stream in streams):
+            self._reload()
+            self._seen = version
+        for stream in streams:
+            if stream.row.id in heads:
+                stream.head = heads[stream.row.id].rewarded
+                if stream.head > stream.rewarded and not stream.leading:
+                    stream.catch_up()
+        if time.monotonic() - self._told > TELL and not self.store.in_transaction:
+            self._told = time.monotonic()
+            if streams:
+                self.store.tell([(stream.row.id, stream.fold.seq) for stream in streams])
+            for stream in streams:
+                stream.others = self.store.replicas(stream.row.id, time.time() - 5 * TELL)
+                stream.decided_by_all = self.store.decided(stream.row.id)
+                stream.numbered = self.store.last_number(stream.row.id)
+
+    def _reload(self) -> None:
+        """Keys, streams, eras, pauses and items as they are now."""
+        self.access.keys = self.store.keys()
+        for row in self.store.streams():
+            stream: Any = self.engine.streams.get(row.name)
+            if stream is None:
+                self.engine.streams = {**self.engine.streams, row.name: self._resumed(row)}
+                continue
+            stream.paused = row.paused
+            last = eras_of(self.store, row.id)[-1]
+            if last.row != stream.era:
+                stream.catch_up()  # so that all it was begun after is known
+                stream.begin_era(last.setup, resume(self.store, last.row, last.setup, upto=stream.rewarded))
+            self._teach_items(stream)
+
+    def _listen(self) -> None:
+        """In a thread of its own: look when told to, and every so often whether told or not."""
+        while not self._ended:
+            try:
+                with psycopg.connect(self.store.url, autocommit=True, connect_timeout=3) as ears:
+                    ears.execute(f"LISTEN {CHANNEL}")
+                    while not self._ended:
+                        for _ in ears.notifies(timeout=POLL, stop_after=1):
+                            pass
+                        self._soon()
+            except psycopg.Error:
+                self._soon()
+                time.sleep(POLL)
+
+    def _soon(self) -> None:
+        if self._loop is not None and not self._loop.is_closed() and not self._ended:
+            try:
+                self._loop.call_soon_threadsafe(self.refresh)
+            except RuntimeError:  # it was closed just now
+                pass
+
+    async def answer(self, name: str) -> StreamAnswer:
+        """From the engine's thread: states change there."""
+        stream = self.stream(name)
+        found: StreamAnswer = await self.engine.submit(stream.answer)
+        return found
+
+    def close(self) -> None:
+        self._ended = True
+        if self._listener.is_alive():
+            self._listener.join(5.0)
+        super().close()

@@ -1,0 +1,21 @@
+"""A PostgreSQL server for the tests that want one; where there is none they skip, and say so."""
+
+import pytest
+
+from service.server import Server, missing
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    why = missing()
+    if why:
+        pytest.skip(why)
+    made = Server(tmp_path_factory.mktemp("postgres"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(server):
+    """The address of a database of its own."""
+    return server.database()

@@ -1,0 +1,237 @@
+"""Several servers on one PostgreSQL database (PRODUCT.md 6): no gap, no duplicate, equal digests, whoever is killed."""
+
+import random
+import threading
+import time
+from contextlib import ExitStack
+
+import httpx
+import numpy as np
+import pytest
+
+from driftwise.service.opening import open_store
+from driftwise.service.store import Lost
+from driftwise.service.verify import verify
+from service.desk import arms_of
+from service.living import living
+from service.loading import Clients, Server, wrong
+from service.nursery import Nursery
+
+NURSERY = Nursery()
+WALL = {"clock": "wall", "half_life": "100s", "tick": 1.0}
+
+
+@pytest.fixture
+def two(database):
+    with living(database) as a, living(database) as b:
+        yield a, b
+
+
+def soon(what, seconds=5.0):
+    """Whether it is so within a time: the promise is one second, on a machine that has one to spare."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def digests(*replicas):
+    return {(one.stream()["state_seq"], one.stream()["digest"]) for one in replicas}
+
+
+def made(a, b, **changes):
+    assert a.put(**changes).status_code == 201
+    assert soon(lambda: b.ask("GET", "home").status_code == 200)
+    assert b.put(**changes).status_code == 200
+
+
+@pytest.mark.parametrize("changes", [{"epsilon": 0.1}, WALL], ids=["rewards", "wall"])
+def test_two_replicas_learn_all_rewards_in_one_order(database, two, changes):
+    a, b = two
+    made(a, b, **changes)
+    rng, ids = random.Random(0), []
+    for number in range(60):
+        one, other = rng.sample(two, 2)
+        ids.append(one.decide(id=f"{number}" if number % 2 else None).json()["id"])
+        if number % 3:
+            assert other.reward(ids[-1], float(number % 2)).json()["verdict"] == "learned"
+            assert one.reward(ids[-1], float(number % 2)).json()["verdict"] == "duplicate"
+            assert one.reward(ids[-1], 0.5).status_code == 409
+    assert soon(lambda: len(digests(a, b)) == 1)
+    assert a.stream()["counts"] == b.stream()["counts"] == {"decided": 60, "learned": 40, "late": 0, "open": 20}
+    (found,) = verify(database)
+    assert found.differs == [] and found.rewards == 40 and found.decisions == 60
+    assert found.digest == a.stream()["digest"]
+    with_state = {one.stream()["state_seq"] for one in two}
+    assert with_state == {40}
+
+
+def test_one_id_is_one_decision_on_every_replica(two):
+    a, b = two
+    made(a, b)
+    first = a.decide("one").json()
+    assert b.decide("one").json() == first
+    assert b.decide("one", [[0.0, 1.0], [1.0, 0.0]]).status_code == 409
+    answers = []
+
+    def ask(one):
+        answers.extend((n, one.decide(f"raced {n}").json()) for n in range(20))
+
+    threads = [threading.Thread(target=ask, args=(one,)) for one in (a, b, a, b)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n in range(20):
+        told = [answer for number, answer in answers if number == n]
+        assert len(told) == 4 and all(one == told[0] and "arm" in one for one in told)
+
+
+def test_what_one_replica_is_told_the_other_knows(two):
+    a, b = two
+    made(a, b)
+    for n in range(8):
+        a.reward(a.decide(str(n)).json()["id"], 1.0)
+    assert a.ask("POST", "home/pause").status_code == 200
+    assert soon(lambda: b.decide().status_code == 409)
+    assert b.ask("POST", "home/resume").status_code == 200
+    assert soon(lambda: a.decide().status_code == 200)
+    assert b.ask("POST", "home/reset").status_code == 200
+    assert soon(lambda: a.stream()["era"] == 2)
+    a.reward(a.decide("after").json()["id"], 0.0)
+    assert soon(lambda: len(digests(a, b)) == 1 and b.stream()["state_seq"] == 9)
+    changed = {**a.service.stream("home").setup.body.policy, "lam": 3.0}
+    body = {"policy": changed, "rewards": [0, 1], "half_life": 50}
+    assert a.ask("PUT", "home/policy", json=body).status_code == 200
+    assert soon(lambda: b.stream()["era"] == 3 and len(digests(a, b)) == 1)
+    b.reward(b.decide("last").json()["id"], 1.0)
+    assert soon(lambda: len(digests(a, b)) == 1)
+    (found,) = verify(a.service.store.url)
+    assert found.differs == [] and found.eras == 3
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_commit_that_nobody_knows_of_is_asked_for_again_by_its_id(two, monkeypatch, committed):
+    a, b = two
+    made(a, b)
+    decided = a.decide("known").json()
+    store = a.service.store
+    run, cuts = store._run, []
+
+    def cut(statement, *more, **rows):
+        if statement != "COMMIT" or cuts:
+            return run(statement, *more, **rows)
+        cuts.append(statement)
+        if committed:
+            run(statement)
+        store._database.close()
+        raise Lost("the connection broke")
+
+    for kind, asked in (("decide", lambda: a.decide("one")), ("reward", lambda: a.reward("known", 1.0))):
+        cuts.clear()
+        monkeypatch.setattr(store, "_run", cut)
+        answer = asked()
+        assert cuts and answer.status_code == 503 and answer.headers["retry-after"] == "1", kind
+        monkeypatch.undo()
+        assert asked().status_code == 200
+    assert a.decide("known").json() == decided
+    assert a.decide("one").json() == b.decide("one").json()
+    assert b.reward("known", 1.0).json() == {"verdict": "duplicate", "seq": 1}
+    assert soon(lambda: len(digests(a, b)) == 1)
+    (found,) = verify(store.url)
+    assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
+
+
+def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_nothing_else(server, database):
+    arms = arms_of(np.random.default_rng(0), 3, 2)
+    with ExitStack() as stack:
+        a, b = (stack.enter_context(living(database)) for _ in range(2))
+        made(a, b)
+        acknowledged, number = {}, 0
+        for disturb in (None, lambda: server.cut(a.service.store.name), lambda: (server.stop(), server.start())):
+            if disturb is not None:
+                disturb()
+            else:
+                server.stop()
+                assert a.decide("while it is away").status_code == 503
+                health = a.get("/healthz")
+                assert health.status_code == 503 and health.json()["status"] == "away"
+                server.start()
+            until = time.monotonic() + 20.0
+            fine = 0
+            while fine < 20 and time.monotonic() < until:
+                number += 1
+                one = (a, b)[number % 2]
+                answer = one.decide(str(number), arms)
+                assert answer.status_code in (200, 503)
+                if answer.status_code == 200 and one.reward(str(number), float(number % 2)).status_code == 200:
+                    acknowledged[str(number)] = answer.json()
+                    fine += 1
+            assert fine == 20
+        assert soon(lambda: len(digests(a, b)) == 1)
+        assert a.get("/healthz").json()["status"] == "fine"
+        store = open_store(database, writes=False)
+        assert all(store.decision(1, id).seq == answer["seq"] for id, answer in acknowledged.items())
+        assert all(store.reward(1, id) is not None for id in acknowledged)
+        store.close()
+        (found,) = verify(database)
+        assert found.differs == [] and found.digest == a.stream()["digest"]
+
+
+def test_a_replica_that_is_killed_under_load_leaves_no_gap(database):
+    """In processes, as they are run: one is killed, the other goes on, and a third takes in what both wrote."""
+    replicas = [Server(database, "often", nursery=NURSERY) for _ in range(2)]
+    replicas[0].put(epsilon=0.1)
+    assert soon(lambda: httpx.get(f"{replicas[1].url}/v1/streams/home").status_code == 200)
+    clients = [Clients(seed, clients=4) for seed in (1, 2)]
+    pairs = zip(clients, replicas, strict=True)
+    threads = [threading.Thread(target=one.run, args=(replica.port, 1.5)) for one, replica in pairs]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.6)
+    replicas[0].kill()
+    for thread in threads:
+        thread.join()
+    third = Server(database, nursery=NURSERY)
+    clients[0].run(third.port, 0.3)  # whoever had no answer asks again
+    clients[1].run(replicas[1].port, 0.3)
+    assert soon(lambda: replicas[1].stream()["digest"] == third.stream()["digest"])
+    digest = third.stream()["digest"]
+    for one in clients:
+        assert len(one.decided) > 5 and wrong(database, one, digest) == []
+    third.stop()
+    replicas[1].stop()
+
+
+def test_the_pages_say_how_far_behind_a_replica_is(two):
+    a, b = two
+    made(a, b)
+    a.reward(a.decide("one").json()["id"], 1.0)
+    assert soon(lambda: len(a.service.stream("home").others) == 2)
+    assert soon(lambda: b.service.stream("home").lag == 0 and b.stream()["state_seq"] == 1)
+    assert 'driftwise_replica_lag{stream="home"} 0.0' in b.get("/metrics").text
+    assert soon(lambda: "the last is 0 rewards behind" in b.get("/streams/home").text)
+    assert "replicas</dt><dd>2" in b.get("/streams/home").text
+
+
+def test_the_password_of_an_address_is_not_shown():
+    from driftwise.service.connection import shown
+
+    assert shown("postgresql://me:secret@host:5432/db?x=1") == "postgresql://me:…@host:5432/db?x=1"
+    assert shown("postgresql://me@host/db") == "postgresql://me@host/db"
+
+
+def test_a_decision_whose_time_is_over_is_learned_as_its_default_once(database, two):
+    a, b = two
+    made(a, b, expire_after=3, default_reward=0.25)
+    for n in range(6):
+        assert a.decide(f"left {n}").status_code == 200
+    for n in range(8):
+        assert (a, b)[n % 2].decide(f"paid {n}").status_code == 200
+        assert (b, a)[n % 2].reward(f"paid {n}", 1.0).status_code == 200
+    assert soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1)
+    assert a.reward("left 3", 1.0).json()["verdict"] == b.reward("left 3", 1.0).json()["verdict"] == "late"
+    (found,) = verify(database)
+    assert found.differs == [] and found.rewards == 14
