@@ -25,6 +25,7 @@ config: Any = numba.config
 
 _PACKAGE = Path(__file__).resolve().parent
 _KEEP_VERSIONS = 3
+_private: list[str] = []  # copies of compiled code that go with the process
 
 
 def source_hash() -> str:
@@ -80,7 +81,13 @@ def _copied(folder: Path) -> Path | None:
     except OSError:
         return None
     atexit.register(private.cleanup)
+    _private.append(private.name)
     return Path(private.name)
+
+
+def lasts() -> bool:
+    """Whether what is compiled now will be found by the next process."""
+    return FOLDER is not None and not _private
 
 
 def _user_cache() -> list[Path]:
@@ -104,7 +111,7 @@ def _prune(root: Path, current: str) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-_FOLDER = _cache_folder()
+FOLDER = _cache_folder()
 
 
 def kernel(function: F) -> F:
@@ -140,9 +147,9 @@ def part(function: F) -> F:
 def _compiled(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
+    config.CACHE_DIR = str(FOLDER) if FOLDER else before
     try:
-        common = {"cache": _FOLDER is not None, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+        common = {"cache": FOLDER is not None, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
         compiled = compiler(**common, **options)(function)
     finally:
         config.CACHE_DIR = before
