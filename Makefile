@@ -26,10 +26,10 @@ bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
 reliability: $(READY)  ## the service's load and fault tables, an hour; ROW=F1 runs one row
 	$(BIN)/python bench/reliability.py $(ROW)
 
-docs: $(VENV)/.docs  ## the site with its figures, into build/site/html
+docs: $(READY)  ## the site with its figures, into build/site/html
 	$(BIN)/python docs/site/build.py
 
-links: $(VENV)/.docs  ## the site's links to elsewhere, which needs the network
+links: $(READY)  ## the site's links to elsewhere, which needs the network
 	$(BIN)/python docs/site/build.py --links
 
 dist: $(VENV)/.release  ## wheel and sdist, the same bytes twice, tried in clean environments
@@ -37,10 +37,6 @@ dist: $(VENV)/.release  ## wheel and sdist, the same bytes twice, tried in clean
 
 $(VENV)/.release: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[release]"
-	touch $@
-
-$(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 
 $(READY): pyproject.toml

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,13 @@ def test_the_changelog_keeps_its_form():
     assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", one) for one in heads[1:])
     kinds = set(re.findall(r"^### (.*)$", text, flags=re.M))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"} and "Added" in kinds
+
+
+def test_the_page_on_installing_names_every_extra_and_what_it_brings():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    table = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    for extra, wanted in project["optional-dependencies"].items():
+        if extra not in doctor._OWN:
+            row = re.search(rf"^\| `{extra}` \| (.*?) \|", table, flags=re.M)
+            assert row, f"docs/installing.md: no row for the extra {extra}"
+            assert all(re.match(r"[\w-]+", one)[0] in row[1] for one in wanted), extra
