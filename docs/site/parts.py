@@ -180,6 +180,8 @@ MENDED = (
     (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Pages">'),
     (r'<aside class="toc-drawer', '<aside aria-label="On this page" class="toc-drawer'),
     (r"<pre>", '<pre tabindex="0">'),
+    (r'<div class="table-wrapper', '<div tabindex="0" role="group" aria-label="table" class="table-wrapper'),
+    (r'<th class="head[^"]*">\s*<p></p>\s*</th>', "<td></td>"),
 )
 
 
