@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow lint bench reliability clean
+.PHONY: run test test-slow lint bench reliability docs links dist clean
 
 run: $(READY)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
@@ -25,6 +25,19 @@ bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
 
 reliability: $(READY)  ## the service's load and fault tables, an hour; ROW=F1 runs one row
 	$(BIN)/python bench/reliability.py $(ROW)
+
+docs: $(READY)  ## the site with its figures, into build/site/html
+	$(BIN)/python docs/site/build.py
+
+links: $(READY)  ## the site's links to elsewhere, which needs the network
+	$(BIN)/python docs/site/build.py --links
+
+dist: $(VENV)/.release  ## wheel and sdist, the same bytes twice, tried in clean environments
+	$(BIN)/python release/dist.py
+
+$(VENV)/.release: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[release]"
+	touch $@
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

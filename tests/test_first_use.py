@@ -46,7 +46,7 @@ def test_a_function_inside_leaves_no_machine_code():
         codegen.JITCodeLibrary._finalize_specific = finalize
     """
     out = python(textwrap.dedent(program) + textwrap.dedent(PLAY) + "print(*emitted)",
-                 NUMBA_CACHE_DIR=str(compiling._FOLDER))  # fmt: skip
+                 NUMBA_CACHE_DIR=str(compiling.FOLDER))  # fmt: skip
     assert "whiten_" not in out.split() and "absorb_" not in out.split()
 
 

@@ -169,7 +169,8 @@ pytest.importorskip("matplotlib")
 def test_the_page_holds_every_panel_claim_and_table(report):
     html, text = ((report / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     pictures = re.findall(r"!\[[^\]]*\]\((figures/[^)]+\.png)\)", text)
-    assert len(pictures) == len(set(pictures)) == 21 == html.count("<figure>")
+    assert len(pictures) == len(set(pictures)) == 22 == html.count("<figure>")
+    assert pictures[0] == "figures/panels.png" and text.index(pictures[0]) < text.index("## In short")
     for picture in pictures:
         for ending in (".png", ".svg", "-narrow.svg"):
             assert (report / (picture[:-4] + ending)).stat().st_size > 1000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftwise import __version__, commands, interrupts
+from driftwise import __version__, commands, doctor, interrupts
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.commands import register
 from driftwise.terminal import table as _table
@@ -242,6 +242,7 @@ def evaluate(
 
 app.command()(commands.learn)
 app.command()(commands.explain)
+app.command()(doctor.doctor)
 
 
 @app.command("sums")

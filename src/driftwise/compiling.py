@@ -27,6 +27,7 @@ config: Any = numba.config
 
 _PACKAGE = Path(__file__).resolve().parent
 _KEEP_VERSIONS = 3
+_private: list[str] = []  # copies of compiled code that go with the process
 
 
 def source_hash() -> str:
@@ -82,7 +83,13 @@ def _copied(folder: Path) -> Path | None:
     except OSError:
         return None
     atexit.register(private.cleanup)
+    _private.append(private.name)
     return Path(private.name)
+
+
+def lasts() -> bool:
+    """Whether what is compiled now will be found by the next process."""
+    return FOLDER is not None and not _private
 
 
 def _user_cache() -> list[Path]:
@@ -106,7 +113,7 @@ def _prune(root: Path, current: str) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-_FOLDER = _cache_folder()
+FOLDER = _cache_folder()
 first_use.watch()
 
 
@@ -179,10 +186,10 @@ def _compiled(function: F, **options: Any) -> F:
     if config.DISABLE_JIT:
         return function
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER) if _FOLDER else before
+    config.CACHE_DIR = str(FOLDER) if FOLDER else before
     try:
         compiler: Any = numba.njit
-        compiled = compiler(cache=_FOLDER is not None, **_COMMON, **options)(function)
+        compiled = compiler(cache=FOLDER is not None, **_COMMON, **options)(function)
     finally:
         config.CACHE_DIR = before
     inside.load_lightly(compiled)

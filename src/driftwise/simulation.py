@@ -28,6 +28,7 @@ from driftwise.policies.regions import Region
 from driftwise.policies.searching import check_region
 from driftwise.progress import bar
 from driftwise.rng import checked_seed, key
+from driftwise.student import t_quantile
 from driftwise.worlds.base import Tape, World
 
 Record = Literal["all", "last"] | int
@@ -71,9 +72,7 @@ def interval(values: Floats) -> tuple[float, float]:
 
 def half_width(error: float, trials: int) -> float:
     """Of a 95% interval, from the standard error of a mean over trials (Student's t)."""
-    from scipy.stats import t as student
-
-    return float(student.ppf(0.975, trials - 1)) * error
+    return t_quantile(trials - 1) * error
 
 
 def simulate(

@@ -43,7 +43,7 @@ def sources() -> dict[str, str]:
     for source in sorted(root.rglob("*.py")):
         digest.update(str(source.relative_to(root)).encode() + b"\0" + source.read_bytes())
     found = {"sources": digest.hexdigest()[:16], "python": platform.python_version(), "machine": platform.machine()}
-    return found | {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return found | {name: version(name) for name in ("numpy", "numba")}
 
 
 def me() -> str:

@@ -52,6 +52,8 @@ class _Look(NamedTuple):
 _WIDE = _Look(9.0, 5.0, 11.0, 9.0, False)
 # 8.6 points are 10.7 px when 3.9 inches are shown 350 px wide.
 _NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
+# Two of them stand side by side where one wide panel would.
+_SMALL = _Look(4.6, 3.4, 10.0, 8.0, True)
 # Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
 _PAD, _GUTTER, _SWATCH, _TEXT = 0.12, 0.3, 0.14, 0.35
 
@@ -64,9 +66,9 @@ _RC = {
 }  # fmt: skip
 
 
-def draw(figures: Sequence[Figure], stem: Path) -> None:
+def draw(figures: Sequence[Figure], stem: Path, look: _Look = _WIDE) -> None:
     """The figures side by side, two across, as {stem}.png and {stem}.svg."""
-    with _picture(figures, _WIDE) as picture:
+    with _picture(figures, look) as picture:
         data = io.BytesIO()
         picture.savefig(data, dpi=150, metadata={"Software": None})
         keep(stem.parent / f"{stem.name}.png", data.getvalue())
@@ -76,8 +78,18 @@ def draw(figures: Sequence[Figure], stem: Path) -> None:
 def draw_each(figure: Figure, folder: Path) -> None:
     """One figure as {key}.png, {key}.svg and, upright for a telephone, {key}-narrow.svg."""
     draw([figure], folder / figure.key)
-    with _picture([figure], _NARROW) as picture:
-        _save_svg(picture, folder / f"{figure.key}-narrow.svg")
+    _draw_narrow([figure], folder, figure.key)
+
+
+def draw_sheet(figures: Sequence[Figure], folder: Path, key: str) -> None:
+    """All figures in one picture, small, as {key}.png, {key}.svg and, one below the other, {key}-narrow.svg."""
+    draw(figures, folder / key, _SMALL)
+    _draw_narrow(figures, folder, key)
+
+
+def _draw_narrow(figures: Sequence[Figure], folder: Path, key: str) -> None:
+    with _picture(figures, _NARROW) as picture:
+        _save_svg(picture, folder / f"{key}-narrow.svg")
 
 
 @contextmanager
@@ -87,7 +99,7 @@ def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
     figures = [figure for figure in figures if figure.drawn]
     if not figures:
         raise BadInput("figures", "no line", "at least one line to draw", "leave out drawn = false")
-    across = min(2, len(figures))
+    across = min(1 if look is _NARROW else 2, len(figures))
     down = -(-len(figures) // across)
     wide, high = look.width + _GUTTER, look.height + _GUTTER / 2
     with plt.style.context(["default", _RC]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.point import FAILED, LAM, REG, USED, Floats, S
 from driftwise.kernels.solvers import newton, one_pass
@@ -16,6 +17,15 @@ from driftwise.policies.state import State
 
 if TYPE_CHECKING:
     from driftwise.policies.glm import GeneralizedUCB
+
+
+def _optimize() -> Any:
+    """scipy.optimize, which links of one's own alone need, or the one sentence."""
+    try:
+        from scipy import optimize
+    except ImportError:
+        raise BadInput("link", "no scipy", "scipy for a link of your own", 'pip install "driftwise[links]"') from None
+    return optimize
 
 
 def estimate_(
@@ -43,8 +53,6 @@ def _one_pass(
     policy: GeneralizedUCB, link: Link, state: State, lesson: tuple[Any, float, float] | None, ticks: float
 ) -> int:
     """MATH.md 4 with the scalar equation solved in Python; the compiled pieces do the rest."""
-    from scipy.optimize import brentq
-
     memory, slate = policy.memory, newton.blank_slate(policy.dim, 1)
     fade = math.exp(ticks * memory.numbers()[1])  # γ^ticks, whatever else the memory does
     status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), slate.M)
@@ -63,7 +71,7 @@ def _one_pass(
     push = weight * q * (reward - float(link(np.array([z0]))[0][0]))
     ends = sorted((z0, z0 + push))
     if gap(ends[0]) < 0.0 < gap(ends[1]):
-        z = float(brentq(gap, *ends, xtol=1e-14, rtol=1e-14, maxiter=5000))
+        z = float(_optimize().brentq(gap, *ends, xtol=1e-14, rtol=1e-14, maxiter=5000))
     else:  # the root is an end, but for rounding
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
@@ -73,8 +81,7 @@ def _one_pass(
 
 def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     """argmin over the S-ball of ‖g(θ)-b‖ in V⁻¹ or H(θ)⁻¹, by scipy's least squares from the ray of the estimate."""
-    from scipy.optimize import least_squares
-
+    least_squares = _optimize().least_squares
     flags, table = policy.point
     reach, reg = float(table[0, S]), float(table[0, REG])
     used = int(state.cursor[USED])

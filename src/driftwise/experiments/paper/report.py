@@ -23,6 +23,8 @@ from driftwise.files import keep
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
+# The picture with all panels.
+SHEET = "panels"
 
 
 @cache
@@ -40,9 +42,11 @@ def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
     found = Measured(outcomes)
     for figure in _figures(found):
         plots.draw_each(figure, folder / "figures")
+    plots.draw_sheet(_sheet(found), folder / "figures", SHEET)
     said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
     counts = _counts({"statements of the text": said, "exponents of Table 1": slopes, "theorems' bounds": bounds})
     blocks: list[Block] = [
+        _overview(found),
         *_summary(found, counts, said),
         *_said(said),
         *(block for key in found.keys(PANELS) for block in _panel(found, key)),
@@ -66,6 +70,20 @@ def _figures(found: Measured) -> Iterator[Figure]:
     for key in found.keys(GROWTH):
         yield from growth.guided(found, key)
     yield _slip(found)
+
+
+def _sheet(found: Measured) -> list[Figure]:
+    """The paper's panels, in its order."""
+    return [figure for key in found.keys(PANELS) for figure in found.outcome(key).figures]
+
+
+def _overview(found: Measured) -> Picture:
+    """All of it at a glance: who loses least in each panel, in words for those who cannot see it."""
+    least = []
+    for figure in _sheet(found):
+        best = min(figure.drawn, key=lambda line: line.mean)
+        least.append(f"{figure.title}: {best.label} {best.mean:.0f}")
+    return Picture(SHEET, _say("overview"), "All panels; least regret at the end: " + "; ".join(least))
 
 
 def _slip(found: Measured) -> Figure:

@@ -132,7 +132,6 @@ def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
     import numba
-    import scipy
 
     import driftwise
 
@@ -140,7 +139,6 @@ def versions() -> dict[str, str]:
         "driftwise": driftwise.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "scipy": scipy.__version__,
         "numba": numba.__version__,
     }
 

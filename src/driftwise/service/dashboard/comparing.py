@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from driftwise.kernels.point import Floats
+from driftwise.student import t_quantile
 
 
 class Cohort(NamedTuple):
@@ -69,7 +69,7 @@ def compare(live: Cohort, baseline: Cohort) -> Comparison:
     freedom = variance**2 / (
         live.variance**2 / (live.units - 1) + baseline.variance**2 / (baseline.units - 1)
     )
-    t = float(stdtrit(freedom, 0.975))
+    t = t_quantile(freedom)
     half = t * math.sqrt(variance)
     ends = _fieller(live, baseline, t)
     return Comparison(

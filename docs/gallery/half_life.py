@@ -1,0 +1,39 @@
+"""A wrong half-life, and what it costs.
+
+θ makes one turn in 6000 rounds. A memory that is too short learns from too little, one that is too long from what is
+no longer so; between them a factor of four in the half-life costs little. `Auto` has memories of all lengths and
+follows the one that predicts best.
+"""
+
+import numpy as np
+
+import driftwise as dw
+
+HALF_LIVES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def main(rounds=6000, trials=6, seed=0):
+    world = dw.worlds.Turn(dim=2, arms=50, horizon=rounds, turns=1)
+    policies = {
+        half_life: dw.LinearUCB(dim=2, memory=dw.Fade(dw.half_life_to_forget(half_life)), radius="posterior")
+        for half_life in HALF_LIVES
+    }
+    every = {str(half_life): policy for half_life, policy in policies.items()} | {"Auto": dw.make("Auto", dim=2)}
+    result = dw.simulate(every, world, trials=trials, seed=seed, record="last")
+    lost = {name: float(result.final(name).mean()) for name in every}
+    best = min(policies, key=lambda half_life: lost[str(half_life)])
+    print(f"lost at the best half-life, {best} rounds: {lost[str(best)]:.0f}; by Auto: {lost['Auto']:.0f}; "
+          f"at {HALF_LIVES[0]}: {lost[str(HALF_LIVES[0])]:.0f}, at {HALF_LIVES[-1]}: {lost[str(HALF_LIVES[-1])]:.0f}")
+    return {"lost": np.array([lost[str(one)] for one in HALF_LIVES]), "Auto": lost["Auto"], "best": best}
+
+
+def draw(axes, found):
+    axes.plot(HALF_LIVES, found["lost"], color="#0072b2", marker="o", ms=4, label="told this half-life")
+    axes.axhline(found["Auto"], color="#cc79a7", label="Auto, told nothing")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(HALF_LIVES[::3], [str(one) for one in HALF_LIVES[::3]])
+    axes.set(xlabel="half-life in rounds", ylabel="regret at the end", ylim=(0, None))
+
+
+if __name__ == "__main__":
+    main()

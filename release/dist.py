@@ -1,0 +1,218 @@
+"""A release that can be trusted: python release/dist.py [--quick], into dist/ and build/dist.
+
+Builds wheel and sdist twice, which must give the same bytes; looks into them; installs the wheel in clean environments
+(without extras, with each, at the lowest versions that pyproject claims, on every Python from 3.11 up that this machine
+has) and runs release/smoke.py there; says what an installation weighs. --quick installs once, without extras.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "dist"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Extras for those who work on the library: `make test`, `make docs` and this program install them.
+OWN = ("dev", "docs", "release")
+EXTRAS = [extra for extra in PROJECT["optional-dependencies"] if extra not in OWN]
+OLDEST = (3, 11)
+# A wheel has no date but this: 2020-01-01.
+EPOCH = "1577836800"
+
+
+class Broken(Exception):
+    """What must not be released, in one sentence."""
+
+
+def run(words: Sequence[object], **more: object) -> str:
+    """What a command prints; its complaint if it fails."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)  # type: ignore[call-overload]
+    if done.returncode:
+        said = done.stdout[-1500:] + done.stderr[-1500:]
+        raise Broken(f"{' '.join(map(str, words[:6]))} ended with {done.returncode}:\n{said}")
+    return str(done.stdout)
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """Wheel and sdist in a folder of their own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], env=environment)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check_wheel(wheel: Path) -> None:
+    """All of the package and nothing else: sources, data, py.typed, the license, and one version."""
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if not name.endswith("/")}
+        about = next(name for name in inside if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(about).decode()
+    source = ROOT / "src"
+    wanted = {
+        str(path.relative_to(source)) for path in (source / "driftwise").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }  # fmt: skip
+    package = {name for name in inside if name.startswith("driftwise/")}
+    if package != wanted:
+        raise Broken(f"{wheel.name}: missing {sorted(wanted - package)[:5]}, too many {sorted(package - wanted)[:5]}")
+    stray = {name for name in inside if not name.startswith(("driftwise/", f"driftwise-{version()}.dist-info/"))}
+    if stray or "driftwise/py.typed" not in inside or not any(name.endswith("licenses/LICENSE") for name in inside):
+        raise Broken(f"{wheel.name}: wanted py.typed, a license and nothing else, got {sorted(stray)[:5]}")
+    if f"\nVersion: {version()}\n" not in metadata:
+        raise Broken(f"{wheel.name}: its version is not that of driftwise/__init__.py, {version()}")
+
+
+def check_sdist(sdist: Path) -> None:
+    """What is needed to build and test it, and nothing that a build leaves behind."""
+    with tarfile.open(sdist) as archive:
+        inside = {"/".join(name.split("/")[1:]) for name in archive.getnames()}
+    needed = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "src/driftwise/py.typed"}
+    missing = needed - inside
+    left = {name for name in inside if re.search(r"(^|/)(\.venv|build|results|__pycache__|\.git)(/|$)", name)}
+    if missing or left or not any(name.startswith("tests/") for name in inside):
+        raise Broken(f"{sdist.name}: missing {sorted(missing)}, left behind {sorted(left)[:5]}")
+    if sdist.stat().st_size > 10e6:
+        raise Broken(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, wanted 10 at most")
+
+
+def version() -> str:
+    """The version, which stands in one place."""
+    text = (ROOT / "src" / "driftwise" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"$', text, flags=re.M)
+    if found is None:
+        raise Broken("driftwise/__init__.py: wanted __version__")
+    return found[1]
+
+
+def pythons() -> dict[tuple[int, int], Path]:
+    """An interpreter of each version from the oldest up: this one, those on the path, and pyenv's."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    named = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], 30)]
+    kept = sorted(root.glob("versions/3.*/bin/python"))
+    candidates = [Path(sys.executable), *kept, *(Path(one) for one in named if one)]
+    ask = "import sys; print(*sys.version_info[:2])"
+    found: dict[tuple[int, int], Path] = {}
+    for one in candidates:
+        asked = subprocess.run([one, "-c", ask], capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            major, minor = map(int, asked.stdout.split())
+            if (major, minor) >= OLDEST:
+                found.setdefault((major, minor), one)
+    return dict(sorted(found.items()))
+
+
+def lowest(extras: Sequence[str]) -> list[str]:
+    """Every requirement at the version it begins with."""
+    optional = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *(one for extra in extras for one in optional[extra])]
+    return [re.sub(r"\[[^\]]*\]", "", one).replace(">=", "==") for one in wanted if not one.startswith("driftwise")]
+
+
+def clean(python: Path, name: str) -> Path:
+    """A new environment; its python."""
+    folder = WORK / "environments" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    run([python, "-m", "venv", folder])
+    return folder / "bin" / "python"
+
+
+def tried(python: Path, wheel: Path, extras: Sequence[str], name: str, at: Sequence[str] = ()) -> str:
+    """Install the wheel in a clean environment and run the smoke test; what it said."""
+    began, inside = time.perf_counter(), clean(python, name)
+    constraints = WORK / f"{name}.txt"
+    constraints.write_text("\n".join(at) + "\n")
+    what = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
+    run([inside, "-m", "pip", "install", *quiet, "--constraint", constraints, what], env=_bare())
+    said = run([inside, "-I", ROOT / "release" / "smoke.py", version(), *extras], cwd=WORK, env=_bare())
+    return f"{said.strip().splitlines()[-1]} ({time.perf_counter() - began:.0f} s)"
+
+
+def _bare() -> dict[str, str]:
+    """The environment without what would let this checkout or its caches be found."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA"))}
+
+
+def weights(python: Path) -> Iterator[tuple[str, float]]:
+    """Megabytes of each folder that an installation has, the largest first, and all."""
+    (packages,) = (python.parent.parent / "lib").glob("python3.*/site-packages")
+    own = ("pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth")
+    sizes: dict[str, float] = {}
+    for path in packages.iterdir():
+        name = path.name.split("-")[0].removesuffix(".libs").removesuffix(".py")
+        if name in own or name == "__pycache__":
+            continue
+        files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+        kept = [one for one in files if "__pycache__" not in one.parts]
+        sizes[name] = sizes.get(name, 0.0) + sum(one.stat().st_size for one in kept) / 1e6
+    yield "all", sum(sizes.values())
+    yield from sorted(sizes.items(), key=lambda item: -item[1])
+
+
+def plan(quick: bool) -> Iterator[tuple[Path, list[str], str, list[str]]]:
+    """Interpreter, extras, name and constraints of each environment."""
+    found = pythons()
+    here = found[sys.version_info[:2]]
+    yield here, [], "no extras", []
+    if quick:
+        return
+    for extra in EXTRAS:
+        yield here, [extra], extra, []
+    first = min(found)
+    yield found[first], [], f"lowest versions, Python {first[0]}.{first[1]}", lowest([])
+    yield found[first], EXTRAS, f"lowest versions and all extras, Python {first[0]}.{first[1]}", lowest(EXTRAS)
+    for (major, minor), python in found.items():
+        if python != here:
+            yield python, [], f"Python {major}.{minor}", []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one environment, without extras")
+    quick = parser.parse_args().quick
+    WORK.mkdir(parents=True, exist_ok=True)
+    first, second = built(ROOT / "dist"), built(WORK / "again")
+    for one, other in zip(first, second, strict=True):
+        if digest(one) != digest(other):
+            raise Broken(f"{one.name}: two builds differ")
+        print(f"{one.name}: {one.stat().st_size / 1e6:.1f} MB, sha256 {digest(one)}, twice", flush=True)
+    check_wheel(first[0])
+    check_sdist(first[1])
+    print(run([sys.executable, "-m", "twine", "check", "--strict", *first]).strip(), flush=True)
+    failed = 0
+    for python, extras, name, at in plan(quick):
+        folder = re.sub(r"[^a-z0-9.]+", "-", name.lower())
+        try:
+            print(f"{name}: {tried(python, first[0], extras, folder, at)}", flush=True)
+        except Broken as broken:
+            failed += 1
+            print(f"{name}: FAILED\n{broken}", flush=True)
+    sizes = weights(WORK / "environments" / "no-extras" / "bin" / "python")
+    print("megabytes without extras: " + ", ".join(f"{name} {size:.0f}" for name, size in sizes if size >= 0.5))
+    shutil.rmtree(WORK / "environments", ignore_errors=True)
+    if failed:
+        raise Broken(f"{failed} environments failed")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Broken as broken:
+        sys.exit(f"dist: {broken}")

