@@ -87,6 +87,22 @@ def test_chunks_and_answers_are_plain_and_refusals_come_back_as_they_were():
             work.opened(slip(work.chunk(asked)))
 
 
+def test_trials_of_one_world_are_played_together_and_come_out_as_alone(monkeypatch):
+    """Several at a time are eight in a vector: `driftwise run` is to have that too, and the same bits."""
+    spec = parse(TEXT, "spec.toml")
+    seats = {"here": chunks.Seat(0, 0, 0, "LB-WeightUCB")}
+    asked = []
+    monkeypatch.setattr(chunks, "simulate", lambda *a, **k: asked.append(k["trials"]) or dw.simulate(*a, **k))
+    jobs = [chunks.Job(3, trial, seats) for trial in range(9)] + [chunks.Job(4, 0, seats)]
+    together = chunks.played(*work.opened(chunks.play(chunks.chunk(chunks.texts([spec]), jobs))))
+    assert asked == [list(range(9)), [0]]
+    for job, one in zip(jobs, together, strict=True):
+        data = chunks.chunk(chunks.texts([spec]), [job])
+        (alone,) = chunks.played(*work.opened(chunks.play(data)))
+        assert (one.name, one.trial) == (alone.name, alone.trial) and (one.regret == alone.regret).all()
+
+
+
 @pytest.mark.parametrize("other", ["sources", "numba"])
 def test_a_worker_with_other_sources_is_refused_by_name(other):
     asked = json.loads(work.chunk(0))

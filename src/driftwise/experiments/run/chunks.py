@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,22 +66,25 @@ def chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
 
 @work.answering
 def play(asked: Any) -> work.Found:
-    """Play the trials of a chunk."""
+    """Play the trials of a chunk: those of the same policies in the same world together, several at a time."""
     specs = {number: _spec(text, file) for number, text, file in asked["specs"]}
+    together: dict[str, tuple[int, Any, list[int]]] = {}
+    for seed, trial, seats in asked["jobs"]:
+        together.setdefault(json.dumps([seed, seats]), (seed, seats, []))[2].append(trial)
     facts: list[tuple[str, int, float]] = []
     rows = []
-    for seed, trial, seats in asked["jobs"]:
+    for seed, seats, trials in together.values():
         spec, figure, place, _ = seats[0][1]
         world, record = specs[spec].contests[figure][place].world, specs[spec].record
         policies = {
             name: specs[spec].contests[figure][place].policies[label] for name, (spec, figure, place, label) in seats
         }
-        result = simulate(policies, world, trials=[trial], seed=seed, record=record, jobs=1, progress=False)
-        for name in policies:
-            regret = result.regret[name][0]
+        result = simulate(policies, world, trials=trials, seed=seed, record=record, jobs=1, progress=False)
+        for (row, trial), name in product(enumerate(trials), policies):
+            regret = result.regret[name][row]
             if not np.isfinite(regret).all():
                 raise NumericalError(f"{name}: its regret in trial {trial} is no number; change its fields")
-            facts.append((name, trial, float(result.seconds[name][0])))
+            facts.append((name, trial, float(result.seconds[name][row])))
             rows.append(regret)
     return facts, {"rounds": np.array([len(row) for row in rows]), "regret": np.concatenate(rows)}
 
