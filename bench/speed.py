@@ -54,8 +54,8 @@ this page was begun. Ratios and targets are for 512-bit vectors.
 
 {shares}
 
-A full round scores every arm. Where widths are carried ([the proof](lazy.md)) only arms that can win are scored, so that
-a share above one is work that was not done. At d = 2 it is roots, an argmax and a chain of divisions that take the
+A full round scores every arm. Where widths are carried ([the proof](lazy.md)) only arms that can win are scored, so
+that a share above one is work that was not done. At d = 2 it is roots, an argmax and a chain of divisions that take the
 time, which eight trials at a time share.
 
 ## Tiles, and only what can win

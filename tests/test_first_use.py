@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import math
 import os
@@ -98,7 +99,9 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
     notice = first_use._Notice()
     notice.on_start(compiling_it)
     notice.on_start(compiling_it)
+    assert not gc.isenabled()
     notice.on_end(compiling_it)
     notice.on_end(compiling_it)
+    assert gc.isenabled()
     assert "first_best" in shown.getvalue() and "2 functions" in shown.getvalue()
     assert shown.getvalue().endswith("\x1b[2K")

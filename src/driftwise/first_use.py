@@ -1,7 +1,11 @@
-"""What a first use is waiting for: a line on stderr while code is compiled, when that is a terminal."""
+"""What a first use is waiting for: a line on stderr while code is compiled, when that is a terminal.
+
+Meanwhile Python looks for no circles among its objects: there are a million of the compiler's, and none is garbage yet.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from typing import Any
@@ -16,11 +20,14 @@ class _Notice(event.Listener):
 
     def __init__(self) -> None:
         self.depth, self.count, self.name, self.thread = 0, 0, "", 0
+        self.collects = False
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
             self.name = str(getattr(event.data.get("dispatcher"), "__name__", "code")).strip("_")
             self.count, self.thread = 0, threading.get_ident()
+            self.collects = gc.isenabled()
+            gc.disable()
         if self.thread != threading.get_ident():
             return
         self.depth += 1
@@ -33,6 +40,8 @@ class _Notice(event.Listener):
         if self.thread != threading.get_ident():
             return
         self.depth -= 1
+        if self.depth == 0 and self.collects:
+            gc.enable()
         if self.depth == 0 and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
