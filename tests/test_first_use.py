@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from driftwise import compiling, first_use, inside
-from driftwise.kernels.index import board_size, first_best
+from driftwise.kernels.index import first_best, line
 from driftwise.theory import radius
 
 
@@ -70,7 +70,7 @@ def test_python_may_call_what_is_for_the_inside():
 
 
 def test_a_formula_outside_is_plain_python():
-    assert board_size(2, 8) == 3 * 8 + 16 + 16
+    assert line(9) == 16 and type(line(9)) is int
     assert radius.lb_radius(0.0, 1.0, 4.0, -math.log(0.5), 1.0, 1.0, 0.0) == 2.0
 
 

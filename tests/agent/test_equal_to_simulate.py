@@ -66,7 +66,7 @@ def test_decision_k_is_chosen_on_the_state_at_tick_k_minus_1():
         there = state.copy()
         if passed:
             policy.advance(there, float(passed))
-        assert agent.decide(arms)[4:7] == policy.choose(there, arms)[1:4]
+        assert agent.decide(arms)[4:7] == policy.choose(there, arms)[1:]
     assert agent.state.to_bytes() == state.to_bytes()
 
 

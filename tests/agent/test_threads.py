@@ -79,7 +79,7 @@ def decided_in_some_order(policy, lessons, made):
             there = there.copy()
             if one.born - 1 > tick:
                 policy.advance(there, float(one.born - 1 - tick))
-            if policy.choose(there, ARMS)[:4] == (one.arm, one.score, one.mean, one.bonus):
+            if policy.choose(there, ARMS) == (one.arm, one.score, one.mean, one.bonus):
                 break
             after += 1  # an IndexError says that there is no such order
 

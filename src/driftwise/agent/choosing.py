@@ -64,7 +64,7 @@ class Chooser:
             drawn = region.draw(*self.key, seq)
             at = policy.scores(state, drawn.x[None], draw)
             mean, bonus = float(at.mean[0]), float(at.bonus[0])
-            found = Choice(-1, mean + bonus, mean, bonus, drawn.x, drawn.number, math.inf)
+            found = Choice.of_set(mean + bonus, mean, bonus, drawn.x, drawn.number, math.inf)
             return found, epsilon * drawn.share, 0, True
         return policy.choose(state, region, draw), 1.0 - epsilon if draw is None else math.nan, 0, False
 

@@ -32,20 +32,36 @@ def norm_slack(arms: object) -> float:
 ROWS = "pass an array (n, d) with one arm a row"
 
 
-class Choice(NamedTuple):
-    """The arm to play, with its optimistic score = mean + bonus.
+class _Four(NamedTuple):
+    arm: int
+    score: float
+    mean: float
+    bonus: float
+
+
+class Choice(_Four):
+    """The arm to play, with its optimistic score = mean + bonus: four numbers.
 
     From a set that is no list (dw.Ball, …) `arm` is -1 and `x` the vector to play, with its `number` on a curve; no arm
     of the set has a score more than `gap` above this one's, and infinite says that nothing is proven.
     """
 
-    arm: int
-    score: float
-    mean: float
-    bonus: float
     x: Floats | None = None
     number: float | None = None
     gap: float = 0.0
+
+    @classmethod
+    def of_set(
+        cls, score: float, mean: float, bonus: float, x: Floats, number: float | None, gap: float
+    ) -> Choice:
+        """A point of a set that is no list."""
+        found = cls(-1, score, mean, bonus)
+        found.x, found.number, found.gap = x, number, gap
+        return found
+
+    def __repr__(self) -> str:
+        told = super().__repr__()
+        return told if self.x is None else f"{told[:-1]}, x={self.x}, number={self.number}, gap={self.gap})"
 
 
 class Scores(NamedTuple):

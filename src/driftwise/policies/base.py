@@ -209,7 +209,7 @@ class Compiled:
         arm, scratch, second = self._score(state, X)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         # Choice(…) itself takes 0.1 µs longer
-        return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus, None, None, 0.0))
+        return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
 
     @property
     def sheet(self) -> Callable[..., Any] | None:

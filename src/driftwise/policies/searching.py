@@ -68,7 +68,7 @@ def _column(x: Floats) -> Floats:
 def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:
     x, score = peak.x, mean + bonus
     x.flags.writeable = False
-    return Choice(-1, score, mean, bonus, x, peak.number, max(0.0, top - score))
+    return Choice.of_set(score, mean, bonus, x, peak.number, max(0.0, top - score))
 
 
 def _judged(policy: Any, state: State, region: Region) -> Choice:
