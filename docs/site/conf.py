@@ -25,7 +25,8 @@ myst_dmath_allow_labels = False
 
 html_theme = "furo"
 html_title = "driftwise"
-html_static_path = [str(HERE / "static"), str(ROOT / "build" / "site" / "source" / "static")]
+_MADE = ROOT / "build" / "site" / "source" / "static"  # fonts and drawings, where build.py has made them
+html_static_path = [str(HERE / "static"), *([str(_MADE)] if _MADE.is_dir() else [])]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = html_show_sourcelink = False

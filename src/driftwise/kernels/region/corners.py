@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import entry, routine
+from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.region.sheet import (
     SHIFT,
@@ -76,7 +76,7 @@ def polish_(sheet: Sheet, low: Floats, high: Floats, x: Floats) -> float:
     return best
 
 
-@entry
+@kernel
 def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     """out <- the vertex of largest index; numbers[TOP] bounds all of them. How many nodes were looked into."""
     d = low.size
@@ -144,7 +144,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     return nodes
 
 
-@entry
+@kernel
 def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floats) -> float:
     """out <- the best of what coordinate ascent finds from the rows of starts; its index. Nothing is proven.
 
