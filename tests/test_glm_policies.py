@@ -420,7 +420,7 @@ OWN = [
 
 @pytest.mark.parametrize("lam", [50.0, 0.05], ids=["inside the ball", "outside the ball"])
 @pytest.mark.parametrize(("make", "memory", "estimate"), OWN)
-@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("dim", [1, 2, pytest.param(5, marks=pytest.mark.slow)])  # a minute of scipy's least squares
 def test_an_own_logistic_link_chooses_as_the_built_in_one(make, memory, estimate, dim, lam):
     fields = {"memory": memory, "estimate": estimate, "dim": dim, "lam": lam, "horizon": 100, "exploration": 0.2}
     built_in, mine = make(**fields), make(**fields, link=own(), R=0.5)
@@ -574,7 +574,7 @@ def sentences_of(policy, rounds):
 
 
 @pytest.mark.parametrize("lam", [1e-8, 1.0])
-@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("dim", [1, pytest.param(2, marks=pytest.mark.slow)])  # a minute of scipy's least squares
 @pytest.mark.parametrize("estimate", ["exact", "one-pass"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_hard_case_with_an_own_link_gets_a_defined_choice_or_a_sentence(rule, estimate, dim, lam):
