@@ -197,7 +197,7 @@ def opened(statement):
 
 def counted():
     """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
-    engines, make = [], serving.Engine
+    engines, make = [], serving.Service.engine_of
 
     def made(store):
         engines.append(make(store))
@@ -217,7 +217,7 @@ def counted():
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, tell, loop)
 
-    serving.Engine = made
+    serving.Service.engine_of = staticmethod(made)
     after(run, "settle", listen)
 
 
