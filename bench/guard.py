@@ -1,10 +1,10 @@
-"""What must not become slower, as ratios of one run: `make test` runs it alone, before the tests that run in parallel.
+"""What must not become slower, as ratios of one run; to be run alone, and not part of `make test` yet.
 
     python bench/guard.py [--repeats 7]
 
-Each line is the median CPU time of one thing over that of another, taken in turns. `known` is what docs/speed.md found;
-half as much again is allowed, for shared machines, and more ends with exit code 1. The sides are small: a guard that
-takes long is a guard that is left out.
+Each line is the median CPU time of one thing over that of another, taken in turns. `known` are first values, some from
+a loaded machine, until bench/speed.py has been run; half as much again is allowed, for shared machines, and more ends
+with exit code 1. The sides are small: a guard that takes long is a guard that is left out.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ Written by `python bench/speed.py`. CPU time, medians of interleaved turns on tw
 this page was begun. Ratios and targets are for 512-bit vectors.
 
 `driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `--peers` other packages too;
-`bench/guard.py`, which `make test` runs first, holds what is here to half as much again.
+`bench/guard.py` holds what is here to half as much again.
 
 ## Where the time goes
 
