@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import types
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
@@ -142,6 +143,27 @@ def test_what_is_finished_is_taken_in_before_an_error_is_raised():
     assert sorted(done) == [0.2, 0.3]
 
 
+def test_what_a_closed_client_was_sent_too_late_is_not_waited_for():
+    """Dask never finishes what it is sent between losing its scheduler and noticing."""
+
+    class Late(ThreadPoolExecutor):
+        _client = types.SimpleNamespace(status="running", nthreads=lambda: {"one": 1})
+
+        def submit(self, function, data):
+            if json.loads(data)["work"]:
+                return super().submit(function, data)
+            self._client.status = "closed"
+            return Future()
+
+    def cut(room):
+        return work.chunk(left.pop()) if left else None
+
+    done, left = [], [0, 0.1]
+    with Late(1) as pool, pytest.raises(CancelledError):
+        work.run(_sleep, cut, lambda *found: done.append(found), pool, "naps")
+    assert done == [(0.1, {})]
+
+
 @work.answering
 def _sleep(seconds):
     if seconds < 0:
@@ -180,6 +202,22 @@ class _NoClient:
 
 
 @pytest.fixture
+def drive(tmp_path, scheduler):
+    """Runs of a spec on the scheduler, none of which outlives the test."""
+    begun = []
+
+    def start(spec, out):
+        words = command(spec, out, "--on", scheduler.address)
+        begun.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        return begun[-1]
+
+    yield start
+    for one in begun:
+        with one:
+            one.kill()
+
+
+@pytest.fixture
 def scheduler(tmp_path):
     pytest.importorskip("distributed")
     made = Scheduler(tmp_path)
@@ -194,13 +232,12 @@ def wait_for(what, process, seconds=120.0):
         time.sleep(0.02)
 
 
-def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(tmp_path, scheduler):
+def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(tmp_path, scheduler, drive):
     """One of each on the way: a worker is made up for, a driver and a scheduler by the same command."""
     text = TEXT.replace("trials = 6", "trials = 200").replace("trials = 4\n", "").replace("2000", "20000")
     spec, out = tmp_path / "spread.toml", tmp_path / "out"
     spec.write_text(text)
-    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), **options)
+    driver = drive(spec, out)
     wait_for(lambda: played(out) > 0, driver)
     scheduler.workers[0].kill()
     before = played(out)
@@ -208,10 +245,10 @@ def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(t
     driver.kill()
     driver.communicate()
     before = played(out)
-    driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), **options)
+    driver = drive(spec, out)
     wait_for(lambda: played(out) > before, driver)
     scheduler.process.kill()
-    said = driver.communicate(timeout=120)[1]
+    said = driver.communicate(timeout=60)[1]
     assert driver.returncode == 2 and said.count("\n") == 1
     assert re.match(r"driftwise: on: the scheduler at tcp://127\S+ does not answer .*the same command goes on", said)
     assert before < played(out) < 400

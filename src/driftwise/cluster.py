@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ def on(where: str, tls: Path | None = None) -> Iterator[Executor]:
         wanted = "Dask, which --on needs"
         raise BadInput("on", where, wanted, 'pip install "driftwise[cluster]"') from None
     settings = {"distributed.scheduler.allowed-failures": AGAIN, "distributed.comm.timeouts.connect": "10s"}
-    with dask.config.set(settings | _CALM), ExitStack() as stack, _sentences(where):
-        client = stack.enter_context(_client(distributed, where, int(processes[1]) if processes else 0, tls))
-        stack.callback(_quietly)
+    _quietly()
+    count = int(processes[1]) if processes else 0
+    with dask.config.set(settings | _CALM), _sentences(where), _client(distributed, where, count, tls) as client:
         yield client.get_executor(pure=False)
 
 
@@ -131,7 +131,7 @@ def _sentences(where: str) -> Iterator[None]:
 
 
 def _quietly() -> None:
-    """Dask talks on stderr while a scheduler goes down; the sentence says it already."""
+    """Dask shows tracebacks while a scheduler goes down; the sentence says it already."""
     import logging
 
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):

@@ -16,7 +16,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
@@ -146,18 +146,34 @@ def run(
                 under_way.add(executor.submit(function, data))
             if not under_way:
                 return
-            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            failed = _take_all(done, take)
+            done, under_way = _wait(under_way, executor, FIRST_COMPLETED)
+            failed = _take_all(done, take) if done else CancelledError("what was under way will not be finished")
             if failed is not None:
                 raise failed
     except BaseException as error:
         try:
             if isinstance(error, KeyboardInterrupt):
                 print(f"driftwise: stopping after the {what} under way; again to stop at once", file=sys.stderr)
-            _take_all(wait(under_way).done, take)
+            _take_all(_wait(under_way, executor, ALL_COMPLETED)[0], take)
         except KeyboardInterrupt:  # files are whole whenever the process ends
             os._exit(130)
         raise
+
+
+Waited = tuple[set[Future[bytes]], set[Future[bytes]]]
+
+
+def _wait(under_way: set[Future[bytes]], executor: Executor, until: str) -> Waited:
+    """What is done and what is not; with nothing done, nothing will be.
+
+    A Dask client that has lost its scheduler cancels what it knows, but not what it was sent while it was noticing.
+    """
+    client = getattr(executor, "_client", None)
+    while True:
+        done, left = wait(under_way, timeout=None if client is None else 1.0, return_when=until)
+        lost = client is not None and client.status in ("closing", "closed")
+        if lost or not left or (done and until == FIRST_COMPLETED):
+            return done, left
 
 
 def _take_all(done: set[Future[bytes]], take: Callable[[Any, Arrays], None]) -> BaseException | None:
