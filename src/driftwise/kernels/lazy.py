@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from driftwise.kernels import part, piece, routine
+from driftwise.kernels import piece, routine
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
@@ -121,7 +121,7 @@ def nothing_known() -> Trust:
     return Trust(math.inf, 0.0, 0.0, 0)
 
 
-@part
+@piece
 def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
     """No width is known yet; returns the longest squared norm. What fills the last tile promises nothing."""
     d, n, longest = arms.shape[1], arms.shape[2], 0.0
@@ -137,7 +137,7 @@ def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
     return longest
 
 
-@part
+@piece
 def forget_widths_(n: int, lazy: Lazy) -> None:
     """Every arm is to be scored in the next round."""
     for a in range(lazy.wide.size):
@@ -153,7 +153,7 @@ def weigh_pack_(tiles: Tiles, lazy: Lazy) -> None:
     store_(lazy.square, first, square)
 
 
-@part
+@piece
 def least_of_factor_(total: float, tiles: Tiles, lazy: Lazy) -> float:
     """A lower bound of the eigenvalues of low low', from the inverse, whose columns are those of I as arms; or 0."""
     d, size = tiles.U.shape[0], 0.0
@@ -169,7 +169,7 @@ def least_of_factor_(total: float, tiles: Tiles, lazy: Lazy) -> float:
     return 0.75 / size
 
 
-@part
+@piece
 def trust_of(
     gamma: float, ridge: float, raised: float, longest: float, before: Trust, sums: Sums, lane: int, tiles: Tiles,
     lazy: Lazy,
@@ -188,7 +188,7 @@ def trust_of(
     return Trust(least * (1.0 - 8.0 * UNIT), factor, 8.0 * UNIT * (total + longest), age), total
 
 
-@part
+@piece
 def margin_of(gamma: float, radius: float, before: Trust, now: Trust, total: float, size: float, d: int) -> Margin:
     """The margins of a round, from what is known of the last V and of this one; size is ‖z‖²."""
     held, least = max(before.least - before.factor, TINY), max(now.least - now.factor, TINY)
@@ -204,7 +204,7 @@ def margin_of(gamma: float, radius: float, before: Trust, now: Trust, total: flo
 # ------------------------------------------------------------------------------------------ a round
 
 
-@part
+@piece
 def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
     """theta = low⁻ᵀ z, in any order; returns ‖z‖²."""
     U, pivot, z, theta = tiles.U, tiles.pivot, tiles.z, lazy.theta
@@ -226,7 +226,7 @@ def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
     return size
 
 
-@part
+@piece
 def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
     """Carry every width into this round and bound every score; the most promising arm of every lane is picked."""
     arms, theta, first = tiles.arms, lazy.theta, tiles.arms.size - tiles.arms.size
@@ -246,7 +246,7 @@ def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
     store_(lazy.picks, first, who)
 
 
-@part
+@piece
 def score_picks_(
     count: int, radius: float, lift: float, best: float, arm: int, tiles: Tiles, lazy: Lazy
 ) -> tuple[float, int]:
@@ -267,7 +267,7 @@ def score_picks_(
     return best, arm
 
 
-@part
+@piece
 def best_that_can_(radius: float, lift: float, n: int, tiles: Tiles, lazy: Lazy) -> int:
     """Score the arms picked, then all whose bound reaches what was scored; the best, the first of them in a tie."""
     for a in range(EIGHT):
@@ -290,7 +290,7 @@ def best_that_can_(radius: float, lift: float, n: int, tiles: Tiles, lazy: Lazy)
     return arm
 
 
-@part
+@piece
 def choose_lazily_(
     gamma: float, ridge: float, radius: float, longest: float, lane: int, n: int, before: Trust, sums: Sums,
     tiles: Tiles, lazy: Lazy,

@@ -5,7 +5,7 @@ They are entries of their own because who plays few arms should not wait for the
 
 from __future__ import annotations
 
-from driftwise.kernels import entry, part
+from driftwise.kernels import entry, piece
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.lazy import begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
 from driftwise.kernels.linear import linear_radius
@@ -32,7 +32,7 @@ from driftwise.kernels.point import (
 from driftwise.kernels.tiles import believe_tiles_, best_tiled_, pack_, tiles_of
 
 
-@part
+@piece
 def radius_now(point: Point, sums: Sums, lane: int) -> float:
     """The multiplier of the bonus, of a lane that is its own row."""
     count = sums.counters

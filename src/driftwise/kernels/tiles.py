@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import part, piece
+from driftwise.kernels import piece
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
@@ -68,7 +68,7 @@ def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
     )
 
 
-@part
+@piece
 def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
     """arms[0:count] = the arms of X[at] from the first on, by eights; the last arm fills what is left of a tile.
 
@@ -88,7 +88,7 @@ def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
 # ------------------------------------------------------------------------------------------ the factor
 
 
-@part
+@piece
 def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
     """The first rows of tile <- those of low⁻¹ tile, in place; so many rows, a multiple of eight."""
     for i in range(0, rows, 4):
@@ -109,7 +109,7 @@ def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
         store_(tile, i + 3, y3)
 
 
-@part
+@piece
 def reduce_(start: int, stop: int, column: Floats) -> None:
     """Rows of a diagonal block less what the rows above it take away, four a pass."""
     for i in range(start, stop, 4):
@@ -127,7 +127,7 @@ def reduce_(start: int, stop: int, column: Floats) -> None:
         store_(column, i + 3, y3)
 
 
-@part
+@piece
 def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
     """Eight columns of G[lane] + ridge·I down to the diagonal's block; 0 where there is none."""
     if width < EIGHT:
@@ -139,7 +139,7 @@ def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Flo
         column[start + c, c] += ridge
 
 
-@part
+@piece
 def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, column: Floats) -> float:
     """`factor_` with U = low', eight columns at a time: above its block on the diagonal a tile is solved like arms.
 
@@ -167,7 +167,7 @@ def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, 
     return raised
 
 
-@part
+@piece
 def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
     """`forward_` by U: out = low⁻¹ b[lane], every step taken off all that is left."""
     d = U.shape[0]
@@ -186,7 +186,7 @@ def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) 
 # ------------------------------------------------------------------------------------------ scores
 
 
-@part
+@piece
 def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     """z'low⁻¹x and ‖low⁻¹x‖² of the arms of a tile."""
     U, pivot, z, Y = tiles.U, tiles.pivot, tiles.z, tiles.Y
@@ -235,7 +235,7 @@ def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     return mean, square
 
 
-@part
+@piece
 def first_top(top: Floats, who: Floats) -> int:
     """The arm of the largest score, the first of them in a tie, from the best tile of every lane."""
     best = top[0]
@@ -247,7 +247,7 @@ def first_top(top: Floats, who: Floats) -> int:
     return int(arm)
 
 
-@part
+@piece
 def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
     """`factor_` and `forward_` by rows, which is faster than into U at once, and U from them."""
     low, z = tiles.low, tiles.z
@@ -260,7 +260,7 @@ def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
         z[i] = v * tiles.pivot[i]
 
 
-@part
+@piece
 def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
     """U, pivot and z of the sums; by the plain loops where these are faster."""
     if tiles.U.shape[0] >= WORTH_TILES:
@@ -270,7 +270,7 @@ def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
         believe_small_(G, b, lane, ridge, tiles)
 
 
-@part
+@piece
 def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, told: bool) -> int:
     """The best arm of X[at], and if it is to be told, mean and bonus of every arm.
 

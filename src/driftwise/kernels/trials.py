@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, formula, part, piece
+from driftwise.kernels import entry, formula, piece
 from driftwise.kernels.chance import GAUSSIAN, reward_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
@@ -124,7 +124,7 @@ def factor_lanes_(G: Floats, ridge: Lanes, low: Floats, pivot: Floats) -> None:
         store_(pivot, i, 1.0 / root)
 
 
-@part
+@piece
 def forward_lanes_(low: Floats, pivot: Floats, b: Floats, out: Floats) -> None:
     """out = low⁻¹b in every lane."""
     for i in range(pivot.shape[0]):
@@ -134,7 +134,7 @@ def forward_lanes_(low: Floats, pivot: Floats, b: Floats, out: Floats) -> None:
         store_(out, i, v * load(pivot, i))
 
 
-@part
+@piece
 def divide_lanes_(low: Floats, pivot: Floats, M: Floats) -> None:
     """M <- low⁻¹M for a lower triangular M in every lane."""
     d = pivot.shape[0]
@@ -149,7 +149,7 @@ def divide_lanes_(low: Floats, pivot: Floats, M: Floats) -> None:
 # ------------------------------------------------------------------------------------------ four arms
 
 
-@part
+@piece
 def whiten_four_(X: Floats, a: int, own: Abreast) -> tuple[Lanes, Lanes]:
     """y = low⁻¹x of the arms of tile a, two rows a pass; y'z and ‖y‖² (`whiten_` of kernels/index.py)."""
     low, pivot, z, y = own.low, own.pivot, own.z, own.y
@@ -177,7 +177,7 @@ def whiten_four_(X: Floats, a: int, own: Abreast) -> tuple[Lanes, Lanes]:
     return mean, square
 
 
-@part
+@piece
 def shape_four_(own: Abreast) -> Lanes:
     """‖other'y‖² of four arms: `shape_` and `squares_` of kernels/index.py."""
     other, y = own.other, own.y
@@ -190,7 +190,7 @@ def shape_four_(own: Abreast) -> Lanes:
     return square
 
 
-@part
+@piece
 def first_of_four(best: Floats, arm: Floats) -> Lanes:
     """In every lane the first arm of the largest score, of four that are each the first of their own."""
     top, first = load(best, 0), load(arm, 0)
@@ -205,7 +205,7 @@ def first_of_four(best: Floats, arm: Floats) -> Lanes:
 # ------------------------------------------------------------------------------------------ a round
 
 
-@part
+@piece
 def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
     """The arm that every trial plays: the first of largest mean + bonus."""
     d, count = own.pivot.shape[0], own.counters
@@ -233,7 +233,7 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
     store_(own.arm, 0, first_of_four(own.best, own.arm))
 
 
-@part
+@piece
 def rewards_(
     X: Floats, path: Floats, draws: Floats, best: Floats, t: int, link: int, kind: int, noise: float, own: Abreast,
     chosen: Ints, regret: Floats,
@@ -274,7 +274,7 @@ def restart_lanes_(boundary: float, own: Abreast) -> None:
         own.counters[SINCE] = boundary
 
 
-@part
+@piece
 def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
     """`blend_` of kernels/memory.py in every lane, the weight being 1."""
     x, reward = own.x, load(own.reward, 0)
@@ -291,7 +291,7 @@ def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
                 store_(own.twin, (i, j), square * load(own.twin, (i, j)) + xi * load(x, j))
 
 
-@part
+@piece
 def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
     """`learn_` of kernels/memory.py for a tick and a reward of age 0, of the memories played here."""
     memory, count, factor = point.flags[MEMORY], own.counters, 1.0
