@@ -134,8 +134,12 @@ def entry(function: F) -> F:
 
 
 def routine(function: F) -> F:
-    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined."""
-    return _inside(function, _nrt=False)
+    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined.
+
+    numba would paste it in all the same wherever its caller is pasted in. Where everything ended up in one function,
+    compiling took two and three times as long.
+    """
+    return _inside(function, forceinline=False, _nrt=False)
 
 
 def piece(function: F) -> F:

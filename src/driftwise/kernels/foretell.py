@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from driftwise.kernels import piece, routine
+from driftwise.kernels import piece
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, load, roots, store_, where_above
@@ -78,7 +78,7 @@ def one_less(rows: Floats, i: int, j: int, A: Floats, base: int, n: int) -> Lane
     return v
 
 
-@routine
+@piece
 def solve_(rows: Floats, ridge: Floats, late: bool) -> None:
     """The first d rows, a matrix whose diagonal lacks a ridge (8,), become its factor, those below their solutions.
 
@@ -103,7 +103,7 @@ def solve_(rows: Floats, ridge: Floats, late: bool) -> None:
             store_(rows, (i, j), one_less(rows, i, j, rows, 0, j) * pivot)
 
 
-@routine
+@piece
 def eliminate_(rows: Floats, slopes: Floats) -> None:
     """G and b lose what a slope explains: MM' and Mz, where M and z stand solved below the factor of the slope."""
     d = rows.shape[1]
@@ -119,7 +119,7 @@ def eliminate_(rows: Floats, slopes: Floats) -> None:
             store_(rows, (i, j), one_less(rows, i, j, slopes, d, d))
 
 
-@routine
+@piece
 def seat_(X: Floats, at: int, arm: int, G: Floats, b: Floats, bench: Bench) -> None:
     """Those in `who` take their seats, without a slope; value and square are those of an arm nothing is known of."""
     rows, d = bench.rows, b.shape[1]
@@ -134,7 +134,7 @@ def seat_(X: Floats, at: int, arm: int, G: Floats, b: Floats, bench: Bench) -> N
         bench.square[slot] = 0.0
 
 
-@routine
+@piece
 def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Bench) -> None:
     """The slopes of those in `who` take their seats."""
     slopes, d = bench.slopes, lag_reward.shape[1]
@@ -148,7 +148,7 @@ def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Ben
             slopes[2 * d, i, slot] = lag_reward[lane, i]
 
 
-@routine
+@piece
 def foretell_eight_(bench: Bench, sloped: bool, late: bool) -> None:
     """What all eight believe of the arm: its value and squared length are added to those there."""
     rows, d = bench.rows, bench.rows.shape[1]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import piece, routine
+from driftwise.kernels import piece
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
@@ -240,7 +240,7 @@ def believe_preferences_(lane: int, ridge: float, sums: Sums, low: Floats, pivot
     forward_(low, pivot, sums.b, lane, z)
 
 
-@routine
+@piece
 def foretell_levels_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
     """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Seats beyond
     the lanes there are go to the last."""

@@ -188,7 +188,7 @@ def click_of(link: int, value: float, square: float, lesson: Lesson) -> Click:
     return Click(Lesson(lesson.X, lesson.at, lesson.arm, odds, lesson.ticks, lesson.age), bend)
 
 
-@part
+@routine
 def click_lane_(
     point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, told: Forecast
 ) -> Foretold:
@@ -211,7 +211,7 @@ def click_lane_(
     return seen
 
 
-@routine
+@piece
 def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums: Sums, told: Forecast) -> None:
     """What all memories that are awake foretell, of those with slopes or those without; empty seats go to the last."""
     bench, lanes, seats = told.bench, sums.G.shape[0], 0
@@ -297,7 +297,7 @@ def level_lesson_(
         filter_(point, rows + f, filters, f, 1.0, lesson)
 
 
-@part
+@routine
 def level_clicks_(
     point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
 ) -> None:
@@ -321,7 +321,7 @@ def level_clicks_(
         filter_(point, rows + k, filters, k, click.bend, click.lesson)
 
 
-@part
+@routine
 def clicks_learn_(
     point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
     own: Adapting, levels: Levels, seat: int, told: Forecast, apart: Apart,
