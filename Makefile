@@ -9,7 +9,8 @@ READY := $(VENV)/.ready
 run: $(READY)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
 
-test: lint  ## set up and run all checks: lint, types, layers, tests
+test: lint  ## set up and run all checks: lint, types, layers, speeds, tests
+	$(BIN)/python bench/guard.py
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: lint  ## the same with the larger statistical suites

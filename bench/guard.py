@@ -1,10 +1,10 @@
-"""What must not become slower, as ratios of one run; to be run alone, and not part of `make test` yet.
+"""What must not become slower, as ratios of one run: `make test` runs it alone, before the tests.
 
     python bench/guard.py [--repeats 7]
 
-Each line is the median CPU time of one thing over that of another, taken in turns. `known` are first values, some from
-a loaded machine, until bench/speed.py has been run; half as much again is allowed, for shared machines, and more ends
-with exit code 1. The sides are small: a guard that takes long is a guard that is left out.
+Each line is the median CPU time of one thing over that of another, taken in turns. `known` is what a quiet machine
+showed; half as much again is allowed, for shared machines, and more ends with exit code 1. The sides are small: a guard
+that takes long is a guard that is left out. What is not compiled yet is compiled first, by two processes.
 """
 
 from __future__ import annotations
@@ -96,6 +96,25 @@ def started(program: str) -> Side:
     return side
 
 
+# Who compiles what before anything is measured: about as long each.
+COMPILED = (("Auto",), ("GLB-WeightUCB", "SCB-WeightUCB", "Bank+LB-WeightUCB", "D-LinUCB"))
+WARM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import guard
+for name in sys.argv[2:]:
+    guard.rounds(name, 2, 50, 10)()
+"""
+
+
+def compile_all() -> None:
+    """Have all that is measured compiled, so that a core is not idle while a function is waited for."""
+    folder = str(Path(__file__).resolve().parent)
+    begun = [subprocess.Popen([sys.executable, "-c", WARM, folder, *names]) for names in COMPILED]
+    if any([one.wait() for one in begun]):
+        sys.exit("what is to be measured cannot be compiled")
+
+
 FIRST = """
 import driftwise as dw
 world = dw.worlds.Turn(horizon=50)
@@ -143,6 +162,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    compile_all()
     with tempfile.TemporaryDirectory() as folder:
         cc = rivals.compiler()
         program = rivals.compile_limit(Path(folder), cc) if cc else None
