@@ -314,7 +314,7 @@ def main() -> None:
         told, passed, *ran = run(options.share)
         share = ran[0] if ran else options.share  # a row of parts says how much of it there is
         kept = _kept()  # read again: a soak takes long, and other rows are run meanwhile
-        kept[row] = {"told": told, "passed": passed, "share": share, "load": os.getloadavg()[0]}
+        kept[row] = {"told": told, "passed": bool(passed), "share": share, "load": os.getloadavg()[0]}
         KEPT.write_text(json.dumps(kept, indent=1))
         write(kept)
         print(f"{row}: {told}: {'passed' if passed else 'FAILED'} ({time.monotonic() - began:.0f} s)", flush=True)

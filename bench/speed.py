@@ -58,6 +58,10 @@ A full round scores every arm. Where widths are carried ([the proof](lazy.md)) o
 that a share above one is work that was not done. At d = 2 it is roots, an argmax and a chain of divisions that take the
 time, which eight trials at a time share.
 
+## Beside C
+
+{linear}
+
 ## Tiles, and only what can win
 
 {tiles}
@@ -282,6 +286,7 @@ def main() -> None:
     repeats = str(options.repeats)
     told = {
         "load": f"{os.getloadavg()[0]:.1f}", "before": options.before, "shares": "\n".join(shares()),
+        "linear": "\n".join(printed("linear.py", "--repeats", repeats)),
         "tiles": "\n".join(printed("tiles.py", "--repeats", repeats)), "gained": "\n".join(gained),
         "trials": "\n".join(printed("trials.py", "--repeats", repeats, "--many", "100000")), "long": long(options.long),
     }  # fmt: skip
