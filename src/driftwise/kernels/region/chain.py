@@ -87,7 +87,7 @@ def level_of(vec: Floats, T: Floats, square: float, w: float) -> float:
         following = eta + 2.0 * norm / steep * (math.sqrt(max(norm, 0.0)) / w - 1.0)
         down = d / (at.first + math.sqrt(max((d - 1.0) * (d * at.second - at.first * at.first), 0.0)))
         if abs(following - eta) <= 1e-9 * down + 4e-16 * eta:
-            return following
+            return float(following)
         eta = max(following, eta - down)
     return 0.0
 
