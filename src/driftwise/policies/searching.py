@@ -11,7 +11,6 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import EXPLORE, FINE, Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.families import ACTING
-from driftwise.kernels.region.sheet import sheet_size
 from driftwise.policies.arms import Choice
 from driftwise.policies.regions import Index, Peak, Region, lost
 
@@ -53,9 +52,9 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
 
 def _at_once(live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
     """On a ball or an ellipsoid, in one call."""
-    x, sheet = np.empty(live.dim), state.sheet
-    if not sheet.size:
-        sheet = state.sheet = np.zeros(sheet_size(live.dim))
+    if state.sheet is None:
+        state.sheet = Index(live.dim)
+    x, sheet = np.empty(live.dim), state.sheet.sheet
     status = live.ball(*live.point, state.floats, state.ints, sheet, *image, x)  # type: ignore[misc]
     if status != FINE:
         _failed(status)
@@ -74,13 +73,14 @@ def _failed(status: int) -> None:
 
 def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
     """The index as it is now, on the state's own sheet: the state must be held, and the next search writes over it."""
-    if not state.sheet.size:
-        state.sheet = np.zeros(sheet_size(policy.dim))
     live = policy._live
-    status = live.sheet(*live.point, state.floats, state.ints, state.sheet, number)  # type: ignore[misc]
+    if state.sheet is None:
+        state.sheet = Index(live.dim)
+    index: Index = state.sheet
+    status = live.sheet(*live.point, state.floats, state.ints, index.sheet, number)  # type: ignore[misc]
     if status != FINE:
         _failed(status)
-    return Index(policy.dim, state.sheet)
+    return index
 
 
 def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:

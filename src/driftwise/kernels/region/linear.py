@@ -26,7 +26,7 @@ from driftwise.kernels.region.families import linear_sheet_
 from driftwise.kernels.region.sheet import BONUS, FIRST, MEAN, PIVOT, WEIGHT, WHITE, Sheet, sheet_of
 
 # What a search reports whose matrix has no eigenvalues.
-LOST = 1
+NO_ROOT = 1
 
 
 @routine
@@ -57,7 +57,7 @@ def best_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
 ) -> int:
     """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, alone or adapting; numbers have its mean and bonus and TOP, the
-    bound. FINE, LOST or DAMAGED."""
+    bound. FINE, NO_ROOT or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
@@ -65,7 +65,7 @@ def best_linear_(
     linear_sheet_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), sheet)
     through_(sheet, F, straight)
     if not plain_summit_(sheet):
-        return LOST
+        return NO_ROOT
     outward_(sheet, F, straight, out)
     score_of_(sheet, flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED, out)
     return FINE
