@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +23,15 @@ NAMES = ("LB-WeightUCB", "D-LinUCB", "Bank+LB-WeightUCB", "Auto", "OFUL")
 TOLD = {"Bank+LB-WeightUCB": ("dim", "S", "L", "R"), "Auto": ("dim",)}
 
 
-def policies(world: dw.worlds.World) -> dict[str, object]:
+def policies(facts: Mapping[str, Any]) -> dict[str, Any]:
     """All by name, each told what it needs."""
-    facts = world.facts
     return {name: dw.make(name, **{one: facts[one] for one in TOLD.get(name, facts)}) for name in NAMES}
 
 
 def regrets(horizon: int, trials: int, arms: object) -> dw.Result:
     """Regret on one turn."""
     world = dw.worlds.Turn(dim=2, arms=arms, horizon=horizon)
-    return dw.simulate(policies(world), world, trials=trials, seed=0, record=max(1, horizon // 100), jobs=1)
+    return dw.simulate(policies(world.facts), world, trials=trials, seed=0, record=max(1, horizon // 100), jobs=1)
 
 
 def cost(dim: int = 10, arms: int = 100, runs: int = 15) -> dict[str, tuple[float, float]]:
@@ -39,8 +40,8 @@ def cost(dim: int = 10, arms: int = 100, runs: int = 15) -> dict[str, tuple[floa
     rows = rng.standard_normal((arms, dim))
     rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
     ball, prepared = dw.Ball(dim), dw.ArmSet(rows)
-    for name in ("LB-WeightUCB", "D-LinUCB"):
-        policy = dw.make(name, dim=dim, horizon=6000, path_length=6.283)
+    facts = {"dim": dim, "horizon": 6000, "path_length": 6.283, "S": 1.0, "L": 1.0, "R": 1.0}
+    for name, policy in policies(facts).items():
         state = policy.start()
         for _ in range(300):
             x = policy.choose(state, ball).x
@@ -113,5 +114,4 @@ if __name__ == "__main__":
     asked.add_argument("--trials", type=int, default=10)
     asked.add_argument("--longest", type=int, default=24000)
     asked.add_argument("--out")
-    told = asked.parse_args()
-    main(told.trials, told.out, told.longest)
+    main(**vars(asked.parse_args()))

@@ -90,6 +90,18 @@ def slsqp(index, dim, starts, rng, radius=1.0):
     return best
 
 
+def longest(values, c, w):
+    """In the eigenbasis of A, by the formula: the y of largest c'y + w√(y'Ay), c_i/(ν - 1/λ_i) with λ = 1/values and ν
+    the root of Σ λc²/(νλ - 1)² = w² by Brent's method, in the logarithm of what it lies above the largest value."""
+    lam, most = 1.0 / values, values.max()
+    level = optimize.brentq(
+        lambda s: math.log((lam * c**2 / (lam * (most - values + math.exp(s))) ** 2).sum() / w**2), -80.0, 80.0,
+        xtol=1e-15, rtol=1e-15,
+    )  # fmt: skip
+    y = c / (most - values + math.exp(level))
+    return y / math.sqrt(y @ y)
+
+
 def vertices(low, high):
     """All vertices of a box."""
     return np.array(list(itertools.product(*zip(low, high, strict=True))))

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+import driftwise as dw
 from driftwise.errors import BadInput
 from driftwise.service.client import Client, Refused
 from service.living import ARMS, BODY, Passing, living
@@ -49,6 +50,18 @@ def test_what_is_refused_says_why_and_is_not_tried_again(tmp_path):
             with pytest.raises(Refused, match="404: no such stream") as told:
                 client.decide("nowhere", ARMS)
             assert told.value.status == 404 and told.value.field == "stream" and transport.number == 4
+
+
+def test_a_set_that_is_no_list_is_one_sentence_and_never_sent(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        with Client(transport=Passing(asked)) as client:
+            client.put("home", **BODY)
+            many = [{"arms": dw.Ball(2)}]
+            for call in (lambda: client.decide("home", dw.Ball(2)), lambda: client.decide_many("home", many)):
+                with pytest.raises(BadInput, match=r"arms: .*lists alone, got .Ball"):
+                    call()
+        told = asked.decide("a", arms={"ball": 2}).json()
+        assert told["field"] == "arms" and "lists" in told["hint"] and asked.stream()["seq"] == 0
 
 
 def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):

@@ -55,7 +55,7 @@ class Choice(_Four):
         cls, score: float, mean: float, bonus: float, x: Floats, number: float | None, gap: float
     ) -> Choice:
         """A point of a set that is no list."""
-        found = cls(-1, score, mean, bonus)
+        found = tuple.__new__(cls, (-1, score, mean, bonus))
         found.x, found.number, found.gap = x, number, gap
         return found
 

@@ -51,6 +51,7 @@ class Entries(NamedTuple):
     fold: Callable[..., Any] | None = None  # many lessons in one call
     eight: Callable[..., Any] | None = None  # the rounds of eight trials at once
     sheet: Callable[..., Any] | None = None  # the index as a function of any x
+    ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
 
 
 class Live(NamedTuple):
@@ -68,6 +69,7 @@ class Live(NamedTuple):
     many: float  # from so many arms on they are scored by another entry, to the same bits
     score_many: Callable[..., int]
     sheet: Callable[..., int] | None
+    ball: Callable[..., int] | None
     judged: bool
 
 
@@ -119,7 +121,7 @@ class Compiled:
         low, high = self._reward_range()
         return Live(
             self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
-            plain and not windowed and not self.stepped, *self._many(), self.sheet,
+            plain and not windowed and not self.stepped, *self._many(), self.sheet, self.entries.ball,
             bool(getattr(self, "judged", False)),
         )  # fmt: skip
 

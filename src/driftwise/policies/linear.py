@@ -18,6 +18,7 @@ from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_belief_, sheet_linear_
+from driftwise.kernels.region.linear import best_linear_
 from driftwise.policies import roads
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
@@ -234,11 +235,11 @@ class LinearUCB(Compiled):
 
 _ALONE = Entries(
     linear.score_linear_, linear.learn_linear_, linear.play_linear_, linear.fold_linear_, trials.play_eight_,
-    sheet_linear_,
+    sheet_linear_, best_linear_,
 )
 _ADAPTIVE = Entries(
     adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_,
-    sheet=sheet_linear_,
+    sheet=sheet_linear_, ball=best_linear_,
 )
 BELIEF = Entries(forecasts.score_belief_, forecasts.learn_belief_, forecasts.play_belief_, sheet=sheet_belief_)
 

@@ -7,12 +7,12 @@ index with a bound that none exceeds, `contains`, a uniform `draw`, and `support
 from __future__ import annotations
 
 import zlib
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from driftwise.border import array
-from driftwise.errors import BadInput
+from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region import sheet as page
@@ -62,9 +62,13 @@ class Index:
 
     def score(self, value: float) -> float:
         """A value or a bound as a score."""
-        if self.sheet[page.KIND] == SUM or self.sheet[page.LINK_CODE] == IDENTITY:
-            return value
-        return float(score_of(int(self.number(page.LINK_CODE)), int(self.number(page.KIND)), value))
+        kind, link = self.sheet.item(page.KIND), self.sheet.item(page.LINK_CODE)
+        return value if kind == SUM or link == IDENTITY else float(score_of(int(link), int(kind), value))
+
+
+def lost() -> NoReturn:
+    """Raise where a search found nothing."""
+    raise NumericalError("the covariance of the index has no eigenvalues; the state holds numbers out of all scale")
 
 
 class Peak(NamedTuple):
@@ -95,6 +99,11 @@ class Region:
     def measure(self) -> str | None:
         """What the density of a uniform draw is per unit of; "count" where it is a chance, None where it is neither."""
         return "volume"
+
+    @property
+    def image(self) -> tuple[Floats, bool] | None:
+        """F, and whether it is F[0, 0]·I, of a set of all Fy with ‖y‖ ≤ 1; None of one that is no such."""
+        return None
 
     @property
     def crc(self) -> int:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels.point import EXPLORE, Floats
+from driftwise.kernels.point import EXPLORE, FINE, Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.families import ACTING
-from driftwise.kernels.region.sheet import sheet_size
 from driftwise.policies.arms import Choice
-from driftwise.policies.regions import Index, Peak, Region
+from driftwise.policies.regions import Index, Peak, Region, lost
 
 if TYPE_CHECKING:
-    from driftwise.policies.base import Compiled
+    from driftwise.policies.base import Compiled, Live
     from driftwise.policies.state import State
 
 _LISTS = "pass a list of arms, a grid of the set, say"
@@ -37,32 +36,51 @@ def check_region(policy: Compiled, region: Region) -> None:
 
 def choose_from(policy: Compiled, state: State, region: Region, number: int = ACTING) -> Choice:
     """The point of largest index; `number` says whose index it is (kernels/region/families.py), or which draw's."""
-    if policy._live.judged:
+    live = policy._live
+    if live.ball is not None and region.image is not None:
+        return _at_once(live, state, region.image)
+    if live.judged:
         return _judged(policy, state, region)
     index = index_of(policy, state, number)
     if index.sheet.item(page.WEIGHT) < 0.0:
         wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
         raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
     peak = region.peak(index)
-    mean, bonus = policy.score_at(state, _column(peak.x), number)
+    mean, bonus = policy.score_at(state, peak.x.reshape(1, -1, 1), number)
     return _choice(peak, mean, bonus, index.score(peak.top))
+
+
+def _at_once(live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
+    """On a ball or an ellipsoid, in one call."""
+    if state.sheet is None:
+        state.sheet = Index(live.dim)
+    x, sheet = np.empty(live.dim), state.sheet.sheet
+    status = live.ball(*live.point, state.floats, state.ints, sheet, *image, x)  # type: ignore[misc]
+    if status != FINE:
+        _failed(status)
+    mean, bonus = sheet.item(page.MEAN), sheet.item(page.BONUS)
+    x.flags.writeable = False
+    score = mean + bonus
+    return Choice.of_set(score, mean, bonus, x, None, max(0.0, sheet.item(page.TOP) - score))
+
+
+def _failed(status: int) -> None:
+    from driftwise.policies.base import report
+
+    report(status)
+    lost()
 
 
 def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
     """The index as it is now, on the state's own sheet: the state must be held, and the next search writes over it."""
-    from driftwise.policies.base import report
-
-    if not state.sheet.size:
-        state.sheet = np.zeros(sheet_size(policy.dim))
     live = policy._live
-    status = live.sheet(*live.point, state.floats, state.ints, state.sheet, number)  # type: ignore[misc]
-    if status < 0:
-        report(status)
-    return Index(policy.dim, state.sheet)
-
-
-def _column(x: Floats) -> Floats:
-    return x.reshape(1, x.size, 1)
+    if state.sheet is None:
+        state.sheet = Index(live.dim)
+    index: Index = state.sheet
+    status = live.sheet(*live.point, state.floats, state.ints, index.sheet, number)  # type: ignore[misc]
+    if status != FINE:
+        _failed(status)
+    return index
 
 
 def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise.border import array, keep_whole, one_of, real
-from driftwise.errors import BadInput, NumericalError
+from driftwise.errors import BadInput
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.ball import summit_
 from driftwise.kernels.region.corners import climb_, corner_
 from driftwise.policies.arms import NORM_SLACK, ArmSet
-from driftwise.policies.regions import COUNTER, Drawn, Index, Peak, Region
+from driftwise.policies.regions import COUNTER, Drawn, Index, Peak, Region, lost
 
 # Sides of a box whose vertices a tree goes through, and starts of a coordinate ascent that proves nothing.
 MOST_SIDES, STARTS = 20, 16
@@ -28,9 +28,11 @@ def _normals(low: int, high: int, number: int, dim: int) -> Floats:
     return np.array([normal(low, high, number, COUNTER + i, 0) for i in range(dim)])
 
 
-def _rooted(found: bool) -> None:
-    if not found:
-        raise NumericalError("the covariance of the index has no eigenvalues; the state holds numbers out of all scale")
+def _summit(image: tuple[Floats, bool], index: Index) -> Peak:
+    x = np.empty(index.dim)
+    if not summit_(index.sheet, *image, x):
+        lost()
+    return Peak(x, index.number(page.TOP))
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,17 @@ class Ball(Region):
         keep_whole(self, "dim", 1, "pass the number of features of an arm")
         real("radius", self.radius, 0.0, 1e100, low_open=True, way_out="pass the length of the longest arm")
 
-    @property
+    @cached_property
     def reach(self) -> float:
         return float(self.radius)
 
     @cached_property
-    def _factor(self) -> Floats:
-        return np.array([[float(self.radius)]])
+    def image(self) -> tuple[Floats, bool]:
+        return np.array([[self.reach]]), True
 
     def peak(self, index: Index) -> Peak:
         """Exact: the longest point of the confidence ellipsoid, by a secular equation."""
-        x = np.empty(self.dim)
-        _rooted(summit_(index.sheet, self._factor, True, x))
-        return Peak(x, index.number(page.TOP))
+        return _summit(self.image, index)
 
     def contains(self, x: Floats) -> bool:
         return math.sqrt(float(x @ x)) <= self.radius * (1.0 + NORM_SLACK)
@@ -111,14 +111,16 @@ class Ellipsoid(Region):
         return np.asarray(np.linalg.cholesky(self._matrix), dtype=np.float64)
 
     @cached_property
+    def image(self) -> tuple[Floats, bool]:
+        return self._factor, False
+
+    @cached_property
     def reach(self) -> float:
         return math.sqrt(float(np.linalg.eigvalsh(self._matrix)[-1]))
 
     def peak(self, index: Index) -> Peak:
         """Exact, as on the ball that it is an image of."""
-        x = np.empty(self.dim)
-        _rooted(summit_(index.sheet, self._factor, False, x))
-        return Peak(x, index.number(page.TOP))
+        return _summit(self.image, index)
 
     def contains(self, x: Floats) -> bool:
         y = np.linalg.solve(self._factor, x)

@@ -121,7 +121,7 @@ class State:
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
         self.board = (0, NO_BOARD, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
-        self.sheet = NO_BOARD  # scratch for a search over a set that is no list
+        self.sheet: Any = None  # the Index of a search over a set that is no list, which is scratch too
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
         self.told = False  # whether a warning about dropped observations was given
 

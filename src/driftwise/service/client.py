@@ -132,7 +132,11 @@ def _decision(arms: Any, id: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """A body of `decide`, which always has an id."""
     body = {name: value for name, value in more.items() if name not in ("arms", "id")}
     if arms is not None:
-        body["arms"] = arms.tolist() if hasattr(arms, "tolist") else arms
+        rows = arms.tolist() if hasattr(arms, "tolist") else arms
+        if not isinstance(rows, Sequence):
+            wanted = "rows of numbers, an arm each: a service knows lists alone"
+            raise BadInput("arms", type(arms).__name__, wanted, "pass a grid of the set, or ask a dw.Agent of your own")
+        body["arms"] = rows
     return {"id": uuid.uuid4().hex if id is None else id, **body}
 
 

@@ -177,6 +177,10 @@ class Health(Wire):
     reason: str = ""
 
 
+# What whoever sends a ball, a box or a curve as arms is told.
+_HINTS = {"arms": "send rows of numbers, an arm each: a service knows lists, and sets are for an agent of your own"}
+
+
 class Refusal(DriftwiseError):
     """A request that is not served, and the status it gets."""
 
@@ -196,7 +200,8 @@ def refusal_of(slip: BaseException) -> Refusal:
         return Refusal(422, str(slip), slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):
         what, _, where = str(slip).partition(" - at `$")
-        return Refusal(422, what, where.strip("`.") or "body", "see /openapi.json for the fields and their types")
+        field = where.strip("`.") or "body"
+        return Refusal(422, what, field, _HINTS.get(field, "see /openapi.json for the fields and their types"))
     if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
         return Refusal(400, f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
     if isinstance(slip, DriftwiseError):

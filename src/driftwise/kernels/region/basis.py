@@ -12,14 +12,15 @@ import math
 
 from driftwise.kernels import piece, routine
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region.sheet import FIFTH, FIRST, FOURTH, SECOND, THETA, THIRD, TILT, Sheet
+from driftwise.kernels.region import sheet as page
+from driftwise.kernels.region.sheet import FOUND, SHIFT, THETA, TILT, TOP, Sheet
 from driftwise.kernels.solvers.eigen import eigen_
 
 NUDGE = 1e-14
-NEWTON = 60
+NEWTON, HALVINGS = 60, 200
 
 # What the rows of vec hold here: gaps of eigenvalues to the largest, c, y and b in the eigenbasis, and eigenvalues.
-GAPS, ALONG, TURNED, TILTED, VALUES = FIRST, SECOND, THIRD, FOURTH, FIFTH
+GAPS, ALONG, TURNED, TILTED, VALUES = page.FIRST, page.SECOND, page.THIRD, page.FOURTH, page.FIFTH
 
 
 @piece
@@ -139,3 +140,13 @@ def spread_of(vec: Floats) -> float:
     for i in range(vec.shape[1]):
         total += vec[VALUES, i] * vec[TURNED, i] * vec[TURNED, i]
     return math.sqrt(total)
+
+
+@routine
+def along_theta_(sheet: Sheet) -> None:
+    """The search where θ alone counts: its direction, the first coordinate's where it has none."""
+    vec = sheet.vec
+    length = math.sqrt(dot(vec, int(THETA), vec, int(THETA)))
+    for i in range(vec.shape[1]):
+        vec[FOUND, i] = vec[THETA, i] / length if length > 0.0 else 1.0 if i == 0 else 0.0
+    sheet.numbers[TOP] = sheet.numbers[SHIFT] + length

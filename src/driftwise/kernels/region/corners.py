@@ -13,17 +13,8 @@ import numpy as np
 
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats, Ints
-from driftwise.kernels.region.sheet import (
-    SHIFT,
-    THETA,
-    TILT,
-    TOP,
-    WEIGHT,
-    Sheet,
-    sheet_of,
-    square_at,
-    value_at,
-)
+from driftwise.kernels.region import sheet as page
+from driftwise.kernels.region.sheet import Sheet, sheet_of, square_at, value_at
 
 # What a branch must promise above the best vertex seen, as a share of it: the rounding of the sums.
 ROUNDING = 1e-13
@@ -81,7 +72,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     """out <- the vertex of largest index; numbers[TOP] bounds all of them. How many nodes were looked into."""
     d = low.size
     sheet = sheet_of(scratch, d)
-    A, theta, w = sheet.A, sheet.vec[THETA], sheet.numbers[WEIGHT]
+    A, theta, w = sheet.A, sheet.vec[page.THETA], sheet.numbers[page.WEIGHT]
     half, x = 0.5 * (high - low), np.empty((1, d))
     weight = np.empty(d)
     for i in range(d):
@@ -104,10 +95,10 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
             left[k] += 2.0 * abs(A[i, order[m]]) * half[i] * half[order[m]]
     g, mean, q = np.empty((d + 1, d)), np.empty(d + 1), np.empty(d + 1)
     x[0] = 0.5 * (low + high)
-    mean[0], q[0] = sheet.numbers[SHIFT], square_at(sheet, x, 0)
+    mean[0], q[0] = sheet.numbers[page.SHIFT], square_at(sheet, x, 0)
     for i in range(d):
         mean[0] += theta[i] * x[0, i]
-        g[0, i] = -sheet.vec[TILT, i]
+        g[0, i] = -sheet.vec[page.TILT, i]
         for j in range(d):
             g[0, i] += A[i, j] * x[0, j]
     side, depth, nodes, top = np.zeros(d, dtype=np.int64), 0, 0.0, best
@@ -140,7 +131,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
                 side[depth] = 0
         else:
             top = max(top, min(bound, best + ROUNDING * max(1.0, abs(best))))
-    sheet.numbers[TOP] = max(top, best)
+    sheet.numbers[page.TOP] = max(top, best)
     return nodes
 
 
@@ -166,7 +157,7 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
         if value > best:
             best = value
             out[:] = x[0]
-    sheet.numbers[TOP] = math.inf
+    sheet.numbers[page.TOP] = math.inf
     return best
 
 

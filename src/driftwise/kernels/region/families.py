@@ -48,12 +48,12 @@ from driftwise.kernels.point import (
 from driftwise.kernels.point import THETA as DRAWS_THETA
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.sheet import (
-    FIRST,
+    PIVOT,
     RISES,
-    SECOND,
     SUM,
     THETA,
     TILT,
+    WHITE,
     Sheet,
     add_square_,
     clear_,
@@ -69,13 +69,13 @@ ACTING, JUDGE = -1, -2
 
 
 @piece
-def estimate_from_(sheet: Sheet, z: int) -> None:
-    """θ = low⁻ᵀz, with z in a row of vec and low⁻¹ in work."""
+def estimate_from_(sheet: Sheet) -> None:
+    """θ = low⁻ᵀz, with z in vec[WHITE] and low⁻¹ in work."""
     vec, work, d = sheet.vec, sheet.work, sheet.vec.shape[1]
     for i in range(d):
         t = 0.0
         for k in range(i, d):
-            t += work[k, i] * vec[z, k]
+            t += work[k, i] * vec[WHITE, k]
         vec[THETA, i] = t
 
 
@@ -83,7 +83,7 @@ def estimate_from_(sheet: Sheet, z: int) -> None:
 def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -> None:
     """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: what linear_scores_ computes for a list."""
     lam, d = point.table[row, LAM], sheet.vec.shape[1]
-    pivot, z = sheet.vec[FIRST], sheet.vec[SECOND]
+    pivot, z = sheet.vec[PIVOT], sheet.vec[WHITE]
     count = sums.counters
     weight = linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d)
     plain_(sheet, int(RISES), int(IDENTITY), weight)
@@ -93,22 +93,23 @@ def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -
     factor_(sums.G, lane, lam, sheet.low, pivot)
     forward_(sheet.low, pivot, sums.b, lane, z)
     invert_(sheet.low, pivot, sheet.work)
-    estimate_from_(sheet, int(SECOND))
+    estimate_from_(sheet)
     clear_(sheet.A)
     if not two:
         add_square_(1.0, sheet.work, sheet.A)
         return
-    divide_(sheet.low, pivot, sheet.other)  # with V = LL' and Ṽ = MM': A = KK', K = L⁻ᵀ(L⁻¹M)
-    for i in range(d):
-        for j in range(d):
-            t = 0.0
-            for k in range(max(i, j), d):
-                t += sheet.work[k, i] * sheet.other[k, j]
-            sheet.rows[i, j] = t
-    for i in range(d):
-        for j in range(d):
-            for k in range(d):
-                sheet.A[i, j] += sheet.rows[i, k] * sheet.rows[j, k]
+    divide_(sheet.low, pivot, sheet.other)  # with V = LL' and Ṽ = MM': A = K'K, K = (L⁻¹M)'L⁻¹, kept in rows
+    clear_(sheet.rows)
+    for k in range(d):
+        for i in range(k + 1):
+            t = sheet.other[k, i]
+            for j in range(k + 1):
+                sheet.rows[i, j] += t * sheet.work[k, j]
+    for k in range(d):
+        for i in range(d):
+            t = sheet.rows[k, i]
+            for j in range(d):
+                sheet.A[i, j] += t * sheet.rows[k, j]
 
 
 @routine
@@ -117,7 +118,7 @@ def belief_sheet_(
 ) -> None:
     """θ̂ and a quantile of the belief, or for an audit the radius of the theorem: belief_scores_ and audit_scores_."""
     d, link = sheet.vec.shape[1], point.flags[LINK]
-    pivot, z = sheet.vec[FIRST], sheet.vec[SECOND]
+    pivot, z = sheet.vec[PIVOT], sheet.vec[WHITE]
     prior = prior_of(point, row, gauge, d)
     believe_(point, row, lane, prior.ridge, sums, sheet.low, sheet.other, pivot, z)
     if audit:
@@ -127,7 +128,7 @@ def belief_sheet_(
         weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
     plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
     invert_(sheet.low, pivot, sheet.work)
-    estimate_from_(sheet, int(SECOND))
+    estimate_from_(sheet)
     clear_(sheet.A)
     add_square_(1.0, sheet.work, sheet.A)
 
@@ -136,7 +137,7 @@ def belief_sheet_(
 def level_sheet_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, sheet: Sheet) -> None:
     """The index of a lane with a level apart, whose arms are seen from centres: level_scores_."""
     d, link, vec = sheet.vec.shape[1], point.flags[LINK], sheet.vec
-    pivot, z, centre = vec[FIRST], vec[SECOND], sheet.other
+    pivot, z, centre = vec[PIVOT], vec[WHITE], sheet.other
     prior, total, first = prior_of(point, row, gauge, d), 0.0, lane - lane
     guess = guess_of(prior, gauge, d)
     weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
@@ -153,7 +154,7 @@ def level_sheet_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge
         invert_(sheet.low, pivot, sheet.work)
         share = levels.weights[k] / total
         add_square_(share, sheet.work, sheet.A)
-        estimate_from_(sheet, int(SECOND))
+        estimate_from_(sheet)
         sheet.numbers[page.SHIFT] = level.reward
         for i in range(d):  # low⁻¹x̄, and with it A x̄ and x̄'A x̄ of this lane
             t = 0.0
@@ -209,26 +210,26 @@ def sheet_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: 
     sheet, d, link = sheet_of(scratch, flags[DIM]), flags[DIM], flags[LINK]
     lane = acting_lane(point, own) if whose < 0 else whose
     row = acting_row(point, own, lane) if whose < 0 else lane
-    pivot, weight, kind, judge = sheet.vec[FIRST], 0.0, int(SUM), whose == JUDGE
+    pivot, weight, kind, judge = sheet.vec[PIVOT], 0.0, int(SUM), whose == JUDGE
     if flags[RULE] == POSTERIOR or judge:
         seat = lane + sums.G.shape[0] if judge else lane
         factor_(estimate.H, seat, 0.0, sheet.low, pivot)
         weight, kind = table[0, KAPPA] if judge else QUANTILE * table[row, EXPLORE], int(RISES)
         for i in range(d):
-            sheet.vec[SECOND, i] = estimate.theta[seat, i]
+            sheet.vec[WHITE, i] = estimate.theta[seat, i]
     else:
         factor_(sums.G, lane, table[row, LAM], sheet.low, pivot)
         inside = length_of(estimate.theta, lane) <= table[row, S]
         count = sums.counters
         weight = glm_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d, inside)
         for i in range(d):
-            sheet.vec[SECOND, i] = estimate.shown[lane, i]
+            sheet.vec[WHITE, i] = estimate.shown[lane, i]
     plain_(sheet, kind, link, weight)
     invert_(sheet.low, pivot, sheet.work)
     clear_(sheet.A)
     add_square_(1.0, sheet.work, sheet.A)
     for i in range(d):
-        sheet.vec[THETA, i] = sheet.vec[SECOND, i]
+        sheet.vec[THETA, i] = sheet.vec[WHITE, i]
     return FINE
 
 
@@ -258,13 +259,8 @@ def sheet_sampling_linear_(
         sheet.numbers[page.WEIGHT] *= abs(z) if flags[DRAWN] == UPWARD else z
         return FINE
     scale = float(sheet.numbers[page.WEIGHT])
-    if flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED:  # rows of (L⁻¹M)'L⁻¹
-        for i in range(d):
-            for j in range(d):
-                sheet.low[i, j] = sheet.rows[j, i]
-        sway_sheet_(scale, key, number, sheet, sheet.low)
-    else:
-        sway_sheet_(scale, key, number, sheet, sheet.work)
+    two = flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED
+    sway_sheet_(scale, key, number, sheet, sheet.rows if two else sheet.work)
     return FINE
 
 
@@ -273,8 +269,8 @@ def sheet_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, 
     """x'θ̃ of a draw by the Laplace posterior."""
     key, sums = adapting_of(flags, floats, ints).key, sums_of(flags, floats)
     sheet, estimate, first = sheet_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
-    factor_(estimate.H, first, 0.0, sheet.low, sheet.vec[FIRST])
-    invert_(sheet.low, sheet.vec[FIRST], sheet.work)
+    factor_(estimate.H, first, 0.0, sheet.low, sheet.vec[PIVOT])
+    invert_(sheet.low, sheet.vec[PIVOT], sheet.work)
     clear_(sheet.A)
     for i in range(flags[DIM]):
         sheet.vec[THETA, i] = estimate.theta[first, i]

@@ -17,12 +17,14 @@ from driftwise.kernels.point import Floats
 
 # Kinds of an index.
 RISES, SUM = 0, 1
-# Places of numbers: kind and link, shift, weight and c of the index; the upper bound a search has proven, and steps.
-KIND, LINK_CODE, SHIFT, WEIGHT, CONSTANT_PART, TOP, STEPS = 0, 1, 2, 3, 4, 5, 6
-NUMBERS = 7
-# Rows of vec: θ and b; the point found; then what searches scribble on.
-THETA, TILT, FOUND, FIRST, SECOND, THIRD, FOURTH, FIFTH = 0, 1, 2, 3, 4, 5, 6, 7
-VECTORS = 8
+# Places of numbers: kind and link, shift, weight and c of the index; the upper bound a search has proven, and steps;
+# mean and bonus of the point found, where they are asked for.
+KIND, LINK_CODE, SHIFT, WEIGHT, CONSTANT_PART, TOP, STEPS, MEAN, BONUS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+NUMBERS = 9
+# Rows of vec: θ and b; the point found; 1/diagonal of a factor of V and what it makes of b; then what searches
+# scribble on.
+THETA, TILT, FOUND, PIVOT, WHITE, FIRST, SECOND, THIRD, FOURTH, FIFTH = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+VECTORS = 10
 # Intervals that a search has set aside at most: each is half of the one before.
 DEEP = 256
 

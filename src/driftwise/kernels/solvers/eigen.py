@@ -46,58 +46,80 @@ def eigen_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
 def reflect_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> None:
     """Three diagonals that have A's eigenvalues: values, and beside with its last place unused; rows turn A to them."""
     d = values.size
-    for k in range(d - 2):
-        square = 0.0
-        for i in range(k + 2, d):
-            square += A[i, k] * A[i, k]
-        first = A[k + 1, k]
-        beside[k] = first
-        values[k] = 0.0  # twice over the squared length of the reflection's normal, which is kept in A's column
-        if square == 0.0:
-            continue
-        length = math.sqrt(first * first + square)
-        if first > 0.0:
-            length = -length
-        beside[k] = length
-        A[k + 1, k] = first - length
-        half = 2.0 / (square + A[k + 1, k] * A[k + 1, k])
-        values[k] = half
-        fold_(A, k, half, rows)
+    thin_(A, values, beside)
     for k in range(d - 3, -1, -1):
         half = values[k]
         if half != 0.0:
             for j in range(k + 1, d):
-                along = 0.0
-                for i in range(k + 1, d):
-                    along += A[i, k] * rows[j, i]
-                along *= half
-                for i in range(k + 1, d):
-                    rows[j, i] -= along * A[i, k]
+                mirror_(A, k, k + 1, half, rows, j)
     for k in range(d):
         values[k] = A[k, k]
+
+
+@routine
+def thin_(A: Floats, halves: Floats, beside: Floats) -> None:
+    """A, symmetric and whole, to its diagonal and beside; row k keeps behind it the normal of a reflection, halves its
+    2/‖normal‖², 0 where there is none."""
+    d = A.shape[0]
+    for k in range(d - 2):
+        beside[k], halves[k] = normal_(A, k, k + 1)
+        if halves[k] != 0.0:
+            fold_(A, A, k, k + 1, halves[k], beside)
     if d > 1:
-        beside[d - 2] = A[d - 1, d - 2]
+        beside[d - 2] = A[d - 2, d - 1]
     beside[d - 1] = 0.0
 
 
 @routine
-def fold_(A: Floats, k: int, half: float, rows: Floats) -> None:
-    """The rest of A between two reflections at the normal v in column k; row 0 of rows is scratch and put back."""
+def normal_(u: Floats, row: int, first: int) -> tuple[float, float]:
+    """u[row, first:] becomes the normal of the reflection that lays it on its first place; what stands there then,
+    and 2/‖normal‖², or 0 where it lies there already."""
+    square, head = 0.0, u[row, first]
+    for i in range(first + 1, u.shape[1]):
+        square += u[row, i] * u[row, i]
+    if square == 0.0:
+        return head, 0.0
+    length = math.sqrt(head * head + square)
+    if head > 0.0:
+        length = -length
+    u[row, first] = head - length
+    return length, 2.0 / (square + u[row, first] * u[row, first])
+
+
+@routine
+def fold_(A: Floats, u: Floats, row: int, first: int, half: float, beside: Floats) -> None:
+    """A from place first on, between two reflections at the normal u[row, first:]; beside is scribbled on from there.
+
+    A is kept whole, though it is symmetric: then all loops run along rows.
+    """
     d = A.shape[0]
+    for i in range(first, d):
+        beside[i] = 0.0
+    for k in range(first, d):
+        t = half * u[row, k]
+        for i in range(first, d):
+            beside[i] += t * A[k, i]
     across = 0.0
-    for i in range(k + 1, d):
-        total = 0.0
-        for j in range(k + 1, d):
-            total += A[max(i, j), min(i, j)] * A[j, k]
-        rows[0, i] = half * total
-        across += rows[0, i] * A[i, k]
-    for i in range(k + 1, d):
-        rows[0, i] -= 0.5 * half * across * A[i, k]
-    for i in range(k + 1, d):
-        for j in range(k + 1, i + 1):
-            A[i, j] -= A[i, k] * rows[0, j] + rows[0, i] * A[j, k]
-    for i in range(k + 1, d):
-        rows[0, i] = 0.0
+    for i in range(first, d):
+        across += beside[i] * u[row, i]
+    across *= 0.5 * half
+    for i in range(first, d):
+        beside[i] -= across * u[row, i]
+    for i in range(first, d):
+        v, p = u[row, i], beside[i]
+        for j in range(first, d):
+            A[i, j] -= v * beside[j] + p * u[row, j]
+
+
+@routine
+def mirror_(u: Floats, row: int, first: int, half: float, y: Floats, at: int) -> None:
+    """y[at, first:] reflected at the normal u[row, first:]."""
+    along = 0.0
+    for i in range(first, u.shape[1]):
+        along += u[row, i] * y[at, i]
+    along *= half
+    for i in range(first, u.shape[1]):
+        y[at, i] -= along * u[row, i]
 
 
 @routine
