@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
 from driftwise.service.protocol import Counts, DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, Broken, Conflict, StreamRow
+from driftwise.service.store import LESSONS, Broken, Conflict, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
@@ -54,6 +55,7 @@ class SharedStream(Stream):
         self.defaulted = 0 if setup.default is None else store.defaulted(row.id, fold.seq)
         self.overdue = SharedOverdue(store, row.id)
         self._numbers = range(0)
+        self._ahead = 0  # decisions of the group that are in the transaction
         self.leading = False
         self.careful = False  # whether ids of decisions are looked for in the store before they are used
         self.others: list[Replica] = []
@@ -100,23 +102,28 @@ class SharedStream(Stream):
         """Until the group is over nobody else learns; what they learned before is learned here first."""
         if self.leading:
             return
-        head = self.store.lock(self.row.id)
+        head, rows = self.store.lock(self.row.id, self.rewarded)
         if head.era != self.era.number:
             raise Conflict(f"stream {self.row.name} has begun another era")
-        self.catch_up()
+        self._take(rows)
+        if self.rewarded < head.rewarded:  # there were too many to come at once
+            self.catch_up()
         if self.rewarded != head.rewarded:
             raise Broken(f"stream {self.row.name} has {self.rewarded} rewards where {head.rewarded} are due")
         self.leading = True
 
     def catch_up(self) -> None:
         """Learn what others wrote, in the order of its numbers."""
+        self._take(self.store.rewards(self.row.id, self.rewarded))
+
+    def _take(self, rows: Iterable[RewardRow]) -> None:
         fold, taken = self.fold, 0
 
         def publish() -> None:
             fold.publish()
             self.kept = (self.kept[0], self.rewarded, self.learned)
 
-        for row in self.store.rewards(self.row.id, self.rewarded):
+        for row in rows:
             if row.verdict in LESSONS:
                 fold.lesson(_vector(row.x, self.setup.policy.dim), row.value, row.tick, row.born)
                 taken += 1
@@ -132,6 +139,21 @@ class SharedStream(Stream):
                 taken = 0
         publish()
         self.head = max(self.head, self.rewarded)
+
+    def write_ahead(self) -> None:
+        """The decisions so far, which need no lock and are to keep nobody waiting who does."""
+        self._write_decisions(self._decided[self._ahead :])
+        self._ahead = len(self._decided)
+
+    def write(self) -> None:
+        self.write_ahead()
+        decided, self._decided = self._decided, []
+        super().write()
+        self._decided = decided
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._ahead = 0
 
     def publish(self) -> None:
         self.decided_by_all += len(self._decided)
