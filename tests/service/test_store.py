@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -250,3 +251,32 @@ def test_a_transaction_that_had_failed_is_not_taken_for_committed(database):
         store.commit()
     assert list(store.decisions(1)) == []
     store.close()
+
+
+def test_arms_that_a_group_is_about_to_use_are_not_dropped_before_it_has(database):
+    store, other = open_store(database), open_store(database)
+    data = b"12345678"
+    sha256 = hashlib.sha256(data).digest()
+    store.begin()
+    number = store.arm_set(sha256, 1, data)
+    store.commit()
+    store.begin()
+    assert store.arm_set(sha256, 1, data) == number  # known, and in no decision yet
+    dropping = threading.Thread(target=other.drop_sets_aside)
+    dropping.start()
+    dropping.join(0.2)
+    assert dropping.is_alive()
+    store.add_decisions([decision(1, "a", arm_set=number)])
+    store.commit()
+    dropping.join()
+    assert store.arms(number) == (sha256, 1, data)
+    store.begin()
+    store.run("UPDATE decision SET arm_set = NULL")
+    store.commit()
+    other.drop_sets_aside()
+    assert store.arms(number) is None
+    store.begin()
+    again = store.arm_set(sha256, 1, data)  # nobody knows it any more
+    store.commit()
+    assert store.arms(again) == (sha256, 1, data)
+    store.close(), other.close()

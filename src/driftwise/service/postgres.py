@@ -25,6 +25,10 @@ from driftwise.service.store import (
 
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
+_SETS = 0x44575354  # whose lock is shared by those that use sets of arms, and had by whoever drops some
+_CHANGES = "SELECT changes FROM driftwise"
+_ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
+             "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
 _PLACES = {kind: f"{table} ({COLUMNS[kind]})" for kind, (table, _) in TABLES.items()}
 _NAMES = {int: "int8", float: "float8", str: "text", bytes: "bytea"}
 _TYPES = {  # of columns, as the fields of rows are declared, and the seal's
@@ -55,6 +59,7 @@ class PostgresStore(Rows):
 
     shared = True
     _noticed = 0.0  # when it last told the others
+    _changes = -1  # the count of changes when numbers of arm sets were last used
 
     def reader(self) -> PostgresStore:
         """Another view of the database, of what is committed now."""
@@ -76,7 +81,7 @@ class PostgresStore(Rows):
     def look(self) -> tuple[int, dict[int, Head]]:
         """The count of changes, and how far every stream is."""
         changes, rows = self._together(
-            ("SELECT changes FROM driftwise", ()), ("SELECT id, rewarded, learned, tick, era FROM stream", ())
+            (_CHANGES, ()), ("SELECT id, rewarded, learned, tick, era FROM stream", ())
         )
         return int(changes.fetchone()[0]), {row[0]: Head(*row[1:]) for row in rows}
 
@@ -132,23 +137,56 @@ class PostgresStore(Rows):
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         """The numbers of sets of arms, those that are new written at once."""
-        missing = {one[0]: one for one in wanted if one[0] not in self._sets}
-        if missing:
-            found = self._added([missing[digest] for digest in sorted(missing)])
-            self._new_sets += found
-            if len(found) < len(missing):
-                found |= self._numbered([digest for digest in missing if digest not in found])
-            while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
-                del self._sets[next(iter(self._sets))]
-            self._sets |= found
-            return [found[one[0]] if one[0] in found else self._sets[one[0]] for one in wanted]
-        return [self._sets[one[0]] for one in wanted]
+        sets = {one[0]: one for one in wanted}
+        found = self._added([sets[digest] for digest in sorted(sets) if digest not in self._sets])
+        rest = sorted(digest for digest in sets if digest not in found and digest not in self._sets)
+        if rest:  # another wrote them, or they are not known any more
+            found |= self._numbered(rest)
+            lost = [sets[digest] for digest in rest if digest not in found]
+            found |= self._added(lost) if lost else {}
+        if not all(digest in found or digest in self._sets for digest in sets):
+            raise Conflict(f"{self.path}: another writes the same arms")
+        numbers = [found[digest] if digest in found else self._sets[digest] for digest, *_ in wanted]
+        while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
+            del self._sets[next(iter(self._sets))]
+        self._sets |= found
+        return numbers
 
     def _added(self, sets: list[tuple[bytes, int, bytes]]) -> dict[bytes, int]:
-        """The numbers of those that nobody had; in one order, so that two replicas never wait for each other."""
-        statement = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
-                     "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
-        return dict(self._run(statement, [list(column) for column in zip(*sets, strict=True)]).fetchall())
+        """The numbers of those that nobody had; in one order, so that two replicas never wait for each other. Until the
+        end of the transaction none is dropped; where some may have been since the last, none is known any more."""
+        ask: list[tuple[str, Sequence[Any]]] = [("SELECT pg_advisory_xact_lock_shared(%s)", (_SETS,)), (_CHANGES, ())]
+        if sets:
+            ask.append((_ADD_SETS, [list(column) for column in zip(*sets, strict=True)]))
+        _, changes, *added = self._together(*ask)
+        count = int(changes.fetchone()[0])
+        if count != self._changes:
+            self._changes = count
+            self.forget_sets()
+        found = dict(added[0].fetchall()) if added else {}
+        self._new_sets += found
+        return found
+
+    def forget_sets(self) -> None:
+        """Numbers of arm sets are looked up anew."""
+        self._sets.clear()
+        self._new_sets.clear()
+
+    def drop_sets_aside(self) -> None:
+        """Drop the sets of arms that no decision is about any more, by a connection that holds nothing else: groups
+        that use some end first, and those that come wait for it."""
+        aside = PostgresStore(self.url)
+        try:
+            aside.begin()
+            aside._run("SELECT pg_advisory_xact_lock(%s)", (_SETS,))
+            aside._run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+            aside.changed()
+            aside.commit()
+        finally:
+            aside.close()
+
+    def erase_wholly(self) -> None:
+        """When bytes that were erased leave PostgreSQL's files is for VACUUM to say."""
 
     def _numbered(self, digests: list[bytes]) -> dict[bytes, int]:
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())

@@ -222,7 +222,10 @@ class SharedService(Service):
                 self.engine.streams = {**self.engine.streams, row.name: self._resumed(row)}
                 continue
             stream.paused = row.paused
-            last = eras_of(self.store, row.id)[-1]
+            eras = eras_of(self.store, row.id)
+            last, erased = eras[-1], max(era.row.base for era in eras)
+            if erased > stream.forgotten:
+                stream.forget(erased, last.row, last.setup)
             if last.row != stream.era:
                 stream.catch_up()  # so that all it was begun after is known
                 stream.begin_era(last.setup, resume(self.store, last.row, last.setup, upto=stream.rewarded))

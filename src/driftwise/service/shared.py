@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from driftwise.service.fold import Fold
+from driftwise.service.fold import Fold, resume
 from driftwise.service.offers import Offer
 from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
 from driftwise.service.protocol import Counts, DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, Broken, Conflict, RewardRow, StreamRow
+from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
@@ -48,11 +48,8 @@ class SharedStream(Stream):
 
     def __init__(self, row: StreamRow, setup: Setup, fold: Fold, store: PostgresStore) -> None:
         super().__init__(row, setup, fold, store)
-        # What came since the fold was made is caught up with as everything else is.
-        self.rewarded = fold.seq
-        self.learned = next((one.learned for one in store.rewards(row.id, fold.seq - 1, fold.seq)), 0)
-        self.kept = (self.seq, self.rewarded, self.learned)
-        self.defaulted = 0 if setup.default is None else store.defaulted(row.id, fold.seq)
+        self._stand_at(fold)
+        self.forgotten = 0  # up to which reward this replica knows that vectors are erased
         self.overdue = SharedOverdue(store, row.id)
         self._numbers = range(0)
         self._ahead = 0  # decisions of the group that are in the transaction
@@ -62,6 +59,27 @@ class SharedStream(Stream):
         self.numbered = 0  # up to which numbers were given out when somebody looked
         self.head = self.rewarded  # the newest reward there was when somebody looked
         self.decided_by_all = store.decided(row.id)
+
+    def _stand_at(self, fold: Fold) -> None:
+        """Where a fold is: what came since it was made is caught up with as everything else is."""
+        store, stream = self.store, self.row.id
+        self.rewarded = fold.seq
+        self.learned = next((one.learned for one in store.rewards(stream, fold.seq - 1, fold.seq)), 0)
+        self.kept = (self.seq, self.rewarded, self.learned)
+        self.defaulted = 0 if self.setup.default is None else store.defaulted(stream, fold.seq)
+
+    def forget(self, upto: int, era: EraRow, setup: Setup) -> None:
+        """Another replica erased what rewards up to a number were about: let go of it too. Where they were not learned
+        here yet, go on from the snapshot that stands for them."""
+        self.forgotten = upto
+        if self.rewarded < upto:
+            self.begin_era(setup, resume(self.store, era, setup))
+            self._stand_at(self.fold)
+            self.known.clear()
+        for id in [id for id, known in self.known.items() if known.reward is not None and known.reward[2] <= upto]:
+            del self.known[id]
+        if era.number == self.era.number:
+            self.fold.era = era
 
     @property
     def decided(self) -> int:
@@ -184,6 +202,8 @@ class SharedStream(Stream):
 
 
 def _vector(x: bytes | None, dim: int) -> Any:
-    if x is None or len(x) != 8 * dim:
+    if x is None:
+        raise Conflict("a reward was forgotten before it was learned here")
+    if len(x) != 8 * dim:
         raise Broken("a reward without the vector that was played")
     return np.frombuffer(x, dtype="<f8").reshape(1, dim, 1).astype(np.float64)
