@@ -1,5 +1,6 @@
 """Several servers on one PostgreSQL database (PRODUCT.md 6): no gap, no duplicate, equal digests, whoever is killed."""
 
+import asyncio
 import random
 import threading
 import time
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 
 from driftwise.service import forgetting
+from driftwise.service.http import _leading
 from driftwise.service.opening import open_store
+from driftwise.service.protocol import DecideBody, RewardBody
 from driftwise.service.store import Lost
 from driftwise.service.verify import verify
 from service.desk import arms_of
-from service.living import living
+from service.living import ARMS, living
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
 
@@ -141,6 +144,33 @@ def test_a_commit_that_nobody_knows_of_is_asked_for_again_by_its_id(two, monkeyp
     assert a.decide("one").json() == b.decide("one").json()
     assert b.reward("known", 1.0).json() == {"verdict": "duplicate", "seq": 1}
     assert soon(lambda: len(digests(a, b)) == 1)
+    (found,) = verify(store.url)
+    assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
+
+
+@pytest.mark.parametrize("where", ["arm_sets", "add_decisions", "lock", "add_rewards", "commit"])
+def test_a_group_that_is_lost_half_way_was_never_decided(two, monkeypatch, where):
+    """Decisions are in the transaction before its rewards are: wherever it ends, none of them is known afterwards."""
+    a, b = two
+    made(a, b)
+    a.decide("known")
+    stream, store = a.service.stream("home"), a.service.store
+    asked, rewarded = DecideBody(id="one", arms=ARMS), RewardBody(id="known", value=1.0)
+
+    def lost(*given):
+        store._database.close()
+        raise Lost("the connection broke")
+
+    async def together():
+        offer = stream.offers.offer(asked)
+        works = lambda: stream.decide(asked, offer, 1.0), _leading(stream, lambda: stream.reward(rewarded, 1.0))
+        return await asyncio.gather(*map(a.service.engine.submit, works), return_exceptions=True)
+
+    monkeypatch.setattr(store, where, lost)
+    assert [answer.status for answer in a.wait(together())] == [503, 503]
+    monkeypatch.undo()
+    assert "one" not in stream.known and stream.known["known"].reward is None
+    assert a.decide("one").status_code == 200 and a.reward("known", 1.0).json() == {"verdict": "learned", "seq": 1}
     (found,) = verify(store.url)
     assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
 

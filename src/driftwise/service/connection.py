@@ -48,6 +48,7 @@ class Connection:
         self._sets: dict[bytes, int] = {}
         self._new_sets: list[bytes] = []
         self._ahead: list[tuple[str, Sequence[Any]]] = []  # what goes with the next statement
+        self._inside = False  # whether a transaction was begun on the connection there is
         self._database: psycopg.Connection[Any] | None = None
         try:
             self._connection()
@@ -56,9 +57,11 @@ class Connection:
             raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
 
     def _connection(self) -> psycopg.Connection[Any]:
-        """The connection, made anew where it broke."""
+        """The connection, made anew where it broke; but not in a transaction, whose first half went with it."""
         if self._database is not None and not self._database.closed:
             return self._database
+        if self._inside:
+            raise Lost(f"{self.path}: the connection broke in a transaction")
         try:
             made = psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT, application_name=self.name)
             if self._writes:
@@ -68,6 +71,7 @@ class Connection:
                 raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
             else:
                 made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+                self._inside = True
         except psycopg.Error as slip:
             raise Lost(f"{self.path}: {_first_line(slip)}") from None
         self._database = made
@@ -89,6 +93,7 @@ class Connection:
         """On disk when it returns. Where the connection breaks here, nobody knows whether it is."""
         if self._run("COMMIT").statusmessage != "COMMIT":  # what failed before ends so, without an error
             raise Lost(f"{self.path}: the transaction had failed")
+        self._inside = False
         self._new_sets.clear()
 
     def rollback(self) -> None:
@@ -96,6 +101,7 @@ class Connection:
             self._sets.pop(digest, None)
         self._new_sets.clear()
         self._ahead.clear()
+        self._inside = False
         if self.in_transaction:
             try:
                 self._run("ROLLBACK")
@@ -152,6 +158,7 @@ class Connection:
 
     def _send_ahead(self, made: psycopg.Connection[Any]) -> None:
         ahead, self._ahead = self._ahead, []
+        self._inside = self._inside or bool(ahead)
         for one in ahead:
             made.execute(*one)
 

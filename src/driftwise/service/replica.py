@@ -99,7 +99,7 @@ class SharedEngine(Engine):
         if not self.store.in_transaction:
             self.store.begin()
         for stream in self._touched():
-            stream.write_ahead()  # type: ignore[attr-defined]
+            stream.write_decisions()
         leads: set[Any] = {group[place].work.leads for place in learning}  # type: ignore[attr-defined]
         for stream in sorted(leads, key=lambda one: one.row.id):
             stream.lead()  # in one order, so that two replicas never wait for each other

@@ -158,16 +158,10 @@ class SharedStream(Stream):
         publish()
         self.head = max(self.head, self.rewarded)
 
-    def write_ahead(self) -> None:
-        """The decisions so far, which need no lock and are to keep nobody waiting who does."""
-        self._write_decisions(self._decided[self._ahead :])
+    def write_decisions(self, done: int = 0) -> None:
+        """Those that are not written yet: they need no lock, and are to keep nobody waiting who does."""
+        super().write_decisions(max(done, self._ahead))
         self._ahead = len(self._decided)
-
-    def write(self) -> None:
-        self.write_ahead()
-        decided, self._decided = self._decided, []
-        super().write()
-        self._decided = decided
 
     def _clear(self) -> None:
         super()._clear()

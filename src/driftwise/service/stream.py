@@ -240,7 +240,7 @@ class Stream:
     def write(self) -> None:
         """The group's rows, into the store's transaction."""
         store = self.store
-        self._write_decisions(self._decided)
+        self.write_decisions()
         if self._rewarded:
             store.add_rewards(self._rewarded)
         if self._digests:
@@ -248,7 +248,9 @@ class Stream:
         if self._snapshot is not None:
             store.add_snapshot(self._snapshot)
 
-    def _write_decisions(self, decided: list[tuple[list[Any], Offer]]) -> None:
+    def write_decisions(self, done: int = 0) -> None:
+        """Those of the group, but for the first that are in the transaction already."""
+        decided = self._decided[done:]
         if decided:
             sets = self.store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in decided])
             for (row, _), number in zip(decided, sets, strict=True):
