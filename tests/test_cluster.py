@@ -258,23 +258,25 @@ def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", ["workers", "drivers"])
-def test_two_are_killed_at_random_moments_and_the_bytes_are_the_same(tmp_path, scheduler, lost):
+def test_two_are_killed_at_random_moments_and_the_bytes_are_the_same(tmp_path, scheduler, drive, lost):
     text = TEXT.replace("trials = 6", "trials = 400").replace("trials = 4\n", "").replace("2000", "20000")
     spec, out, rng = tmp_path / "spread.toml", tmp_path / "out", random.Random(2)
     spec.write_text(text)
+    driver = drive(spec, out)
     for _ in range(2):
-        driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), stdout=subprocess.DEVNULL)
         before = played(out)
         wait_for(lambda before=before: played(out) > before, driver)
         time.sleep(rng.uniform(0.0, 0.5))
+        assert driver.poll() is None  # otherwise nobody was killed on the way
         if lost == "workers":
-            scheduler.workers.pop(0).kill()
+            gone = scheduler.workers.pop(0)
             scheduler.workers.append(scheduler.worker())
-            driver.wait()
         else:
-            driver.kill()
-            driver.wait()
-    subprocess.run(command(spec, out, "--on", scheduler.address), check=True, stdout=subprocess.DEVNULL)
+            gone, driver = driver, None
+        gone.kill()
+        gone.wait()
+        driver = driver or drive(spec, out)
+    assert driver.communicate()[0] is None and driver.returncode == 0
     subprocess.run(command(spec, tmp_path / "threads"), check=True, stdout=subprocess.DEVNULL)
     assert contents(out) == contents(tmp_path / "threads")
 

@@ -1,5 +1,6 @@
 """Several servers on one PostgreSQL database (PRODUCT.md 6): no gap, no duplicate, equal digests, whoever is killed."""
 
+import asyncio
 import random
 import threading
 import time
@@ -9,11 +10,14 @@ import httpx
 import numpy as np
 import pytest
 
+from driftwise.service import forgetting
+from driftwise.service.http import _leading
 from driftwise.service.opening import open_store
+from driftwise.service.protocol import DecideBody, RewardBody
 from driftwise.service.store import Lost
 from driftwise.service.verify import verify
 from service.desk import arms_of
-from service.living import living
+from service.living import ARMS, living
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
 
@@ -144,6 +148,33 @@ def test_a_commit_that_nobody_knows_of_is_asked_for_again_by_its_id(two, monkeyp
     assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
 
 
+@pytest.mark.parametrize("where", ["arm_sets", "add_decisions", "lock", "add_rewards", "commit"])
+def test_a_group_that_is_lost_half_way_was_never_decided(two, monkeypatch, where):
+    """Decisions are in the transaction before its rewards are: wherever it ends, none of them is known afterwards."""
+    a, b = two
+    made(a, b)
+    a.decide("known")
+    stream, store = a.service.stream("home"), a.service.store
+    asked, rewarded = DecideBody(id="one", arms=ARMS), RewardBody(id="known", value=1.0)
+
+    def lost(*given):
+        store._database.close()
+        raise Lost("the connection broke")
+
+    async def together():
+        offer = stream.offers.offer(asked)
+        works = lambda: stream.decide(asked, offer, 1.0), _leading(stream, lambda: stream.reward(rewarded, 1.0))
+        return await asyncio.gather(*map(a.service.engine.submit, works), return_exceptions=True)
+
+    monkeypatch.setattr(store, where, lost)
+    assert [answer.status for answer in a.wait(together())] == [503, 503]
+    monkeypatch.undo()
+    assert "one" not in stream.known and stream.known["known"].reward is None
+    assert a.decide("one").status_code == 200 and a.reward("known", 1.0).json() == {"verdict": "learned", "seq": 1}
+    (found,) = verify(store.url)
+    assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
+
+
 def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_nothing_else(server, database):
     arms = arms_of(np.random.default_rng(0), 3, 2)
     with ExitStack() as stack:
@@ -235,3 +266,69 @@ def test_a_decision_whose_time_is_over_is_learned_as_its_default_once(database, 
     assert a.reward("left 3", 1.0).json()["verdict"] == b.reward("left 3", 1.0).json()["verdict"] == "late"
     (found,) = verify(database)
     assert found.differs == [] and found.rewards == 14
+
+
+def test_a_replica_forgets_while_all_decide_and_the_others_let_go_too(database, monkeypatch):
+    monkeypatch.setattr(forgetting, "STRETCH", 7)
+    now, rng, secret = [1_700_000_000.0], np.random.default_rng(2), [[0.123456789, 0.2], [0.1, 0.2]]
+    with ExitStack() as stack:
+        a, b = (stack.enter_context(living(database, now=lambda: now[0])) for _ in range(2))
+        made(a, b)
+        for number in range(40):
+            now[0] += 1.0
+            (a, b)[number % 2].decide(str(number), secret if number == 3 else arms_of(rng, 3, 2))
+            if number % 4:
+                (b, a)[number % 3 % 2].reward(str(number), float(number % 3 == 0))
+        assert soon(lambda: len(digests(a, b)) == 1)
+        before, known = b.stream()["digest"], b.service.stream("home").known
+        assert "3" in known
+        found = a.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute on
+        assert found.json() == {"forgotten": 21}
+        assert soon(lambda: "3" not in known) and "39" in known and b.stream()["digest"] == before
+        assert b.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"}).json() == {"forgotten": 0}
+        assert b.decide("3", secret).status_code == 200  # known by its id, arms or none
+        assert b.decide("new", secret).status_code == 200  # a set that another dropped is written again
+        assert a.reward("new", 1.0).json()["verdict"] == b.reward("0", 1.0).json()["verdict"] == "learned"
+        assert soon(lambda: len(digests(a, b)) == 1)
+        with living(database) as third:
+            assert third.stream()["digest"] == a.stream()["digest"]
+        (found,) = verify(database)
+        assert found.differs == [] and found.digest == a.stream()["digest"] and found.forgotten >= 21
+
+
+def test_a_replica_that_slept_goes_on_from_the_snapshot_of_what_was_forgotten(database, two):
+    a, b = two
+    made(a, b)
+    decided = b.decide("mine").json()["id"]
+    b.service.refresh = lambda: None  # it hears and polls no more
+    for number in range(20):
+        a.reward(a.decide(str(number)).json()["id"], 1.0)
+    assert a.ask("POST", "home/forget", json={"before": "2100-01-01"}).json() == {"forgotten": 20}
+    assert b.service.stream("home").rewarded == 0
+    assert b.reward(decided, 1.0).json() == {"verdict": "learned", "seq": 21}
+    assert b.reward("7", 1.0).json() == {"verdict": "duplicate", "seq": 8}
+    assert soon(lambda: len(digests(a, b)) == 1)
+    (found,) = verify(database)
+    assert found.differs == [] and found.rewards == 21
+
+
+def test_one_forgets_again_and_again_while_another_decides_and_nobody_waits_for_ever(database, two):
+    a, b = two
+    made(a, b)
+    ended, dropped = threading.Event(), []
+
+    def drop():
+        while not ended.is_set():
+            dropped.append(a.ask("POST", "home/forget", json={"before": "2100-01-01"}).status_code)
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    for number in range(25):  # its arms are in no other decision that is open
+        assert b.decide(str(number)).status_code == 200
+        assert b.reward(str(number), 1.0).status_code == 200
+    ended.set()
+    thread.join()
+    assert set(dropped) == {200}
+    assert b.decide("open").status_code == a.decide("too").status_code == 200
+    (found,) = verify(database)
+    assert found.differs == [] and found.decisions == 27 and found.forgotten < 27

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +20,7 @@ from driftwise.service.store import (
     DigestRow,
     EraRow,
     Full,
+    Lost,
     RewardRow,
     SnapshotRow,
     Taken,
@@ -206,3 +208,75 @@ def test_a_step_that_fails_leaves_the_version_before_it(tmp_path, monkeypatch):
     with sqlite3.connect(tmp_path / "a.db") as raw:
         assert not raw.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone()[0]
     raw.close()
+
+
+# ------------------------------------------------------------------------------------------ of PostgreSQL alone
+
+
+def test_an_id_is_found_by_its_index_however_many_came_since_the_first_was_looked_for(database):
+    """A plan of an empty table would be kept, and read all rows of the stream."""
+    store, many = open_store(database), 2_000
+    if store._database.info.server_version < 150_000:
+        store.close()
+        pytest.skip("PostgreSQL 15 was the first to say at once what was read")
+    for _ in range(20):
+        assert store.decision(1, "a") is None and store.reward(1, "a") is None
+    store.begin()
+    store.add_stream("home", 0.0)
+    store.add_decisions([decision(seq, str(seq)) for seq in range(1, many)])
+    store.add_rewards([reward(seq, str(seq)) for seq in range(1, many)])
+    store.commit()
+    for table, find in (("decision", store.decision), ("reward", store.reward)):
+        before = _entries_read(store, table)
+        assert find(1, "1000").seq == 1000
+        assert _entries_read(store, table) - before <= 5
+    store.close()
+
+
+def _entries_read(store, table):
+    """Entries of indices and rows of the table that this connection has read."""
+    store.run("SELECT pg_stat_force_next_flush()")
+    read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ?"
+    rows = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = ?"
+    return sum(int(store.run(one, values=(table,)).fetchone()[0]) for one in (read, rows))
+
+
+def test_a_transaction_that_had_failed_is_not_taken_for_committed(database):
+    store = open_store(database)
+    store.begin()
+    store.add_decisions([decision(1, "a")])
+    with pytest.raises(Lost):
+        store.run("SELECT 1 / 0")
+    with pytest.raises(Lost, match="had failed"):
+        store.commit()
+    assert list(store.decisions(1)) == []
+    store.close()
+
+
+def test_arms_that_a_group_is_about_to_use_are_not_dropped_before_it_has(database):
+    store, other = open_store(database), open_store(database)
+    data = b"12345678"
+    sha256 = hashlib.sha256(data).digest()
+    store.begin()
+    number = store.arm_set(sha256, 1, data)
+    store.commit()
+    store.begin()
+    assert store.arm_set(sha256, 1, data) == number  # known, and in no decision yet
+    dropping = threading.Thread(target=other.drop_sets_aside)
+    dropping.start()
+    dropping.join(0.2)
+    assert dropping.is_alive()
+    store.add_decisions([decision(1, "a", arm_set=number)])
+    store.commit()
+    dropping.join()
+    assert store.arms(number) == (sha256, 1, data)
+    store.begin()
+    store.run("UPDATE decision SET arm_set = NULL")
+    store.commit()
+    other.drop_sets_aside()
+    assert store.arms(number) is None
+    store.begin()
+    again = store.arm_set(sha256, 1, data)  # nobody knows it any more
+    store.commit()
+    assert store.arms(again) == (sha256, 1, data)
+    store.close(), other.close()

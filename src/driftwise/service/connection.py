@@ -1,14 +1,16 @@
 """A connection to PostgreSQL that says in our words what went wrong, and is made anew when it broke.
 
-One that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to ask
-again, by the same id.
+A connection that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to
+ask again, by the same id. A turn to the server and back costs more than most statements do: those whose result nobody
+needs at once wait for the next one (`_later`) and go with it.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -45,6 +47,8 @@ class Connection:
         self.name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(3).hex()}"
         self._sets: dict[bytes, int] = {}
         self._new_sets: list[bytes] = []
+        self._ahead: list[tuple[str, Sequence[Any]]] = []  # what goes with the next statement
+        self._inside = False  # whether a transaction was begun on the connection there is
         self._database: psycopg.Connection[Any] | None = None
         try:
             self._connection()
@@ -53,9 +57,11 @@ class Connection:
             raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
 
     def _connection(self) -> psycopg.Connection[Any]:
-        """The connection, made anew where it broke."""
+        """The connection, made anew where it broke; but not in a transaction, whose first half went with it."""
         if self._database is not None and not self._database.closed:
             return self._database
+        if self._inside:
+            raise Lost(f"{self.path}: the connection broke in a transaction")
         try:
             made = psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT, application_name=self.name)
             if self._writes:
@@ -65,6 +71,7 @@ class Connection:
                 raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
             else:
                 made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+                self._inside = True
         except psycopg.Error as slip:
             raise Lost(f"{self.path}: {_first_line(slip)}") from None
         self._database = made
@@ -75,20 +82,26 @@ class Connection:
     @property
     def in_transaction(self) -> bool:
         made = self._database
+        if self._ahead:
+            return True
         return made is not None and not made.closed and made.info.transaction_status != TransactionStatus.IDLE
 
     def begin(self) -> None:
-        self._run("BEGIN")
+        self._later("BEGIN")
 
     def commit(self) -> None:
         """On disk when it returns. Where the connection breaks here, nobody knows whether it is."""
-        self._run("COMMIT")
+        if self._run("COMMIT").statusmessage != "COMMIT":  # what failed before ends so, without an error
+            raise Lost(f"{self.path}: the transaction had failed")
+        self._inside = False
         self._new_sets.clear()
 
     def rollback(self) -> None:
         for digest in self._new_sets:
             self._sets.pop(digest, None)
         self._new_sets.clear()
+        self._ahead.clear()
+        self._inside = False
         if self.in_transaction:
             try:
                 self._run("ROLLBACK")
@@ -110,14 +123,50 @@ class Connection:
         """A statement with ? where values go, as for SQLite."""
         return self._run(statement.replace("?", "%s"), values, rows)
 
-    def _run(self, statement: str, values: Sequence[Any] = (), rows: Sequence[Any] | None = None) -> Any:
+    def _run(
+        self, statement: str, values: Sequence[Any] = (), rows: Sequence[Any] | None = None, anew: bool = False
+    ) -> Any:
+        """A statement, whose plan the server keeps unless it is to think anew."""
+        if self._ahead and rows is None and not anew:
+            return self._together((statement, values))[-1]
+        with self._in_our_words() as made:
+            self._send_ahead(made)
+            if rows is None:
+                return made.execute(statement, values, prepare=False if anew else None)
+            cursor = made.cursor()
+            cursor.executemany(statement, rows)
+            return cursor
+
+    def _later(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """A statement of the transaction that is sent with the next one."""
+        self._ahead.append((statement, values))
+
+    def _together(self, *statements: tuple[str, Sequence[Any]]) -> list[Any]:
+        """Statements in one turn to the server, each after the one before; none after one that failed."""
+        with self._in_our_words() as made, made.pipeline():
+            self._send_ahead(made)
+            return [made.execute(*one) for one in statements]
+
+    def _copy(self, where: str, types: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Rows into the columns of a table, by the shortest way there is."""
+        with self._in_our_words() as made:
+            self._send_ahead(made)
+            with made.cursor().copy(f"COPY {where} FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+
+    def _send_ahead(self, made: psycopg.Connection[Any]) -> None:
+        ahead, self._ahead = self._ahead, []
+        self._inside = self._inside or bool(ahead)
+        for one in ahead:
+            made.execute(*one)
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[psycopg.Connection[Any]]:
         made = self._connection()
         try:
-            if rows is not None:
-                cursor = made.cursor()
-                cursor.executemany(statement, rows)
-                return cursor
-            return made.execute(statement, values)
+            yield made
         except _AGAIN as slip:
             raise Conflict(f"{self.path}: {_first_line(slip)}") from None
         except _FULL as slip:

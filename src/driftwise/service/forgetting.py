@@ -1,20 +1,19 @@
 """Erasing arms, contexts and vectors of decisions that closed before a time: what was learned of them stays.
 
 The fold goes on from a snapshot at the last reward that was forgotten, which is sealed by its own sha256. A server does
-it a stretch at a time, each with a group of its own, so that others are decided in between; the command does all at
-once, where no server has the file.
+it a stretch at a time, each with a group of its own, so that others are decided in between; other replicas hear of it
+as of another era. The command does all at once, where no server has the file.
 """
 
 from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftwise.errors import BadInput
 from driftwise.service.fold import resume
 from driftwise.service.keeping import one_file
-from driftwise.service.protocol import Refusal
 from driftwise.service.recompute import eras_of
 from driftwise.service.sqlite import SQLiteStore, seal
 from driftwise.service.store import EraRow, Taken
@@ -45,14 +44,14 @@ def moment(before: str) -> float:
 
 def forget(path: str | Path, before: float) -> dict[str, int]:
     """Forget in a database that no server has; how many decisions of each stream."""
-    one_file(path, "export what may stay to a new one")
+    one_file(path, "POST …/forget asks a server that has it")
     try:
         store = SQLiteStore(path)
     except Taken as slip:
         way_out = "POST …/forget asks that server to; or stop it"
         raise Taken("db", slip.got, "a database that no server has", way_out) from None
     try:
-        store.run("PRAGMA secure_delete=ON")
+        store.erase_wholly()
         store.begin()
         found = {row.name: len(stretch(store, row.id, before).ids) for row in store.streams()}
         drop_sets(store)
@@ -70,11 +69,9 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
 
 async def online(service: Service, name: str, before: float) -> dict[str, int]:
     """Forget in a stream that is served, a stretch a group."""
-    if service.store.shared:
-        raise Refusal(409, "replicas do not forget", "before", "export what may stay to a new database")
     async with service._changing:
-        stream, store, engine = service.stream(name), service.store, service.engine
-        await engine.submit(lambda: store.run("PRAGMA secure_delete=ON"))
+        stream, store = service.stream(name), service.store
+        await service.engine.submit(store.erase_wholly)
         done = count = 0
         while True:
             found = await _group(service, stream, before, done)
@@ -82,13 +79,20 @@ async def online(service: Service, name: str, before: float) -> dict[str, int]:
             if found.cut < done + STRETCH:
                 break
             done = found.cut
-        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
+        if store.shared:
+            await service._in_thread(store.drop_sets_aside)
+        else:
+            await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
         return {"forgotten": count}
 
 
 async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:
     """One stretch, written with the next group; what is at hand of it is let go when it is on disk."""
     found: list[Forgotten] = []
+
+    def write() -> None:
+        stream.lead()  # so that two replicas never forget the same
+        found.append(stretch(service.store, stream.row.id, before, done, STRETCH))
 
     def then() -> None:
         for id in found[0].ids:
@@ -97,13 +101,11 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
             if era.number == stream.era.number:
                 stream.fold.era = era
 
-    await service._change(
-        lambda: found.append(stretch(service.store, stream.row.id, before, done, STRETCH)), then
-    )
+    await service._change(write, then)
     return found[0]
 
 
-def stretch(store: SQLiteStore, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
+def stretch(store: Any, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
     """Forget what closed before a time, from reward `done` on and of so many rewards, in the transaction at hand."""
     cut = done
     for reward in store.rewards(stream, done, None if most is None else done + most):
@@ -122,10 +124,12 @@ def stretch(store: SQLiteStore, stream: int, before: float, done: int = 0, most:
         store.run("UPDATE era SET base = ?, seal = ? WHERE stream = ? AND number = ?",
                   values=(base, seal(changed[-1]), stream, row.number))  # fmt: skip
         store.add_snapshot(fold.snapshot_behind())
+    if changed:
+        store.changed()
     return Forgotten(cut, _erase(store, stream, done, cut), changed)
 
 
-def _erase(store: SQLiteStore, stream: int, done: int, cut: int) -> list[str]:
+def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
     """Rows of rewards and their decisions without what they were about; whose arms went."""
     ids = []
     for reward in list(store.rewards(stream, done, cut)):
@@ -141,7 +145,7 @@ def _erase(store: SQLiteStore, stream: int, done: int, cut: int) -> list[str]:
     return ids
 
 
-def drop_sets(store: SQLiteStore) -> None:
+def drop_sets(store: Any) -> None:
     """Sets of arms that no decision is about any more."""
     store.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
     store.forget_sets()

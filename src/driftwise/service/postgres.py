@@ -7,40 +7,33 @@ take none, and numbers of their own from a sequence.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args, get_type_hints
 
-from driftwise.service.connection import CHANNEL, Connection
+from driftwise.service.connection import CHANNEL
+from driftwise.service.rows import COLUMNS, NEXT_REWARDS, TABLES, Rows
 from driftwise.service.sqlite import _KEPT_SETS, _SNAPSHOTS, seal
 from driftwise.service.store import (
     Conflict,
-    Damaged,
     DecisionRow,
     DigestRow,
     EraRow,
-    KeyRow,
-    OpenRow,
     RewardRow,
     SnapshotRow,
-    StreamRow,
 )
 
+HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
-_STRETCH = 5_000  # rows that are fetched at once
-_OPEN = "NOT EXISTS (SELECT 1 FROM reward r WHERE r.stream = d.stream AND r.event_id = d.event_id)"
-_Sealed = TypeVar("_Sealed", EraRow, DecisionRow, RewardRow)
-_TABLES: dict[type, tuple[str, tuple[str, ...]]] = {
-    EraRow: ("era", EraRow._fields), DecisionRow: ("decision", DecisionRow._fields),
-    RewardRow: ("reward", RewardRow._fields),
-}  # fmt: skip
-_COLUMNS = {
-    kind: ", ".join("event_id" if name == "id" else name for name in (*fields, "seal"))
-    for kind, (_, fields) in _TABLES.items()
-}
-_ADD = {
-    kind: f"INSERT INTO {table} ({_COLUMNS[kind]}) VALUES ({', '.join(['%s'] * (len(fields) + 1))})"
-    for kind, (table, fields) in _TABLES.items()
+_SETS = 0x44575354  # whose lock is shared by those that use sets of arms, and had by whoever drops some
+_CHANGES = "SELECT changes FROM driftwise"
+_ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
+             "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
+_PLACES = {kind: f"{table} ({COLUMNS[kind]})" for kind, (table, _) in TABLES.items()}
+_NAMES = {int: "int8", float: "float8", str: "text", bytes: "bytea"}
+_TYPES = {  # of columns, as the fields of rows are declared, and the seal's
+    kind: [*(_NAMES[(get_args(told) or (told,))[0]] for told in get_type_hints(kind).values()), "int8"]
+    for kind in TABLES
 }
 
 
@@ -61,10 +54,12 @@ class Replica(NamedTuple):
     at: float
 
 
-class PostgresStore(Connection):
+class PostgresStore(Rows):
     """A database by its address: `writes=False` reads one moment only."""
 
     shared = True
+    _noticed = 0.0  # when it last told the others
+    _changes = -1  # the count of changes when numbers of arm sets were last used
 
     def reader(self) -> PostgresStore:
         """Another view of the database, of what is committed now."""
@@ -72,16 +67,23 @@ class PostgresStore(Connection):
 
     # ------------------------------------------------------------------------------------ replicas
 
-    def lock(self, stream: int) -> Head:
-        """Until the end of the transaction, which begins here if need be, nobody else learns of this stream."""
+    def lock(self, stream: int, after: int) -> tuple[Head, list[RewardRow]]:
+        """Until the end of the transaction, which begins here if need be, nobody else learns of this stream; and the
+        first of the rewards after a number, which are all committed by then."""
         if not self.in_transaction:
             self.begin()
-        return Head(*self._one("SELECT rewarded, learned, tick, era FROM stream WHERE id = %s FOR UPDATE", (stream,)))
+        head, rows = self._together(
+            ("SELECT rewarded, learned, tick, era FROM stream WHERE id = %s FOR UPDATE", (stream,)),
+            (NEXT_REWARDS, (stream, after, 2**62)),
+        )
+        return Head(*head.fetchone()), list(self._checked(RewardRow, rows))
 
-    def heads(self) -> dict[int, Head]:
-        """How far every stream is."""
-        rows = self._run("SELECT id, rewarded, learned, tick, era FROM stream").fetchall()
-        return {row[0]: Head(*row[1:]) for row in rows}
+    def look(self) -> tuple[int, dict[int, Head]]:
+        """The count of changes, and how far every stream is."""
+        changes, rows = self._together(
+            (_CHANGES, ()), ("SELECT id, rewarded, learned, tick, era FROM stream", ())
+        )
+        return int(changes.fetchone()[0]), {row[0]: Head(*row[1:]) for row in rows}
 
     def numbers(self, stream: int) -> range:
         """Numbers for decisions that nobody else has."""
@@ -126,7 +128,7 @@ class PostgresStore(Connection):
         self.changed()
 
     def add_era(self, row: EraRow) -> None:
-        self._run(_ADD[EraRow], (*row, seal(row)))
+        self._copy(_PLACES[EraRow], _TYPES[EraRow], [(*row, seal(row))])
         self._run("UPDATE stream SET era = %s WHERE id = %s", (row.number, row.stream))
         self.changed()
 
@@ -135,36 +137,70 @@ class PostgresStore(Connection):
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         """The numbers of sets of arms, those that are new written at once."""
-        missing = {one[0]: one for one in wanted if one[0] not in self._sets}
-        if missing:
-            found = self._numbered(list(missing))
-            new = sorted(set(missing) - set(found))  # in one order, so that two replicas never wait for each other
-            if new:
-                self._run("INSERT INTO arm_set (sha256, n, data) VALUES (%s, %s, %s) ON CONFLICT (sha256) DO NOTHING",
-                          rows=[missing[digest] for digest in new])  # fmt: skip
-                self._new_sets += new
-                found |= self._numbered(new)
-            while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
-                del self._sets[next(iter(self._sets))]
-            self._sets |= found
-            return [found[one[0]] if one[0] in found else self._sets[one[0]] for one in wanted]
-        return [self._sets[one[0]] for one in wanted]
+        sets = {one[0]: one for one in wanted}
+        found = self._added([sets[digest] for digest in sorted(sets) if digest not in self._sets])
+        rest = sorted(digest for digest in sets if digest not in found and digest not in self._sets)
+        if rest:  # another wrote them, or they are not known any more
+            found |= self._numbered(rest)
+            lost = [sets[digest] for digest in rest if digest not in found]
+            found |= self._added(lost) if lost else {}
+        if not all(digest in found or digest in self._sets for digest in sets):
+            raise Conflict(f"{self.path}: another writes the same arms")
+        numbers = [found[digest] if digest in found else self._sets[digest] for digest, *_ in wanted]
+        while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
+            del self._sets[next(iter(self._sets))]
+        self._sets |= found
+        return numbers
+
+    def _added(self, sets: list[tuple[bytes, int, bytes]]) -> dict[bytes, int]:
+        """The numbers of those that nobody had; in one order, so that two replicas never wait for each other. Until the
+        end of the transaction none is dropped; where some may have been since the last, none is known any more."""
+        ask: list[tuple[str, Sequence[Any]]] = [("SELECT pg_advisory_xact_lock_shared(%s)", (_SETS,)), (_CHANGES, ())]
+        if sets:
+            ask.append((_ADD_SETS, [list(column) for column in zip(*sets, strict=True)]))
+        _, changes, *added = self._together(*ask)
+        count = int(changes.fetchone()[0])
+        if count != self._changes:
+            self._changes = count
+            self.forget_sets()
+        found = dict(added[0].fetchall()) if added else {}
+        self._new_sets += found
+        return found
+
+    def forget_sets(self) -> None:
+        """Numbers of arm sets are looked up anew."""
+        self._sets.clear()
+        self._new_sets.clear()
+
+    def drop_sets_aside(self) -> None:
+        """Drop the sets of arms that no decision is about any more, by a connection that holds nothing else: groups
+        that use some end first, and those that come wait for it."""
+        aside = PostgresStore(self.url)
+        try:
+            aside.begin()
+            aside._run("SELECT pg_advisory_xact_lock(%s)", (_SETS,))
+            aside._run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+            aside.changed()
+            aside.commit()
+        finally:
+            aside.close()
+
+    def erase_wholly(self) -> None:
+        """When bytes that were erased leave PostgreSQL's files is for VACUUM to say."""
 
     def _numbered(self, digests: list[bytes]) -> dict[bytes, int]:
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._run(_ADD[DecisionRow], rows=[(*row, seal(row)) for row in rows])
-        counts: dict[int, int] = {}
-        for row in rows:
-            counts[row[0]] = counts.get(row[0], 0) + 1
-        self._run("INSERT INTO replica (name, stream, decided) VALUES (%s, %s, %s) ON CONFLICT (name, stream) "
-                  "DO UPDATE SET decided = replica.decided + EXCLUDED.decided",
-                  rows=[(self.name, stream, count) for stream, count in counts.items()])  # fmt: skip
+        self._copy(_PLACES[DecisionRow], _TYPES[DecisionRow], [(*row, seal(row)) for row in rows])
+        for stream, count in Counter(row[0] for row in rows).items():
+            self._later("INSERT INTO replica (name, stream, decided) VALUES (%s, %s, %s) ON CONFLICT (name, stream) "
+                        "DO UPDATE SET decided = replica.decided + EXCLUDED.decided",
+                        (self.name, stream, count))  # fmt: skip
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
         """Under the stream's lock; a number that does not follow the last was given by somebody who did not have it."""
-        self._run(_ADD[RewardRow], rows=[(*row, seal(row)) for row in rows])
+        self._copy(_PLACES[RewardRow], _TYPES[RewardRow], [(*row, seal(row)) for row in rows])
         first, last = rows[0], rows[-1]
         moved = self._run(
             "UPDATE stream SET rewarded = %s, learned = %s, tick = %s WHERE id = %s AND rewarded = %s",
@@ -172,7 +208,9 @@ class PostgresStore(Connection):
         )
         if moved.rowcount != 1:
             raise Conflict(f"{self.path}: reward {first.seq} does not follow the last")
-        self._run(f"NOTIFY {CHANNEL}")
+        if time.monotonic() - self._noticed > HUSH:
+            self._noticed = time.monotonic()
+            self._later(f"NOTIFY {CHANNEL}")
 
     def add_digests(self, rows: Sequence[DigestRow]) -> None:
         self._run("INSERT INTO digest VALUES (%s, %s, %s, %s) ON CONFLICT (stream, era, seq) "
@@ -195,105 +233,3 @@ class PostgresStore(Connection):
                   "DO UPDATE SET row = EXCLUDED.row, seal = EXCLUDED.seal",
                   rows=[(stream, *row, seal(row)) for row in rows])  # fmt: skip
         self.changed()
-
-    # ------------------------------------------------------------------------------------ reading
-
-    def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...]) -> Iterator[_Sealed]:
-        table, _ = _TABLES[kind]
-        for found in self._run(f"SELECT {_COLUMNS[kind]} FROM {table} {rest}", values):
-            row = kind(*found[:-1])
-            if seal(row) != found[-1]:
-                raise Damaged(self.path, f"a changed row {found[:2]} of table {table}")
-            yield row
-
-    def streams(self) -> list[StreamRow]:
-        found = []
-        for id, name, created, paused, sealed in self._run(
-            "SELECT id, name, created, paused, seal FROM stream ORDER BY id"
-        ):
-            if seal((name, created)) != sealed:
-                raise Damaged(self.path, f"a changed row {id} of table stream")
-            found.append(StreamRow(id, name, created, bool(paused)))
-        return found
-
-    def eras(self, stream: int) -> list[EraRow]:
-        return list(self._sealed(EraRow, "WHERE stream = %s ORDER BY number", (stream,)))
-
-    def items(self, stream: int) -> list[tuple[str, str]]:
-        found = []
-        for name, row, sealed in self._run("SELECT name, row, seal FROM item WHERE stream = %s", (stream,)):
-            if seal((name, row)) != sealed:
-                raise Damaged(self.path, f"a changed row {name!r} of table item")
-            found.append((name, row))
-        return found
-
-    def keys(self) -> list[KeyRow]:
-        columns = ", ".join(KeyRow._fields)
-        return [KeyRow(*row) for row in self._run(f"SELECT {columns} FROM key WHERE revoked IS NULL ORDER BY id")]
-
-    def decision(self, stream: int, id: str) -> DecisionRow | None:
-        return next(self._sealed(DecisionRow, "WHERE stream = %s AND event_id = %s", (stream, id)), None)
-
-    def reward(self, stream: int, id: str) -> RewardRow | None:
-        return next(self._sealed(RewardRow, "WHERE stream = %s AND event_id = %s", (stream, id)), None)
-
-    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
-        rows = self._run(f"SELECT seq, event_id, born FROM decision d WHERE stream = %s AND seq > %s AND seq <= %s "
-                         f"AND {_OPEN} ORDER BY seq LIMIT %s", (stream, after, upto, most))  # fmt: skip
-        return [OpenRow(*row) for row in rows]
-
-    def overdue(self, stream: int, since: float, before: float, most: int) -> list[OpenRow]:
-        """The oldest decisions without a reward that were born between two ticks."""
-        rows = self._run(f"SELECT seq, event_id, born FROM decision d WHERE stream = %s AND born >= %s AND born < %s "
-                         f"AND {_OPEN} ORDER BY born, seq LIMIT %s", (stream, since, before, most))  # fmt: skip
-        return [OpenRow(*row) for row in rows]
-
-    def defaulted(self, stream: int, upto: int = 2**62) -> int:
-        statement = "SELECT count(*) FROM reward WHERE stream = %s AND verdict = 'defaulted' AND seq <= %s"
-        return int(self._one(statement, (stream, upto))[0])
-
-    def last_decision(self, stream: int) -> DecisionRow | None:
-        return next(self._sealed(DecisionRow, "WHERE stream = %s ORDER BY seq DESC LIMIT 1", (stream,)), None)
-
-    def last_reward(self, stream: int) -> RewardRow | None:
-        return next(self._sealed(RewardRow, "WHERE stream = %s ORDER BY seq DESC LIMIT 1", (stream,)), None)
-
-    def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
-        # Replicas number their decisions apart, so that only state_seq says which came on which state.
-        which, values = ("", (stream,)) if era is None else (" AND era = %s", (stream, era))
-        after = (-1, -1)
-        while True:
-            rest = f"WHERE stream = %s{which} AND (state_seq, seq) > (%s, %s) ORDER BY state_seq, seq LIMIT {_STRETCH}"
-            rows = list(self._sealed(DecisionRow, rest, (*values, *after)))
-            yield from rows
-            if len(rows) < _STRETCH:
-                return
-            after = rows[-1].state_seq, rows[-1].seq
-
-    def rewards(self, stream: int, after: int = 0, upto: int | None = None) -> Iterator[RewardRow]:
-        last = 2**62 if upto is None else upto
-        while True:
-            rest = f"WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT {_STRETCH}"
-            rows = list(self._sealed(RewardRow, rest, (stream, after, last)))
-            yield from rows
-            if len(rows) < _STRETCH:
-                return
-            after = rows[-1].seq
-
-    def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
-        found = self._run("SELECT sha256, n, data FROM arm_set WHERE id = %s", (number,)).fetchone()
-        if found is None:
-            return None
-        digest, n, data = found
-        if sha256(data).digest() != digest:
-            raise Damaged(self.path, f"a changed row {number} of table arm_set")
-        return digest, n, data
-
-    def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
-        rows = self._run("SELECT stream, era, seq, tick, data, seal FROM snapshot WHERE stream = %s AND era = %s "
-                         "ORDER BY seq DESC", (stream, era))  # fmt: skip
-        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # others are as good as none
-
-    def digests(self, stream: int, era: int) -> dict[int, str]:
-        rows = self._run("SELECT seq, digest FROM digest WHERE stream = %s AND era = %s", (stream, era))
-        return dict(rows.fetchall())

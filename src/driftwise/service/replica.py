@@ -1,8 +1,9 @@
 """One server of several on a shared store: none leads, and every one folds all rewards in the order of their numbers.
 
 A group is worked on, written and committed in the engine's thread, because it may have to wait: for the lock of a
-stream that others are writing to, and for the network. Rewards first take in what others have learned (`lead`), so that
-theirs are the next numbers. What others write comes by polling; a notice only says that it is time to.
+stream that others are writing to, and for the network. Decisions need no lock: they are made and written first, so that
+nobody waits for them. Rewards take in what others have learned (`lead`), so that theirs are the next numbers. What
+others write comes by polling; a notice only says that it is time to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import psycopg
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.connection import CHANNEL
-from driftwise.service.engine import Engine, Waiting, _settle, end
+from driftwise.service.engine import _LONG, Engine, Waiting, _settle, end
 from driftwise.service.fold import resume
 from driftwise.service.postgres import PostgresStore
 from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
@@ -59,8 +60,10 @@ class SharedEngine(Engine):
         slip: BaseException
         for number in range(_TRIES):
             try:
+                began = time.perf_counter()
                 answers = self._tried(group, careful=number > 0)
                 self.away = ""
+                self._patience = min(0.25 * (time.perf_counter() - began), _LONG)
                 return answers
             except Conflict as met:
                 slip, changes = met, bool(self._extra)
@@ -89,33 +92,45 @@ class SharedEngine(Engine):
         streams: list[Any] = list(self.streams.values())
         for stream in streams:
             stream.careful = careful
-        learning: set[Any] = {getattr(one.work, "leads", None) for one in group} - {None}
-        for stream in sorted(learning, key=lambda one: one.row.id):
+        answers: list[Any] = [None] * len(group)
+        learning = [place for place, one in enumerate(group) if hasattr(one.work, "leads")]
+        others = sorted(set(range(len(group))) - set(learning))
+        self._work(group, others, answers)
+        if not self.store.in_transaction:
+            self.store.begin()
+        for stream in self._touched():
+            stream.write_decisions()
+        leads: set[Any] = {group[place].work.leads for place in learning}  # type: ignore[attr-defined]
+        for stream in sorted(leads, key=lambda one: one.row.id):
             stream.lead()  # in one order, so that two replicas never wait for each other
-        answers: list[Any] = []
-        for one in group:
-            try:
-                answers.append(one.work())
-            except (Lost, Broken):
-                raise
-            except DriftwiseError as slip:
-                answers.append(slip)
-        touched = self._touched()
-        if touched or self._extra:
-            if not self.store.in_transaction:
-                self.store.begin()
-            for stream in touched:
-                stream.write()
-            for write in self._extra:
-                write()
-            self._commit()
-            for stream in touched:
-                stream.publish()
-        elif self.store.in_transaction:
-            self.store.rollback()
+        self._work(group, learning, answers)
+        self._write()
         for stream in streams:
             stream.release()
         return answers
+
+    def _work(self, group: list[Waiting], places: list[int], answers: list[Any]) -> None:
+        for place in places:
+            try:
+                answers[place] = group[place].work()
+            except (Lost, Broken):
+                raise
+            except DriftwiseError as slip:
+                answers[place] = slip
+
+    def _write(self) -> None:
+        """What the group left behind, on disk when it returns."""
+        touched = self._touched()
+        if not touched and not self._extra:
+            self.store.rollback()
+            return
+        for stream in touched:
+            stream.write()
+        for write in self._extra:
+            write()
+        self._commit()
+        for stream in touched:
+            stream.publish()
 
     def _commit(self) -> Any:
         began = time.perf_counter()
@@ -180,7 +195,7 @@ class SharedService(Service):
     def _look(self) -> None:
         """In the engine's thread: what is new."""
         streams: list[Any] = list(self.engine.streams.values())
-        version, heads = self.store.version(), self.store.heads()
+        version, heads = self.store.look()
         if version != self._seen and not any(stream.leading or stream.touched for stream in streams):
             self._reload()
             self._seen = version
@@ -207,7 +222,10 @@ class SharedService(Service):
                 self.engine.streams = {**self.engine.streams, row.name: self._resumed(row)}
                 continue
             stream.paused = row.paused
-            last = eras_of(self.store, row.id)[-1]
+            eras = eras_of(self.store, row.id)
+            last, erased = eras[-1], max(era.row.base for era in eras)
+            if erased > stream.forgotten:
+                stream.forget(erased, last.row, last.setup)
             if last.row != stream.era:
                 stream.catch_up()  # so that all it was begun after is known
                 stream.begin_era(last.setup, resume(self.store, last.row, last.setup, upto=stream.rewarded))

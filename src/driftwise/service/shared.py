@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from driftwise.service.fold import Fold
+from driftwise.service.fold import Fold, resume
 from driftwise.service.offers import Offer
 from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
 from driftwise.service.protocol import Counts, DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, Broken, Conflict, StreamRow
+from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
@@ -47,19 +48,38 @@ class SharedStream(Stream):
 
     def __init__(self, row: StreamRow, setup: Setup, fold: Fold, store: PostgresStore) -> None:
         super().__init__(row, setup, fold, store)
-        # What came since the fold was made is caught up with as everything else is.
-        self.rewarded = fold.seq
-        self.learned = next((one.learned for one in store.rewards(row.id, fold.seq - 1, fold.seq)), 0)
-        self.kept = (self.seq, self.rewarded, self.learned)
-        self.defaulted = 0 if setup.default is None else store.defaulted(row.id, fold.seq)
+        self._stand_at(fold)
+        self.forgotten = 0  # up to which reward this replica knows that vectors are erased
         self.overdue = SharedOverdue(store, row.id)
         self._numbers = range(0)
+        self._ahead = 0  # decisions of the group that are in the transaction
         self.leading = False
         self.careful = False  # whether ids of decisions are looked for in the store before they are used
         self.others: list[Replica] = []
         self.numbered = 0  # up to which numbers were given out when somebody looked
         self.head = self.rewarded  # the newest reward there was when somebody looked
         self.decided_by_all = store.decided(row.id)
+
+    def _stand_at(self, fold: Fold) -> None:
+        """Where a fold is: what came since it was made is caught up with as everything else is."""
+        store, stream = self.store, self.row.id
+        self.rewarded = fold.seq
+        self.learned = next((one.learned for one in store.rewards(stream, fold.seq - 1, fold.seq)), 0)
+        self.kept = (self.seq, self.rewarded, self.learned)
+        self.defaulted = 0 if self.setup.default is None else store.defaulted(stream, fold.seq)
+
+    def forget(self, upto: int, era: EraRow, setup: Setup) -> None:
+        """Another replica erased what rewards up to a number were about: let go of it too. Where they were not learned
+        here yet, go on from the snapshot that stands for them."""
+        self.forgotten = upto
+        if self.rewarded < upto:
+            self.begin_era(setup, resume(self.store, era, setup))
+            self._stand_at(self.fold)
+            self.known.clear()
+        for id in [id for id, known in self.known.items() if known.reward is not None and known.reward[2] <= upto]:
+            del self.known[id]
+        if era.number == self.era.number:
+            self.fold.era = era
 
     @property
     def decided(self) -> int:
@@ -100,23 +120,28 @@ class SharedStream(Stream):
         """Until the group is over nobody else learns; what they learned before is learned here first."""
         if self.leading:
             return
-        head = self.store.lock(self.row.id)
+        head, rows = self.store.lock(self.row.id, self.rewarded)
         if head.era != self.era.number:
             raise Conflict(f"stream {self.row.name} has begun another era")
-        self.catch_up()
+        self._take(rows)
+        if self.rewarded < head.rewarded:  # there were too many to come at once
+            self.catch_up()
         if self.rewarded != head.rewarded:
             raise Broken(f"stream {self.row.name} has {self.rewarded} rewards where {head.rewarded} are due")
         self.leading = True
 
     def catch_up(self) -> None:
         """Learn what others wrote, in the order of its numbers."""
+        self._take(self.store.rewards(self.row.id, self.rewarded))
+
+    def _take(self, rows: Iterable[RewardRow]) -> None:
         fold, taken = self.fold, 0
 
         def publish() -> None:
             fold.publish()
             self.kept = (self.kept[0], self.rewarded, self.learned)
 
-        for row in self.store.rewards(self.row.id, self.rewarded):
+        for row in rows:
             if row.verdict in LESSONS:
                 fold.lesson(_vector(row.x, self.setup.policy.dim), row.value, row.tick, row.born)
                 taken += 1
@@ -132,6 +157,15 @@ class SharedStream(Stream):
                 taken = 0
         publish()
         self.head = max(self.head, self.rewarded)
+
+    def write_decisions(self, done: int = 0) -> None:
+        """Those that are not written yet: they need no lock, and are to keep nobody waiting who does."""
+        super().write_decisions(max(done, self._ahead))
+        self._ahead = len(self._decided)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._ahead = 0
 
     def publish(self) -> None:
         self.decided_by_all += len(self._decided)
@@ -162,6 +196,8 @@ class SharedStream(Stream):
 
 
 def _vector(x: bytes | None, dim: int) -> Any:
-    if x is None or len(x) != 8 * dim:
+    if x is None:
+        raise Conflict("a reward was forgotten before it was learned here")
+    if len(x) != 8 * dim:
         raise Broken("a reward without the vector that was played")
     return np.frombuffer(x, dtype="<f8").reshape(1, dim, 1).astype(np.float64)

@@ -193,6 +193,10 @@ class SQLiteStore:
         self._sets[digest] = number
         return number
 
+    def erase_wholly(self) -> None:
+        """From now on what is erased is overwritten."""
+        self.run("PRAGMA secure_delete=ON")
+
     def forget_sets(self) -> None:
         """Numbers of arm sets are looked up anew: some may be gone."""
         self._sets.clear()

@@ -240,17 +240,22 @@ class Stream:
     def write(self) -> None:
         """The group's rows, into the store's transaction."""
         store = self.store
-        if self._decided:
-            sets = store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in self._decided])
-            for (row, _), number in zip(self._decided, sets, strict=True):
-                row[_ARM_SET] = number
-            store.add_decisions([row for row, _ in self._decided])
+        self.write_decisions()
         if self._rewarded:
             store.add_rewards(self._rewarded)
         if self._digests:
             store.add_digests(self._digests)
         if self._snapshot is not None:
             store.add_snapshot(self._snapshot)
+
+    def write_decisions(self, done: int = 0) -> None:
+        """Those of the group, but for the first that are in the transaction already."""
+        decided = self._decided[done:]
+        if decided:
+            sets = self.store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in decided])
+            for (row, _), number in zip(decided, sets, strict=True):
+                row[_ARM_SET] = number
+            self.store.add_decisions([row for row, _ in decided])
 
     def publish(self) -> None:
         """The group is on disk."""
