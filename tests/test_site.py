@@ -127,6 +127,17 @@ def test_the_program_for_Slurm_is_Python_and_calls_what_is_there():
     inspect.signature(trials.play).bind(*call.args, **{one.arg: one.value for one in call.keywords})
 
 
+def test_an_underscore_is_never_emphasis():
+    """Pages emphasise by stars; what underscores would make slanted is a formula that has lost its indices."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark")
+    assert [one.markup for one in reader.parse("‖W‖_F ≤ γ_{d}")[1].children if one.type == "em_open"] == ["_"]
+    for name, text in NAMES.items():
+        inline = (one for block in reader.parse(text) for one in block.children or () if one.type == "em_open")
+        assert all(one.markup == "*" for one in inline), name
+
+
 def slug(heading):
     """The address of a heading, as GitHub and MyST make it."""
     words = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
