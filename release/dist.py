@@ -2,7 +2,8 @@
 
 Builds wheel and sdist twice, which must give the same bytes; looks into them; installs the wheel in clean environments
 (without extras, with each, at the lowest versions that pyproject claims, on every Python from 3.11 up that this machine
-has) and runs release/smoke.py there; says what an installation weighs. --quick installs once, without extras.
+has) and runs release/smoke.py there; at the lowest versions also tests/golden/guard.py, which compiles and plays the
+whole catalogue; holds docs/installing.md to what an installation weighs. --quick installs once, without extras.
 """
 
 from __future__ import annotations
@@ -88,6 +89,11 @@ def check_sdist(sdist: Path) -> None:
     left = {name for name in inside if re.search(r"(^|/)(\.venv|build|results|__pycache__|\.git)(/|$)", name)}
     if missing or left or not any(name.startswith("tests/") for name in inside):
         raise Broken(f"{sdist.name}: missing {sorted(missing)}, left behind {sorted(left)[:5]}")
+    known = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if known.returncode == 0:  # in a checkout: what git does not know is nobody's to release
+        stray = inside - {*known.stdout.splitlines(), "PKG-INFO"}
+        if stray:
+            raise Broken(f"{sdist.name}: git does not know {sorted(stray)[:5]}; commit or ignore it")
     if sdist.stat().st_size > 10e6:
         raise Broken(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, wanted 10 at most")
 
@@ -134,7 +140,7 @@ def clean(python: Path, name: str) -> Path:
 
 
 def tried(python: Path, wheel: Path, extras: Sequence[str], name: str, at: Sequence[str] = ()) -> str:
-    """Install the wheel in a clean environment and run the smoke test; what it said."""
+    """Install the wheel in a clean environment, run the smoke test and, at given versions, the guard; what it said."""
     began, inside = time.perf_counter(), clean(python, name)
     constraints = WORK / f"{name}.txt"
     constraints.write_text("\n".join(at) + "\n")
@@ -142,7 +148,9 @@ def tried(python: Path, wheel: Path, extras: Sequence[str], name: str, at: Seque
     quiet = ["--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
     run([inside, "-m", "pip", "install", *quiet, "--constraint", constraints, what], env=_bare())
     said = run([inside, "-I", ROOT / "release" / "smoke.py", version(), *extras], cwd=WORK, env=_bare())
-    return f"{said.strip().splitlines()[-1]} ({time.perf_counter() - began:.0f} s)"
+    if at and not extras:
+        said += "; " + run([inside, "-W", "ignore", ROOT / "tests" / "golden" / "guard.py"], cwd=WORK, env=_bare())
+    return f"{' '.join(said.split())} ({time.perf_counter() - began:.0f} s)"
 
 
 def _bare() -> dict[str, str]:
@@ -166,6 +174,17 @@ def weights(python: Path) -> Iterator[tuple[str, float]]:
     yield from sorted(sizes.items(), key=lambda item: -item[1])
 
 
+def check_weights(sizes: dict[str, float]) -> None:
+    """The numbers of docs/installing.md are those of this installation, to a tenth or two megabytes."""
+    text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    said = re.search(r"(\d+) MB without extras.*?llvmlite (\d+) .*?numpy (\d+), numba (\d+)", text, flags=re.S)
+    if said is None:
+        raise Broken("docs/installing.md: wanted a sentence `… MB without extras …: llvmlite …, numpy …, numba …`")
+    for name, claimed in zip(("all", "llvmlite", "numpy", "numba"), map(float, said.groups()), strict=True):
+        if abs(sizes[name] - claimed) > max(2.0, 0.1 * claimed):
+            raise Broken(f"docs/installing.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
+
+
 def plan(quick: bool) -> Iterator[tuple[Path, list[str], str, list[str]]]:
     """Interpreter, extras, name and constraints of each environment."""
     found = pythons()
@@ -187,6 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one environment, without extras")
     quick = parser.parse_args().quick
+    began = time.perf_counter()
     WORK.mkdir(parents=True, exist_ok=True)
     first, second = built(ROOT / "dist"), built(WORK / "again")
     for one, other in zip(first, second, strict=True):
@@ -195,7 +215,8 @@ def main() -> None:
         print(f"{one.name}: {one.stat().st_size / 1e6:.1f} MB, sha256 {digest(one)}, twice", flush=True)
     check_wheel(first[0])
     check_sdist(first[1])
-    print(run([sys.executable, "-m", "twine", "check", "--strict", *first]).strip(), flush=True)
+    run([sys.executable, "-m", "twine", "check", "--strict", *first])
+    print("contents, one version and twine: nothing to mend", flush=True)
     failed = 0
     for python, extras, name, at in plan(quick):
         folder = re.sub(r"[^a-z0-9.]+", "-", name.lower())
@@ -204,11 +225,13 @@ def main() -> None:
         except Broken as broken:
             failed += 1
             print(f"{name}: FAILED\n{broken}", flush=True)
-    sizes = weights(WORK / "environments" / "no-extras" / "bin" / "python")
-    print("megabytes without extras: " + ", ".join(f"{name} {size:.0f}" for name, size in sizes if size >= 0.5))
+    sizes = dict(weights(WORK / "environments" / "no-extras" / "bin" / "python"))
+    print("megabytes without extras: " + ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 0.5))
     shutil.rmtree(WORK / "environments", ignore_errors=True)
+    check_weights(sizes)
     if failed:
         raise Broken(f"{failed} environments failed")
+    print(f"to be trusted, after {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -145,6 +145,22 @@ def data():
     assert sets.prompts().rounds > 100
 
 
+def cluster():
+    """Two trials by a process that Dask has started."""
+    text = 'title = "two"\ntrials = 2\n[world]\nkind = "Turn"\nhorizon = 60\n[[policies]]\nname = "OFUL"\n'
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "two.toml").write_text(text)
+        command("run", str(Path(folder) / "two.toml"), "--out", str(Path(folder) / "out"), "--on", "local:1")
+        with np.load(Path(folder) / "out" / "curves.npz") as curves:
+            assert curves["two/OFUL"].shape == (2, 2), curves["two/OFUL"].shape
+
+
+def postgres():
+    """The driver asks, and nobody answers at this port; without a server's packages these are what is missing."""
+    wanted = "a PostgreSQL server that answers" if "serve" in EXTRAS else "driftwise[serve]"
+    assert wanted in command("verify", "postgresql://nobody@127.0.0.1:9/none", ok=2).stderr
+
+
 def present(extra):
     """What every extra owes: doctor finds all it brings."""
     assert not json.loads(command("doctor", "--json").stdout)["extras"][extra].startswith("no "), extra

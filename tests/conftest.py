@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 
 import pytest
 from hypothesis import settings
@@ -10,16 +11,39 @@ settings.register_profile("driftwise", derandomize=True, deadline=None)
 settings.load_profile("driftwise")
 
 
+def shorter(spec):
+    """A spec of the package with a tenth of its rounds, and growing with T by twos from a hundred."""
+    from driftwise.experiments.run.spec import parse
+
+    def doubling(found):
+        return f"values = [{', '.join(str(100 * 2**place) for place in range(found[1].count(',') + 1))}]"
+
+    text = re.sub(r"^horizon = (\d+)0$", r"horizon = \1", spec.text, flags=re.M)
+    text = re.sub(r"^at = .*$", lambda found: found[0].replace("000", "00"), text, flags=re.M)
+    text = re.sub(r'(?<=over = "world.horizon"\n)values = \[([^\]]*)\]', doubling, text)
+    return parse(text, f"{spec.key}.toml")
+
+
+def reproduced(folder, cut=None):
+    """`driftwise reproduce all` with two trials, all of it or a cut of every spec."""
+    from driftwise.cli import main
+    from driftwise.experiments.paper import panels
+
+    with pytest.MonkeyPatch.context() as patched:
+        if cut is not None:
+            whole = panels.built_in
+            patched.setattr(panels, "built_in", lambda name: cut(whole(name)))
+        with pytest.raises(SystemExit, match="0"):
+            main(["reproduce", "all", "--trials", "2", "--out", str(folder)])
+
+
 @pytest.fixture(scope="session")
 def report(tmp_path_factory):
     """The folder of a short reproduction of everything; processes that test side by side share one."""
-    from driftwise.cli import main
-
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "report"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "report.html").exists():
-            with pytest.raises(SystemExit, match="0"):
-                main(["reproduce", "all", "--trials", "2", "--out", str(folder)])
+            reproduced(folder, cut=shorter)
     return folder

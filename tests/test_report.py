@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from conftest import reproduced
 from driftwise.experiments.paper import claims, growth, panels
 from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
 from driftwise.experiments.paper.theorems import THEOREMS, Setting
@@ -167,6 +168,16 @@ pytest.importorskip("matplotlib")
 
 
 def test_the_page_holds_every_panel_claim_and_table(report):
+    holds_all(report)
+
+
+@pytest.mark.slow
+def test_at_full_length_it_holds_the_same(tmp_path):
+    reproduced(tmp_path / "report")
+    holds_all(tmp_path / "report")
+
+
+def holds_all(report):
     html, text = ((report / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     pictures = re.findall(r"!\[[^\]]*\]\((figures/[^)]+\.png)\)", text)
     assert len(pictures) == len(set(pictures)) == 22 == html.count("<figure>")

@@ -1,10 +1,13 @@
 """The site: every block on it is run, every command on it exists, every link leads somewhere."""
 
+import ast
 import contextlib
 import importlib.util
+import inspect
 import io
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +77,9 @@ def test_every_page_with_code_is_run_by_someone():
 
 
 def commands(text):
-    """Every `driftwise …`, `make …` and `python …` of a page's shell blocks and inline code."""
+    """Every `driftwise …`, `make …` and `python …` of a page's shell blocks, indented lines and inline code."""
     blocks = [line for head, body in FENCE.findall(text) if head.strip() == "sh" for line in body.splitlines()]
+    blocks += re.findall(r"^    ((?:driftwise|make|python) .*)$", FENCE.sub("", text), flags=re.M)
     inline = re.findall(r"`((?:driftwise|make|python) [^`]*)`", FENCE.sub("", text).replace("\n", " "))
     for line in [*blocks, *inline]:
         line = line.removeprefix("$ ").removeprefix(".venv/bin/")
@@ -104,6 +108,34 @@ def test_commands_exist_with_all_their_options(name):
                 options |= {option for one in sub.params for option in one.opts}
             asked = {word.split("=")[0] for word in rest if word.startswith("--")}
             assert asked <= options, f"driftwise {first} {asked - options}"
+
+
+def test_every_extra_that_a_page_installs_is_there():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    installed = re.findall(r"driftwise\[([\w,]+)\]", "".join(NAMES.values()))
+    named = {one for some in installed for one in some.split(",")}
+    assert named <= set(extras) and len(named) >= 6
+
+
+def test_the_program_for_Slurm_is_Python_and_calls_what_is_there():
+    """It needs a cluster, so that nobody can run it here."""
+    from driftwise.experiments.run import trials
+
+    (text,) = (body for head, body in FENCE.findall(NAMES["docs/cluster.md"]) if head.strip() == "text")
+    tree = ast.parse(text)
+    (call,) = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and ast.unparse(one.func) == "trials.play")
+    inspect.signature(trials.play).bind(*call.args, **{one.arg: one.value for one in call.keywords})
+
+
+def test_an_underscore_is_never_emphasis():
+    """Pages emphasise by stars; what underscores would make slanted is a formula that has lost its indices."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark")
+    assert [one.markup for one in reader.parse("‖W‖_F ≤ γ_{d}")[1].children if one.type == "em_open"] == ["_"]
+    for name, text in NAMES.items():
+        inline = (one for block in reader.parse(text) for one in block.children or () if one.type == "em_open")
+        assert all(one.markup == "*" for one in inline), name
 
 
 def slug(heading):

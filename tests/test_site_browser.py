@@ -20,8 +20,9 @@ AXE = ROOT / "build" / "axe"
 # Rules that are about a whole page; colour contrast is among them.
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 # A picture of each kind of page is looked at; the others are measured.
-SHOWN = {"index.html", "which.html", "glossary.html", "gallery/index.html", "gallery/jump.html", "api/theory.html",
-         "api/policies.html", "report/report.html", "agent.html", "search.html"}  # fmt: skip
+SHOWN = {"index.html", "which.html", "glossary.html", "cluster.html", "sets.html", "lazy.html", "gallery/index.html",
+         "gallery/jump.html", "api/theory.html", "api/policies.html", "report/report.html", "agent.html",
+         "search.html"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ project = "driftwise"
 author = "the driftwise authors"
 version = release = driftwise.__version__
 language = "en"
+smartquotes = False  # x'θ is a transpose, and `tie="nearest"` in a docstring is Python
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "parts"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
@@ -28,6 +29,7 @@ html_title = "driftwise"
 _MADE = ROOT / "build" / "site" / "source" / "static"  # fonts and drawings, where build.py has made them
 html_static_path = [str(HERE / "static"), *([str(_MADE)] if _MADE.is_dir() else [])]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 html_show_sphinx = False
 html_copy_source = html_show_sourcelink = False
 html_math_renderer = "mathml"

@@ -162,15 +162,20 @@ def signature(app: Any, what: str, name: str, value: Any, options: Any, args: st
     return re.sub(r"<(?:[\w-]+ )*(\w+)>", r"\1", text), gives  # <built-in function time> is no Python
 
 
+def mathml(tex: str, **more: Any) -> str:
+    """MathML; bars of a norm as high as a letter, which \\lVert would stretch to the fraction beside it."""
+    return str(convert(re.sub(r"\\[lr]Vert(?![a-zA-Z])", r"\\|", tex), **more))
+
+
 def visit_inline(self: Any, node: Any) -> None:
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_block(self: Any, node: Any) -> None:
     # One that is wider than a telephone is scrolled, by keyboard too.
     self.body.append('<div class="equation" tabindex="0" role="group" aria-label="equation">')
-    self.body.append(convert(node.astext(), display="block") + "</div>")
+    self.body.append(mathml(node.astext(), display="block") + "</div>")
     raise nodes.SkipNode
 
 
@@ -182,6 +187,8 @@ MENDED = (
     (r"<pre>", '<pre tabindex="0">'),
     (r'<div class="table-wrapper', '<div tabindex="0" role="group" aria-label="table" class="table-wrapper'),
     (r'<th class="head[^"]*">\s*<p></p>\s*</th>', "<td></td>"),
+    # A picture of nine panels is small on a telephone: it can be opened by itself.
+    (r'(<img [^>]*src="([^"]*_images/[^"]*\.png)"[^>]*>)', r'<a class="picture" href="\2">\1</a>'),
 )
 
 

@@ -209,7 +209,9 @@ def main() -> None:
         return
     kept = json.loads(KEPT.read_text())
     found = differences(seen, sums, kept["rows"], kept["platform"])
-    print("\n".join(found) or f"{len(seen)} records as kept")
+    if found:
+        sys.exit("\n".join(found))
+    print(f"{len(seen)} records as kept")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -95,10 +96,12 @@ def _setting(family: str, world: World) -> Setting:
     return Setting(world.dim, float(world.horizon), drift, world.S, world.L)
 
 
+@cache
 def random_loss(world: World, seed: int, trials: int = 5) -> float:
     """About what a player who draws arms blindly loses in a world, from a shorter one of the same kind."""
     shorter = dataclasses.replace(world, horizon=min(world.horizon, _SAMPLE))
-    mean = np.vectorize(lambda z: link_mean(world.link_code, z))
+    code = world.link_code
+    mean = np.vectorize(lambda z: link_mean(code, z)) if world.link_name != "identity" else np.asarray
     lost = 0.0
     for trial in range(trials):
         for tape in shorter.tapes(seed, trial):  # θ moves little from one round to the next: every tenth will do

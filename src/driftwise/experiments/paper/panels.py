@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,8 +27,9 @@ PANELS = tuple(name for names in EXPERIMENTS.values() for name in names)
 ALL = (*PANELS, "speed", *GROWTH, *SLIPS, *SENSITIVITY)
 
 
+@cache
 def built_in(name: str) -> Spec:
-    """A spec that comes with the package."""
+    """A spec that comes with the package, read once: paths of twelve million rounds are measured for it."""
     file = f"{name}.toml"
     return parse((files("driftwise.experiments") / "specs" / file).read_text(encoding="utf-8"), file)
 
