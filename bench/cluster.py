@@ -1,7 +1,7 @@
 """Past one machine, measured (issue 18): the same bytes, kills, CPU, rows and shards.
 
     python bench/cluster.py kills [--kills 10] [--seed 0]   ten workers and ten drivers killed, resumed, the same bytes
-    python bench/cluster.py cpu [--trials 2000]             CPU of two Dask processes in times of two threads
+    python bench/cluster.py cpu [--trials 16000]            CPU of two Dask processes in times of two threads
     python bench/cluster.py rows [--rows 1e7] [--dim 20]    a log on two workers, one killed, equal to its fold
     python bench/cluster.py store                           a trial put and got, packed and as a file of its own
 
