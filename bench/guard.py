@@ -126,25 +126,25 @@ def lines(program: Path | None) -> list[Line]:
     small, middle = rounds("LB-WeightUCB", 2, 50, 3000), rounds("LB-WeightUCB", 10, 100, 1500)
     bank = rounds("Bank+LB-WeightUCB", 10, 100, 600)
     found = [
-        Line("eight trials in lanes, of one by one, (2, 50)", 0.27, rounds("LB-WeightUCB", 2, 50, 1500, trials=8),
+        Line("eight trials in lanes, of one by one, (2, 50)", 0.36, rounds("LB-WeightUCB", 2, 50, 1500, trials=8),
              rounds("LB-WeightUCB", 2, 50, 1500, trials=8, alone=True)),
         Line("tiles, of the plain loop, (10, 100)", 0.72, rounds("LB-WeightUCB", 10, 100, 1000, "tiled"),
              rounds("LB-WeightUCB", 10, 100, 1000, "plain")),
-        Line("only what can win, of the plain loop, (32, 1000)", 0.20, rounds("LB-WeightUCB", 32, 1000, 150, "lazy"),
+        Line("only what can win, of the plain loop, (32, 1000)", 0.13, rounds("LB-WeightUCB", 32, 1000, 150, "lazy"),
              rounds("LB-WeightUCB", 32, 1000, 150, "plain")),
         Line("a round, of one in NumPy, (10, 100)", 0.03, middle, in_numpy(10, 100)),
-        Line("choose and learn from Python, of a round in NumPy, (10, 100)", 0.10, live(10, 100), in_numpy(10, 100)),
-        Line("D-LinUCB, of LB-WeightUCB, (10, 100)", 2.0, rounds("D-LinUCB", 10, 100, 1000), middle),
-        Line("the bank, of LB-WeightUCB, (10, 100)", 5.0, bank, middle),
+        Line("choose and learn from Python, of a round in NumPy, (10, 100)", 0.15, live(10, 100), in_numpy(10, 100)),
+        Line("D-LinUCB, of LB-WeightUCB, (10, 100)", 2.8, rounds("D-LinUCB", 10, 100, 1000), middle),
+        Line("the bank, of LB-WeightUCB, (10, 100)", 4.2, bank, middle),
         Line("Auto, of the bank, (10, 100)", 4.0, rounds("Auto", 10, 100, 300), bank),
-        Line("GLB-WeightUCB, of LB-WeightUCB, (2, 50)", 10.0, rounds("GLB-WeightUCB", 2, 50, 800), small),
-        Line("SCB-WeightUCB, of LB-WeightUCB, (2, 50)", 10.0, rounds("SCB-WeightUCB", 2, 50, 800), small),
+        Line("GLB-WeightUCB, of LB-WeightUCB, (2, 50)", 14.0, rounds("GLB-WeightUCB", 2, 50, 800), small),
+        Line("SCB-WeightUCB, of LB-WeightUCB, (2, 50)", 14.5, rounds("SCB-WeightUCB", 2, 50, 800), small),
         Line("a first simulate from a full cache, of import numba", 2.0, started(FIRST), started("import numba")),
     ]  # fmt: skip
     if program is not None:
         found += [
-            Line("LB-WeightUCB, of C, (2, 50)", 0.55, small, in_c(program, 2, 50, 3000)),
-            Line("LB-WeightUCB, of C, (10, 100)", 0.50, middle, in_c(program, 10, 100, 1500)),
+            Line("LB-WeightUCB, of C, (2, 50)", 0.40, small, in_c(program, 2, 50, 3000)),
+            Line("LB-WeightUCB, of C, (10, 100)", 0.40, middle, in_c(program, 10, 100, 1500)),
         ]
     return found
 

@@ -2,7 +2,8 @@
 
     python bench/trials.py [--repeats 7] [--many 100000]
 
-Both ways alternate; ratios are medians of processor time. `--many` plays so many short trials in one call and says what
+Both ways alternate; ratios are medians of processor time. One by one is by the plain loops, as all trials were played
+before: what tiles gain on them is in bench/tiles.py. `--many` plays so many short trials in one call and says what
 they took, and how much memory the process came to hold.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 import driftwise as dw
 from driftwise import eights
+from driftwise.policies import roads
 from driftwise.simulation import Result
 
 SIZES = ((2, 10, 6000, None), (2, 50, 3000, 0.27), (5, 50, 2000, None), (10, 100, 1000, 0.45), (20, 100, 400, None))
@@ -28,9 +30,10 @@ def simulated(together: bool, name: str, world: dw.worlds.Turn, trials: int) -> 
     policy = dw.make(name, **world.facts)
     before, eights.FEWEST = eights.FEWEST, eights.FEWEST if together else math.inf
     try:
-        begun = time.process_time()
-        result = dw.simulate({name: policy}, world, trials=trials, jobs=1, record="last", progress=False)
-        return time.process_time() - begun, result
+        with roads.forced(None if together else "plain"):
+            begun = time.process_time()
+            result = dw.simulate({name: policy}, world, trials=trials, jobs=1, record="last", progress=False)
+            return time.process_time() - begun, result
     finally:
         eights.FEWEST = before
 

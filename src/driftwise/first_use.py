@@ -41,6 +41,9 @@ class _Notice(event.Listener):
             return
         self.depth -= 1
         if self.depth == 0 and self.collects:
+            if gc.get_freeze_count() == 0:  # old from now on, unlooked at: that would take a second, and seldom pays
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
         if self.depth == 0 and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[2K")

@@ -4,7 +4,8 @@ While a group's commit runs in a thread, requests of the next one are read and g
 is over, on the state it published, so that a group that could not be written has touched nobody else. The next commit
 is started before the last group is answered, unless syncs take long: then a quarter of a sync is waited, at most, for
 those who were just answered to ask again, because two small groups in turn cost each caller two syncs. A request that
-is alone is committed in place, which saves two turns between threads.
+is alone is committed in place, which saves two turns between threads; so is a group where syncs are short, because the
+turns would take longer than what could be read meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from driftwise.service.stream import Stream
 # Upper ends of what commits are counted by, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 _SHORT, _LONG = 0.0005, 0.002  # seconds: what is not worth waiting for, and the most that is waited for a group
+_LOOKS = 8  # turns of the event loop in which nobody came, before a group is complete
 BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
 
 
@@ -56,6 +58,7 @@ class Engine:
         self._held: asyncio.TimerHandle | None = None  # the turn that waits for more to come
         self._expected = 1  # how many asked last
         self._patience = 0.0  # how long they are waited for
+        self._usual = _LONG  # seconds of a commit, as they lately were
         self._last = 1  # how many the last group had
         self._to_commit: SimpleQueue[Callable[[Full | None], None] | None] = SimpleQueue()
         self._thread = Thread(target=self._commits, name="driftwise commit", daemon=True)
@@ -78,7 +81,7 @@ class Engine:
             self._gather()
 
     def _gather(self) -> None:
-        """Let the turn come: soon, for those that arrive at the same moment, or when as many wait as asked last."""
+        """Let the turn come: when as many wait as asked last, or nobody came for a while."""
         loop = self._loop = asyncio.get_running_loop()
         if self._patience >= _SHORT and len(self._waiting) < self._expected:
             if self._held is None:
@@ -87,8 +90,17 @@ class Engine:
             if self._held is not None:
                 self._held.cancel()
                 self._held = None
-            loop.call_soon(self._turn)
+            loop.call_soon(self._look, 0, 0)
         self._due = True
+
+    def _look(self, seen: int, idle: int) -> None:
+        """Take the turn, or look once more for those who were just answered: less than a clock can measure."""
+        count = len(self._waiting)
+        idle = 0 if count > seen else idle + 1
+        if count < self._expected and idle < _LOOKS and self._loop is not None:
+            self._loop.call_soon(self._look, count, idle)
+        else:
+            self._turn()
 
     def also(self, write: Callable[[], None], then: Callable[[], None]) -> None:
         """For work that is being done: something else to write with the group, and what to do when it is on disk."""
@@ -128,7 +140,7 @@ class Engine:
             _settle(group, answers)
             return
         alone, self._last = len(group) == self._last == 1, len(group)
-        if alone:
+        if alone or self._usual < _SHORT:
             self._done(self._commit(), touched, group, answers)
         else:
             self._committing = True
@@ -160,6 +172,7 @@ class Engine:
         self.commits[bisect.bisect_left(BUCKETS, spent)] += 1
         self.commit_seconds += spent
         self._patience = min(0.25 * spent, _LONG)
+        self._usual += 0.25 * (min(spent, _LONG) - self._usual)
 
     def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """After a commit: publish, start the next group, then answer this one."""
