@@ -45,8 +45,8 @@ print(float(found.seconds["it"].min()) / T)
 """
 PAGE = """# Speed
 
-Written by `python bench/speed.py`. CPU time, medians of interleaved turns on two shared cores; the load was {load} when
-this page was begun. Ratios and targets are for 512-bit vectors.
+Written by `python bench/speed.py`. CPU time, medians of interleaved turns on two shared cores, first uses once each;
+the load was {load} while it was measured. Ratios and targets are for 512-bit vectors.
 
 `driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `--peers` other packages too;
 `bench/guard.py` holds what is here to half as much again.

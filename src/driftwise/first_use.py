@@ -41,7 +41,7 @@ class _Notice(event.Listener):
             return
         self.depth -= 1
         if self.depth == 0 and self.collects:
-            if gc.get_freeze_count() == 0:  # old from now on, unlooked at: that would take a second, and seldom pays
+            if gc.get_freeze_count() == 0:  # what was made meanwhile counts as old: nobody waits while it is looked at
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

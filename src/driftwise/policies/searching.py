@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
     """The point of largest index; `number` says whose index it is (kernels/region/families.py), or which draw's."""
     live = policy._live
     if live.ball is not None and region.image is not None:
-        return _at_once(live, state, region.image)
+        return _at_once(live.ball, live, state, region.image)
     if live.judged:
         return _judged(policy, state, region)
     index = index_of(policy, state, number)
@@ -50,12 +51,12 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
     return _choice(peak, mean, bonus, index.score(peak.top))
 
 
-def _at_once(live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
+def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
     """On a ball or an ellipsoid, in one call."""
     if state.sheet is None:
         state.sheet = Index(live.dim)
     x, sheet = np.empty(live.dim), state.sheet.sheet
-    status = live.ball(*live.point, state.floats, state.ints, sheet, *image, x)  # type: ignore[misc]
+    status = ball(*live.point, state.floats, state.ints, sheet, *image, x)
     if status != FINE:
         _failed(status)
     mean, bonus = sheet.item(page.MEAN), sheet.item(page.BONUS)

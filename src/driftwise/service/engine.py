@@ -28,7 +28,7 @@ from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
-_SHORT, _LONG = 0.0005, 0.002  # seconds: what is not worth waiting for, and the most that is waited for a group
+_SHORT, _LONG = 0.0005, 0.002  # seconds: what is worth neither a wait nor a thread, and the most that is waited
 _LOOKS = 8  # turns of the event loop in which nobody came, before a group is complete
 BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
 
@@ -94,7 +94,7 @@ class Engine:
         self._due = True
 
     def _look(self, seen: int, idle: int) -> None:
-        """Take the turn, or look once more for those who were just answered: less than a clock can measure."""
+        """Take the turn, or look once more for those who were just answered: less than a timer can wait."""
         count = len(self._waiting)
         idle = 0 if count > seen else idle + 1
         if count < self._expected and idle < _LOOKS and self._loop is not None:
