@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all; those that hold what people did are readable by their owner alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 # How the name of a file ends until it is whole.
 HALF = ".tmp"
+PRIVATE = 0o600  # the mode of new databases, locks, snapshots, logs and backups, whatever the umask allows
 
 
 def keep(target: Path, data: bytes | str) -> None:
-    """Write a file beside its place and move it there."""
+    """Write a file beside its place and move it there. For figures and reports, with the mode that the umask allows."""
     raw = data.encode("utf-8") if isinstance(data, str) else data
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f"{target.name}.{threading.get_ident()}{HALF}")
@@ -19,20 +20,60 @@ def keep(target: Path, data: bytes | str) -> None:
     aside.replace(target)
 
 
-def keep_durably(target: Path, data: bytes) -> None:
-    """As `keep`, and on disk when it returns: the file is synced before it is moved, its folder after."""
-    aside = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{HALF}")
+def keep_durably(target: Path, data: bytes, *, new: bool = False) -> None:
+    """Write a private file that is on disk when this returns. `new` raises FileExistsError where the target exists."""
+    aside = beside(target)
     try:
-        with aside.open("wb") as file:
+        with os.fdopen(private(aside), "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(target)
+        settle(aside, target, new=new)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    folder = os.open(target.parent, os.O_RDONLY)
+
+
+def beside(target: Path) -> Path:
+    """The name that a file has in this thread until it is whole."""
+    return target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{HALF}")
+
+
+def private(path: Path) -> int:
+    """Create a file that only its owner can read; a file that a killed process left under this name is removed."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+
+
+def settle(aside: Path, target: Path, *, new: bool = False) -> None:
+    """Sync a whole file, move it to its place and sync the folder; a target that is replaced hands on its mode."""
+    with aside.open("rb+") as file:
+        if not new and target.exists():
+            os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
+        os.fsync(file.fileno())
+    if new:
+        _link(aside, target)
+    else:
+        aside.replace(target)
+    sync_folder(target.parent)
+
+
+def _link(aside: Path, target: Path) -> None:
+    """Move a file to a name that no other file has: a rename would replace one that appeared meanwhile."""
     try:
-        os.fsync(folder)
+        os.link(aside, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if target.exists():
+            raise FileExistsError(str(target)) from None
+        aside.replace(target)
+    else:
+        aside.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder are on disk when this returns."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
     finally:
-        os.close(folder)
+        os.close(file)

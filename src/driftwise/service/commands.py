@@ -19,7 +19,7 @@ keys_app = typer.Typer(help="Keys of a database.", no_args_is_help=True, rich_ma
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (serve, verify, export, backup, forget):
+    for command in (serve, verify, export, backup, restore, forget):
         app.command()(command)
     app.add_typer(keys_app, name="keys")
 
@@ -87,6 +87,21 @@ def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a fil
     from driftwise.service.keeping import backup as run
 
     print(f"{out}: {run(db, out)} bytes")
+
+
+def restore(
+    backup: Annotated[str, typer.Argument(help="A file that driftwise backup wrote.", metavar="BACKUP")],
+    db: Annotated[str, typer.Argument(help="The database: a file, which no server has.", metavar="DB")],
+    replace: Annotated[bool, typer.Option("--replace", help="Where DB exists: keep its files under other names.")] = (
+        False
+    ),
+) -> None:
+    """Check a backup and make it the database; old and new files are never mixed. A plain copy can do that."""
+    _needs("msgspec")
+    from driftwise.service.restoring import restore as run
+
+    size, kept = run(backup, db, replace=replace)
+    print(f"{db}: {size} bytes" + (f"; the files that were there are {kept}*" if kept else ""))
 
 
 def forget(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from driftwise.errors import BadInput
-from driftwise.files import HALF
+from driftwise.files import beside, private, settle
 from driftwise.service.access import checked_scopes, hashed, new_key
 from driftwise.service.opening import is_shared, open_store
 from driftwise.service.protocol import checked_name
@@ -20,30 +22,37 @@ def backup(path: str | Path, out: Path) -> int:
     """A consistent copy, whole or not there, of a database that may be in use; its bytes."""
     one_file(path, "pg_dump copies it while it is used")
     store = SQLiteStore(path, writes=False)
-    aside = out.with_name(f"{out.name}.{os.getpid()}{HALF}")
     try:
         if out.exists():
             raise BadInput("out", str(out), "a file that is not there yet", "pass another name")
+        with copied(store, out) as aside:
+            settle(aside, out, new=True)
+    except FileExistsError:
+        raise BadInput("out", str(out), "a file that is not there yet", "pass another name") from None
+    finally:
+        store.close()
+    return out.stat().st_size
+
+
+@contextmanager
+def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
+    """A copy of what is committed, under another name beside `out`. It says of itself that it has no log: wal.py."""
+    aside = beside(out)
+    try:
+        os.close(private(aside))
         copy = sqlite3.connect(aside)
         try:
             store._database.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
         finally:
             copy.close()
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(out)
-        folder = os.open(out.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        yield aside
+    except FileExistsError:
+        raise
     except (sqlite3.Error, OSError) as slip:
         raise BadInput("out", f"{out}: {slip}", "a place where the copy can be written", "pass another") from None
     finally:
         aside.unlink(missing_ok=True)
-        store.close()
-    return out.stat().st_size
 
 
 def one_file(path: str | Path, way_out: str) -> None:

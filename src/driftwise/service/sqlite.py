@@ -1,11 +1,15 @@
 """The store in one SQLite file: WAL, synchronous=FULL, one writer.
 
-A server holds the lock beside the file; whoever only reads (verify, export, backup) takes none and sees what is
-committed. `commit` may run in another thread while nobody else uses the store.
+A server locks the file; a command that only reads (verify, export, backup) takes no lock and sees what is committed.
+`commit` may run in another thread while nobody else uses the store.
+
+SQLite names the log after the path of the file, so two paths of one file would give it two logs. Symbolic links are
+resolved before the file is opened; a file with hard links is refused.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import zlib
 from collections import OrderedDict
@@ -18,7 +22,8 @@ from urllib.parse import quote
 import msgspec
 
 from driftwise.errors import BadInput
-from driftwise.service.lock import Lock
+from driftwise.files import private
+from driftwise.service.lock import Lock, held
 from driftwise.service.schema import migrate, version_of
 from driftwise.service.store import (
     Broken,
@@ -33,7 +38,7 @@ from driftwise.service.store import (
     SnapshotRow,
     StreamRow,
 )
-from driftwise.service.wal import damage_of
+from driftwise.service.wal import damage_of, log_of, strange_log
 
 _KEPT_SETS = 50_000  # numbers of arm sets that are known without asking the file
 _SNAPSHOTS = 3
@@ -65,7 +70,7 @@ class SQLiteStore:
     def __init__(
         self, path: str | Path, *, writes: bool = True, lock: bool = True, pages: int | None = None
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.realpath(path))
         self._lock = Lock(self.path) if writes and lock else None
         self._sets: OrderedDict[bytes, int] = OrderedDict()
         self._new_sets: list[bytes] = []
@@ -81,10 +86,7 @@ class SQLiteStore:
     def _open(self, writes: bool, pages: int | None) -> None:
         if not writes and not self.path.is_file():
             raise BadInput("db", str(self.path), "a database that is there", "pass the --db of driftwise serve")
-        if self._lock is not None:
-            damage = damage_of(self.path, self._lock.same_boot)
-            if damage:
-                raise Damaged(f"{self.path}-wal", damage)
+        self._check_files(writes)
         address = f"file:{quote(str(self.path))}?mode={'rwc' if writes else 'ro'}"
         self._database = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False, timeout=_WAIT
@@ -102,6 +104,31 @@ class SQLiteStore:
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
         else:
             self._database.execute("BEGIN")  # all that is read is of one moment
+        if self._lock is not None:
+            self._lock.watch(log_of(self.path))
+
+    def _check_files(self, writes: bool) -> None:
+        """Refuse files that SQLite would read wrongly without a word."""
+        if held(self.path) and self._lock is None:
+            return  # the server of this process has done this; see lock.py for why the file is not opened here
+        if writes and not self.path.exists():
+            os.close(private(self.path))
+        links = self.path.stat().st_nlink
+        if links > 1:
+            way_out = "remove the other names; driftwise backup makes a copy"
+            raise BadInput("db", f"a file of {links} names (hard links), {self.path}", "a file of one name", way_out)
+        if self._lock is not None:
+            head = os.pread(self._lock.file, 100, 0)
+        else:
+            with self.path.open("rb") as file:
+                head = file.read(100)
+        strange = strange_log(self.path, head)
+        if strange:
+            way_out = "driftwise restore BACKUP DB --replace puts a backup in place and keeps these files"
+            raise BadInput("db", strange, "a database with its own -wal, or none", way_out)
+        damage = damage_of(self.path, self._lock.same_boot) if self._lock is not None else ""
+        if damage:
+            raise Damaged(f"{self.path}-wal", damage)
 
     # ------------------------------------------------------------------------------------ transactions
 
@@ -110,6 +137,10 @@ class SQLiteStore:
 
     def commit(self) -> None:
         """On disk when it returns. What fails here other than for want of room leaves nothing to rely on."""
+        gone = self._lock.gone() if self._lock is not None else None
+        if gone is not None:
+            raise Broken(f"{gone} was removed or replaced while it was in use; put a backup in place with driftwise "
+                         "restore while no server runs")  # fmt: skip
         try:
             self._database.execute("COMMIT")
         except sqlite3.Error as slip:

@@ -21,6 +21,7 @@ from driftwise.kernels.point import Ints
 
 _HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
+_MODE, _LOGGED = slice(18, 20), b"\2\2"  # where the head of a database says whether it has a log
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
@@ -34,9 +35,32 @@ def checksum_(words: Ints, sums: Ints) -> None:
     sums[0], sums[1] = first, second
 
 
+def log_of(database: Path) -> Path:
+    """The write-ahead log of a database, which SQLite names after it."""
+    return database.with_name(database.name + "-wal")
+
+
+def strange_log(database: Path, head: bytes) -> str:
+    """Why the log cannot be that of the database whose file begins with `head`, or nothing.
+
+    SQLite writes into the file that it has a log, and syncs it, before it writes the log. A backup says that it has
+    none. So a log beside a file that says so is what an earlier database of this name left behind, and SQLite would
+    mix the two.
+    """
+    path = log_of(database)
+    if not path.is_file() or path.stat().st_size <= _HEADER.size:
+        return ""
+    with path.open("rb") as file:
+        magic = int.from_bytes(file.read(4), "big")
+    if magic not in _MAGIC or head[_MODE] == _LOGGED:
+        return ""
+    what = "a file that is empty or missing" if not head else "a file that has no log, as a backup has none"
+    return f"{what}, beside {path.name} of another database in {path.parent}"
+
+
 def damage_of(database: Path, same_boot: bool) -> str:
     """What is wrong with the log beside a database, or nothing. `same_boot`: the machine has not been off since."""
-    path = database.with_name(database.name + "-wal")
+    path = log_of(database)
     raw = path.read_bytes() if path.is_file() else b""
     if len(raw) < _HEADER.size:
         return ""
