@@ -16,6 +16,16 @@ BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1]
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 
 
+def soon(what, seconds=5.0):
+    """Whether it is so within a time: the promise is one second, on a machine that has one to spare."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 class Living:
     """A client of a service, with what it logs."""
 

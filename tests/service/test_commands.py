@@ -12,7 +12,7 @@ from driftwise.service.setup import setup
 from driftwise.service.store import Taken
 from driftwise.service.verify import verify
 from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
-from service.living import living
+from service.living import living, soon
 
 
 def told(capsys, *words):
@@ -161,8 +161,7 @@ def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):
     assert "1  decide,reward  stream home" in listed and key.strip() not in listed
     with living(db) as asked:  # beside a server
         assert told(capsys, "keys", "revoke", db, 1)[0] == 0
-        asked.service.refresh()
-        assert not asked.service.access.keys
+        assert soon(lambda: not asked.service.access.keys, 2.0)
     assert told(capsys, "keys", "revoke", db, 1)[0] == 2
     assert told(capsys, "keys", "create", db, "--scopes", "everything")[0] == 2
 

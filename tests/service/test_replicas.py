@@ -17,7 +17,7 @@ from driftwise.service.protocol import DecideBody, RewardBody
 from driftwise.service.store import Lost
 from driftwise.service.verify import verify
 from service.desk import arms_of
-from service.living import ARMS, living
+from service.living import ARMS, living, soon
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
 
@@ -29,16 +29,6 @@ WALL = {"clock": "wall", "half_life": "100s", "tick": 1.0}
 def two(database):
     with living(database) as a, living(database) as b:
         yield a, b
-
-
-def soon(what, seconds=5.0):
-    """Whether it is so within a time: the promise is one second, on a machine that has one to spare."""
-    end = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def digests(*replicas):

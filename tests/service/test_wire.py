@@ -8,7 +8,7 @@ import pytest
 
 from driftwise.service import keeping
 from driftwise.service.verify import verify
-from service.living import ARMS, BODY, living
+from service.living import ARMS, BODY, living, soon
 
 
 @pytest.fixture
@@ -236,12 +236,12 @@ def test_keys_let_in_whom_they_name_and_nobody_else(tmp_path):
         assert asked.get("/healthz").status_code == 200
         assert asked.get("/metrics").status_code == 401
         keeping.revoke_key(path, 2)
-        asked.service.refresh()
+        assert soon(lambda: len(asked.service.access.keys) == 1, 2.0)
         assert status(user, "POST", "home/decide", json={"arms": ARMS}) == 401
         for _ in range(7):
             assert status("guess", "POST", "home/decide", json={"arms": ARMS}) == 401
         assert status("guess", "GET", "home") == 429
-        assert status(admin, "GET", "home") == 429  # from that address nobody, for a minute
+        assert status(admin, "GET", "home") == 200  # failures are limited, valid keys are not
         logged = asked.log.getvalue() + repr(asked.service.access) + repr(vars(asked.service))
         assert admin not in logged and user not in logged
     assert admin.encode() not in path.read_bytes() and user.encode() not in path.read_bytes()

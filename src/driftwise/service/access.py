@@ -7,16 +7,20 @@ import contextlib
 import hashlib
 import hmac
 import secrets
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from driftwise.errors import BadInput
 from driftwise.service.protocol import Refusal
-from driftwise.service.store import KeyRow
+from driftwise.service.store import KeyRow, Store
 
 SCOPES = ("decide", "reward", "admin")
 _FAILURES, _MINUTE = 10, 60.0
 _MOST_CALLERS = 10_000
+_EVERY = 0.25  # seconds from look to look at the keys
 
 
 def new_key() -> str:
@@ -48,22 +52,52 @@ def _presented(header: str | None) -> str | None:
     return None
 
 
+def caller_of(scope: dict[str, Any]) -> str:
+    """The address that a request came from; "" where the connection has none."""
+    return scope["client"][0] if scope.get("client") else ""
+
+
+def authorization(scope: dict[str, Any]) -> str | None:
+    """The Authorization header of a request. Two of them are refused: a proxy may have read the other one."""
+    found = [value for name, value in scope["headers"] if name == b"authorization"]
+    if len(found) > 1:
+        raise Refusal(400, f"{len(found)} Authorization headers", "authorization", "send one")
+    return found[0].decode("latin-1") if found else None
+
+
+def sees(key: KeyRow | None, stream: str) -> bool:
+    """Whether a key is for a stream; without a key, on an open server, every stream is seen."""
+    return key is None or key.stream in ("*", stream)
+
+
 class Access:
-    """Keys at hand. Where there are none everybody may do everything: the server then listens to this machine only."""
+    """The valid keys, and whether one is needed. A server is open only while it listens on loopback and its database
+    has never had a key; from then on it is closed for good, whatever becomes of the keys."""
 
     def __init__(self, keys: Sequence[KeyRow], now: Callable[[], float] = time.monotonic) -> None:
-        self.keys = list(keys)
+        self.keys: list[KeyRow] = []
+        self.closed = False
         self._now = now
-        self._failures: dict[str, list[float]] = {}
+        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self.take(keys)
 
     def __repr__(self) -> str:
         return f"<Access with {len(self.keys)} keys>"
 
+    def take(self, keys: Sequence[KeyRow]) -> None:
+        """Take in all rows of the table `key` as they are now, revoked ones too. Any thread may call this."""
+        self.closed = self.closed or bool(keys)  # first: between the two lines a request may be checked
+        self.keys = [key for key in keys if key.revoked is None]
+
+    def close(self) -> None:
+        """Need a key from now on: the server listens on an address that other machines reach."""
+        self.closed = True
+
     def check(self, caller: str, header: str | None, scope: str | None, stream: str | None) -> KeyRow | None:
-        """Let a request pass with its key, or 401, 403, 429. scope None: any key of the stream will do."""
-        if not self.keys:
+        """Let a request pass with its key, or 401, 403, 429. scope None: any key of the stream will do. A valid key
+        always passes; only failures are limited."""
+        if not self.closed:
             return None
-        self._limit(caller)
         given = _presented(header)
         known = None
         if given is not None:
@@ -74,25 +108,54 @@ class Access:
         if known is None:
             self._fail(caller)
             raise Refusal(401, "no key, or none that is known", "authorization", "send Authorization: Bearer <key>")
-        fits = known.stream == "*" or stream is None or known.stream == stream
+        fits = stream is None or sees(known, stream)
         if not fits or (scope is not None and scope not in known.scopes.split(",")):
             hint = "use a key with that scope and stream"
             raise Refusal(403, f"this key has no {scope or 'scope'} here", "authorization", hint)
         return known
 
-    def _limit(self, caller: str) -> None:
-        recent = self._failures.get(caller)
-        if recent is None:
-            return
-        since = self._now() - _MINUTE
-        recent[:] = [at for at in recent if at > since]
-        if not recent:
-            del self._failures[caller]
-        elif len(recent) >= _FAILURES:
-            wait = max(1, int(recent[0] - since) + 1)
-            raise Refusal(429, "too many keys that are not known", "authorization", "wait", retry_after=wait)
-
     def _fail(self, caller: str) -> None:
-        if caller not in self._failures and len(self._failures) >= _MOST_CALLERS:
-            del self._failures[next(iter(self._failures))]
-        self._failures.setdefault(caller, []).append(self._now())
+        """Count a failure of an address, or 429 where it had too many within a minute. Addresses and times that are
+        kept are bounded."""
+        now = self._now()
+        recent = [at for at in self._failures.pop(caller, ()) if at > now - _MINUTE]
+        self._failures[caller] = recent
+        if len(recent) >= _FAILURES:
+            wait = max(1, int(recent[0] - (now - _MINUTE)) + 1)
+            raise Refusal(429, "too many keys that are not known", "authorization", "wait", retry_after=wait)
+        recent.append(now)
+        if len(self._failures) > _MOST_CALLERS:
+            self._failures.popitem(last=False)
+
+
+class KeyWatch:
+    """Reads the keys of a database four times a second, in a thread and on a connection of its own: the store's other
+    connection may be busy with commits for seconds."""
+
+    def __init__(self, access: Access, store: Store, slip: Callable[[Exception], None]) -> None:
+        self._access, self._store, self._slip = access, store, slip
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="driftwise keys", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        failing = False
+        while not self._ended.is_set():
+            try:
+                with contextlib.closing(self._store.aside()) as aside:
+                    while not self._ended.is_set():
+                        self._access.take(aside.keys())
+                        failing = False
+                        self._ended.wait(_EVERY)
+            except Exception as slip:  # the database is away, say: the keys stay as they were until a read succeeds
+                if not failing:
+                    self._slip(slip)
+                failing = True
+                self._ended.wait(_EVERY)

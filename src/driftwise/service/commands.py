@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -120,20 +121,32 @@ def forget(
 @keys_app.command("create")
 def create(
     db: Database,
-    scopes: Annotated[str, typer.Option(help="Some of decide,reward,admin.")] = "decide,reward",
+    scopes: Annotated[str | None, typer.Option(
+        help="Some of decide,reward,admin. By default all of them for the only valid key, decide,reward for others.",
+        show_default=False)] = None,
     stream: Annotated[str, typer.Option(help="The stream it is good for; * for all.")] = "*",
     name: Annotated[str, typer.Option(help="Who uses it.")] = "",
 ) -> None:
     """Make a key and show it, this once: only its sha256 is kept."""
     _needs("msgspec")
-    from driftwise.service.keeping import create_key
+    from driftwise.service.keeping import create_key, grants, keys, lacking
 
     print(create_key(db, scopes, stream, name))
+    valid = keys(db)
+    if len(valid) == 1:
+        print("This is the only valid key. From now on the server answers requests with a key only.", file=sys.stderr)
+        print(grants(valid[0]), file=sys.stderr)
+    _warn(lacking(db, valid))
+
+
+def _warn(sentence: str) -> None:
+    if sentence:
+        print(f"Warning: {sentence}", file=sys.stderr)
 
 
 @keys_app.command("list")
 def listed(db: Database) -> None:
-    """The keys that are good."""
+    """The valid keys."""
     _needs("msgspec")
     from driftwise.service.keeping import keys
 
@@ -146,7 +159,8 @@ def listed(db: Database) -> None:
 def revoke(db: Database, number: Annotated[int, typer.Argument(help="Its number in the list.")]) -> None:
     """Make a key useless, within a second."""
     _needs("msgspec")
-    from driftwise.service.keeping import revoke_key
+    from driftwise.service.keeping import keys, lacking, revoke_key
 
     revoke_key(db, number)
     print(f"key {number} is revoked")
+    _warn(lacking(db, keys(db)))

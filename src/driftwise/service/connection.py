@@ -112,9 +112,6 @@ class Connection:
         if self._database is not None:
             self._database.close()
 
-    def version(self) -> int:
-        return int(self._one("SELECT changes FROM driftwise")[0])
-
     def soundness(self) -> str:
         """PostgreSQL looks after its files itself."""
         return "ok"

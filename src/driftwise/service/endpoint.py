@@ -50,6 +50,7 @@ class Endpoint:
             body = None
             if self.decode is not None:
                 body = self.decode(await _body(scope, receive))
+                api.admit(scope, self.scope, stream or None)  # a body takes up to 10 s: the key may be revoked by now
             status, answer = await self.handler(api, stream, body, scope)
             await _send(send, status, encode(answer))
         except Gone:

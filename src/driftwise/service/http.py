@@ -15,9 +15,10 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
+from driftwise.service.access import authorization, caller_of
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
-from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode
+from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode, headers_of
 from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
@@ -34,7 +35,7 @@ from driftwise.service.protocol import (
     refusal_of,
 )
 from driftwise.service.serving import Service
-from driftwise.service.store import Broken, Lost
+from driftwise.service.store import Broken, KeyRow, Lost
 from driftwise.service.straight import Straight
 
 _JSON_TYPE = "application/json"
@@ -177,15 +178,14 @@ class Api:
         service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
 
-    def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> None:
-        """Whether a request may pass now, by whom it is from."""
+    def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> KeyRow | None:
+        """The key of a request that may pass now; none on an open server."""
         engine, access = self.service.engine, self.service.access
         if engine.stopping:
             raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
-        if access.keys:
-            caller = scope["client"][0] if scope.get("client") else ""
-            given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-            access.check(caller, None if given is None else given.decode("latin-1"), wanted, stream)
+        if not access.closed:
+            return None
+        return access.check(caller_of(scope), authorization(scope), wanted, stream)
 
     def slip(self, slip: Exception) -> Refusal:
         """What the caller is told of what should not happen, when it is written down."""
@@ -200,17 +200,31 @@ class Api:
         if engine.stopping:
             return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
         if engine.full:
-            return Response(encode(Health(status="full", reason=engine.full)), 503, media_type=_JSON_TYPE)
+            reason = self._detail(request.scope, engine.full)  # type: ignore[arg-type]
+            return Response(encode(Health(status="full", reason=reason)), 503, media_type=_JSON_TYPE)
         if engine.away:
-            return Response(encode(Health(status="away", reason=engine.away)), 503, media_type=_JSON_TYPE)
+            reason = self._detail(request.scope, engine.away)  # type: ignore[arg-type]
+            return Response(encode(Health(status="away", reason=reason)), 503, media_type=_JSON_TYPE)
         return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
+
+    def _detail(self, scope: Scope, reason: str) -> str:
+        """A reason, which may name paths and addresses, for callers with a key; "" for others."""
+        access = self.service.access
+        try:
+            if access.closed and authorization(scope) is None:
+                return ""  # a health check without a key is no failure
+            access.check(caller_of(scope), authorization(scope), None, None)
+        except Refusal:
+            return ""
+        return reason
 
     async def metrics(self, request: Request) -> Response:
         try:
-            self.admit(request.scope, None, None)  # type: ignore[arg-type]
+            key = self.admit(request.scope, None, None)  # type: ignore[arg-type]
         except Refusal as slip:
-            return Response(encode(slip.answer), slip.status, media_type=_JSON_TYPE)
-        return Response(metrics.text(self), media_type=metrics.TYPE)
+            headers = {name.decode(): value.decode() for name, value in headers_of(slip)}
+            return Response(encode(slip.answer), slip.status, headers, media_type=_JSON_TYPE)
+        return Response(metrics.text(self, key), media_type=metrics.TYPE)
 
     async def openapi(self, request: Request) -> Response:
         return Response(encode(document()), media_type=_JSON_TYPE)
@@ -281,10 +295,8 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: keys that were made or revoked meanwhile, and decisions whose time is over while nobody asks."""
+    """Twice a second: learn the default of decisions whose time is over while no reward comes."""
     while True:
         await asyncio.sleep(0.4)
-        if not service.engine._committing:
-            service.refresh()
         with suppress(Refusal):  # more wait than can be served
             service.expire()

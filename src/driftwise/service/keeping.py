@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from driftwise.errors import BadInput
 from driftwise.files import beside, private, settle
-from driftwise.service.access import checked_scopes, hashed, new_key
+from driftwise.service.access import SCOPES, checked_scopes, hashed, new_key
 from driftwise.service.opening import is_shared, open_store
 from driftwise.service.protocol import checked_name
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import KeyRow
+
+_OTHERS = "decide,reward"  # scopes of a key that is not the only valid one, where none are given
+_MOST_NAME = 200
 
 
 def backup(path: str | Path, out: Path) -> int:
@@ -61,15 +64,21 @@ def one_file(path: str | Path, way_out: str) -> None:
         raise BadInput("db", "a PostgreSQL database", "a database that is a file", way_out)
 
 
-def create_key(path: str | Path, scopes: str, stream: str, name: str) -> str:
-    """A new key, which is shown this once; a server that runs takes it within a second."""
-    checked = checked_scopes(scopes)
+def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> str:
+    """A new key, which is shown this once; a server that runs takes it within a second. Without scopes a key that is
+    the only valid one gets all of them, so that the owner of a database is never locked out; another decides and
+    rewards."""
+    checked = None if scopes is None else checked_scopes(scopes)
     if stream != "*":
         checked_name(stream)
+    if not name.isprintable() or len(name) > _MOST_NAME:
+        raise BadInput("name", name, f"up to {_MOST_NAME} printable characters", "pass a shorter or plainer name")
     key = new_key()
     store = open_store(path, lock=False)
     try:
         store.begin()
+        if checked is None:
+            checked = _OTHERS if _valid(store.keys()) else ",".join(SCOPES)
         store.run("INSERT INTO key (sha256, name, scopes, stream, created) VALUES (?, ?, ?, ?, ?)",
                   values=(hashed(key), name, checked, stream, time.time()))  # fmt: skip
         store.changed()
@@ -95,10 +104,31 @@ def revoke_key(path: str | Path, number: int) -> None:
 
 
 def keys(path: str | Path) -> list[KeyRow]:
-    """The keys that are good; of each only a digest is known."""
+    """The valid keys; of each only a digest is known."""
     store = open_store(path, writes=False)
     try:
-        found: list[KeyRow] = store.keys()
-        return found
+        return _valid(store.keys())
     finally:
         store.close()
+
+
+def _valid(rows: Sequence[KeyRow]) -> list[KeyRow]:
+    return [key for key in rows if key.revoked is None]
+
+
+def grants(key: KeyRow) -> str:
+    """What a key may do, in a sentence."""
+    does = {"decide": "decide", "reward": "reward", "admin": "change streams and open the dashboard"}
+    where = "all streams" if key.stream == "*" else f"stream {key.stream} only"
+    return f"Key {key.id} may {', '.join(does[scope] for scope in key.scopes.split(','))}: {where}."
+
+
+def lacking(path: str | Path, valid: Sequence[KeyRow]) -> str:
+    """What the owner of a database can do no more with the keys that are valid, and the way back; "" for nothing."""
+    create = f"driftwise keys create {'DB' if is_shared(path) else path}"
+    if not valid:
+        return f"No key is valid: the server answers every request with 401. `{create}` on this machine makes one."
+    if not any(key.stream == "*" and "admin" in key.scopes.split(",") for key in valid):
+        way_out = f"`{create} --scopes {','.join(SCOPES)}` makes one"
+        return f"No valid key has the scope admin for all streams, which making a stream takes: {way_out}."
+    return ""

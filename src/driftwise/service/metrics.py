@@ -15,7 +15,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from driftwise.service.access import sees
 from driftwise.service.engine import BUCKETS
+from driftwise.service.store import KeyRow
 
 if TYPE_CHECKING:
     from driftwise.service.http import Api
@@ -24,8 +26,8 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Gathered(Collector):
-    def __init__(self, api: Api) -> None:
-        self.api = api
+    def __init__(self, api: Api, key: KeyRow | None) -> None:
+        self.api, self.key = api, key
 
     def collect(self) -> Iterator[Metric]:
         engine = self.api.service.engine
@@ -34,6 +36,8 @@ class _Gathered(Collector):
         lag = GaugeMetricFamily("driftwise_replica_lag", "Rewards of others not learned here yet", labels=["stream"])
         waiting = GaugeMetricFamily("driftwise_open", "Decisions without a reward", labels=["stream"])
         for name, stream in engine.streams.items():
+            if not sees(self.key, name):
+                continue
             _, rewarded, learned = stream.kept
             decided.add_metric([name], stream.decided)
             rewards.add_metric([name, "learned"], learned - stream.defaulted)
@@ -53,8 +57,8 @@ class _Gathered(Collector):
         yield from (decided, rewards, waiting, lag, requests, commits, full)
 
 
-def text(api: Api) -> bytes:
-    """All of it as Prometheus reads it."""
+def text(api: Api, key: KeyRow | None) -> bytes:
+    """The server's numbers and those of the streams that a key may see, as Prometheus reads them."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(api))
+    registry.register(_Gathered(api, key))
     return generate_latest(registry)

@@ -31,8 +31,8 @@ _STREAM = {"name": "stream", "in": "path", "required": True,
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 _REFUSED = {
     400: "no JSON", 401: "no key", 403: "a key without the scope", 404: "unknown stream or id", 409: "conflict",
-    413: "too long", 422: "a value that cannot be used", 429: "too many unknown keys", 503: "come again",
-    507: "the disk is full",
+    413: "too long", 422: "a value that cannot be used", 429: "too many requests without a valid key",
+    503: "come again", 507: "the disk is full",
 }  # fmt: skip
 
 

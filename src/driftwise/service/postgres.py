@@ -65,6 +65,9 @@ class PostgresStore(Rows):
         """Another view of the database, of what is committed now."""
         return PostgresStore(self.url, writes=False)
 
+    def aside(self) -> PostgresStore:
+        return PostgresStore(self.url)
+
     # ------------------------------------------------------------------------------------ replicas
 
     def lock(self, stream: int, after: int) -> tuple[Head, list[RewardRow]]:
@@ -175,7 +178,7 @@ class PostgresStore(Rows):
     def drop_sets_aside(self) -> None:
         """Drop the sets of arms that no decision is about any more, by a connection that holds nothing else: groups
         that use some end first, and those that come wait for it."""
-        aside = PostgresStore(self.url)
+        aside = self.aside()
         try:
             aside.begin()
             aside._run("SELECT pg_advisory_xact_lock(%s)", (_SETS,))

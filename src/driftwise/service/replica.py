@@ -175,6 +175,7 @@ class SharedService(Service):
 
     def start(self) -> None:
         """From now on, on this event loop, look at what others write."""
+        super().start()
         self._loop = asyncio.get_running_loop()
         self._listener.start()
 
@@ -214,8 +215,7 @@ class SharedService(Service):
                 stream.numbered = self.store.last_number(stream.row.id)
 
     def _reload(self) -> None:
-        """Keys, streams, eras, pauses and items as they are now."""
-        self.access.keys = self.store.keys()
+        """Streams, eras, pauses and items as they are now."""
         for row in self.store.streams():
             stream: Any = self.engine.streams.get(row.name)
             if stream is None:

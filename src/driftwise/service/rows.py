@@ -76,7 +76,7 @@ class Rows(Connection):
 
     def keys(self) -> list[KeyRow]:
         columns = ", ".join(KeyRow._fields)
-        return [KeyRow(*row) for row in self._run(f"SELECT {columns} FROM key WHERE revoked IS NULL ORDER BY id")]
+        return [KeyRow(*row) for row in self._run(f"SELECT {columns} FROM key ORDER BY id")]
 
     def decision(self, stream: int, id: str) -> DecisionRow | None:
         return self._by_id(DecisionRow, stream, id)

@@ -122,10 +122,12 @@ def serve(
     """Serve a database until SIGTERM or Ctrl-C."""
     store = open_store(db, pages=pages)
     try:
-        if not loopback(host) and not store.keys():
-            wanted = "keys before others than this machine can reach it"
+        if not loopback(host) and all(key.revoked is not None for key in store.keys()):
+            wanted = "a valid key before other machines can reach the server"
             raise BadInput("host", host, wanted, f"driftwise keys create {store.path} first")
         service = service_of(store)
+        if not loopback(host):
+            service.access.close()
     except BaseException:
         store.close()
         raise
@@ -134,7 +136,8 @@ def serve(
     def started() -> None:
         settle()
         streams = len(service.engine.streams)
-        log.event("serving", db=str(store.path), host=host, port=port, streams=streams, pid=os.getpid())
+        access = f"{len(service.access.keys)} keys" if service.access.closed else "open"
+        log.event("serving", db=str(store.path), host=host, port=port, streams=streams, access=access, pid=os.getpid())
 
     run(app(service, log, started), host, port)
     log.event("stopped")

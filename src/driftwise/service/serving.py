@@ -16,7 +16,7 @@ from driftwise.container import canonical
 from driftwise.errors import BadInput
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
-from driftwise.service.access import Access
+from driftwise.service.access import Access, KeyWatch
 from driftwise.service.engine import Engine, end
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.protocol import (
@@ -54,7 +54,7 @@ class Service:
         for row in store.streams():
             self.engine.streams[row.name] = self._resumed(row)
         self.access = Access(store.keys())
-        self._seen = store.version()
+        self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
         self._changing = asyncio.Lock()
 
     def _resumed(self, row: StreamRow) -> Stream:
@@ -74,15 +74,9 @@ class Service:
         if encoder is not None:
             encoder.know({name: msgspec.json.decode(text) for name, text in self.store.items(stream.row.id)})
 
-    def refresh(self) -> None:
-        """Take in what a command wrote meanwhile: keys that are new or revoked."""
-        version = self.store.version()
-        if version != self._seen:
-            self._seen = version
-            self.access.keys = self.store.keys()
-
     def start(self) -> None:
         """The event loop runs."""
+        self._keys.start()
 
     async def answer(self, name: str) -> StreamAnswer:
         """What is on disk of a stream."""
@@ -102,6 +96,7 @@ class Service:
         return found
 
     def close(self) -> None:
+        self._keys.close()
         self._aside.shutdown()
         self.engine.close()
 

@@ -175,8 +175,8 @@ class SQLiteStore:
             self._lock.close()
             self._lock = None
 
-    def version(self) -> int:
-        return int(self._database.execute("PRAGMA data_version").fetchone()[0])
+    def aside(self) -> SQLiteStore:
+        return SQLiteStore(self.path, lock=False)
 
     def reader(self) -> SQLiteStore:
         """Another view of the file, of what is committed now."""
@@ -302,7 +302,7 @@ class SQLiteStore:
 
     def keys(self) -> list[KeyRow]:
         columns = ", ".join(KeyRow._fields)
-        return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key WHERE revoked IS NULL ORDER BY id")]
+        return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key ORDER BY id")]
 
     def decision(self, stream: int, id: str) -> DecisionRow | None:
         # Asked for every new id, of which there is none: that answer is the quick one.

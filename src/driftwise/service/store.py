@@ -118,7 +118,7 @@ class DigestRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """A key: only its sha256 is known. `stream` is a name or "*"."""
+    """A key: only its sha256 is known. `stream` is a name or "*"; `revoked` is the time of its revocation."""
 
     id: int
     sha256: bytes
@@ -126,6 +126,7 @@ class KeyRow(NamedTuple):
     scopes: str
     stream: str
     created: float
+    revoked: float | None = None
 
 
 class Full(DriftwiseError):
@@ -166,8 +167,8 @@ class Store(Protocol):
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def close(self) -> None: ...
-    def version(self) -> int:
-        """A number that changes when somebody else wrote."""
+    def aside(self) -> Store:
+        """Another connection: each of its reads sees what is committed by then, and none waits for this store."""
 
     def add_stream(self, name: str, at: float) -> int: ...
     def set_paused(self, stream: int, paused: bool) -> None: ...
@@ -191,7 +192,9 @@ class Store(Protocol):
     def streams(self) -> list[StreamRow]: ...
     def eras(self, stream: int) -> list[EraRow]: ...
     def items(self, stream: int) -> list[tuple[str, str]]: ...
-    def keys(self) -> list[KeyRow]: ...
+    def keys(self) -> list[KeyRow]:
+        """All keys there ever were, revoked ones too, in the order they were made."""
+
     def decision(self, stream: int, id: str) -> DecisionRow | None: ...
     def reward(self, stream: int, id: str) -> RewardRow | None: ...
     def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driftwise.service.access import Access
 from driftwise.service.keeping import backup, create_key, forget
 from driftwise.service.schema import VERSION
 from driftwise.service.verify import verify
@@ -57,7 +58,7 @@ def main():
         now[0] += 86_400.0
         create_key(db, "decide,reward", "linear", "golden")
         with living(db, now=lambda: now[0]) as asked:
-            asked.service.access.keys = []
+            asked.service.access = Access([])  # open, whatever keys there are
             live(asked, now, 20, "late", 2)
             assert asked.ask("POST", "auto/reset").status_code == 200
             live(asked, now, 20, "last", 3)

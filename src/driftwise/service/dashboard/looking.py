@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.explain import estimate, pulls_of
+from driftwise.service.access import authorization, caller_of, sees
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import Live, Server, live_of
 from driftwise.service.dashboard.markup import Html
@@ -61,13 +62,12 @@ class Dashboard:
         engine, access = self.service.engine, self.service.access
         if engine.stopping:
             raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
-        if not access.keys:
+        if not access.closed:
             return None
-        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"), None)
+        given = authorization(scope)
         if given is None:
             raise Refusal(401, "a key is needed", "authorization", "sign in with an admin key as the password")
-        caller = scope["client"][0] if scope.get("client") else ""
-        return access.check(caller, given, "admin", stream)
+        return access.check(caller_of(scope), given, "admin", stream)
 
     def live(self, name: str) -> Live:
         return live_of(self.service.stream(name), self.service.now())
@@ -78,7 +78,7 @@ class Dashboard:
 
     async def all_streams(self, key: KeyRow | None) -> Parts:
         """The streams that a key may see."""
-        names = [name for name in self.service.engine.streams if key is None or key.stream in ("*", name)]
+        names = [name for name in self.service.engine.streams if sees(key, name)]
         return pages.streams([self.live(name) for name in names], self.server())
 
     async def one_stream(self, name: str) -> Parts:
