@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+# Types of values that are safe to send to another process inside an error.
+_PLAIN = (type(None), bool, int, float, str, bytes)
+
 
 class DriftwiseError(Exception):
-    """The root of all errors raised on purpose."""
+    """The root of all errors raised on purpose. All of them survive copy and pickle, as a process pool needs.
+
+    `args` holds the finished sentence, so an error is rebuilt from its sentence and attributes and not by its
+    constructor, whose arguments differ.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args), self.__dict__
 
 
 class BadInput(DriftwiseError, ValueError):
@@ -14,9 +26,18 @@ class BadInput(DriftwiseError, ValueError):
         self.parameter, self.got, self.wanted, self.way_out = parameter, got, wanted, way_out
         super().__init__(f"{parameter}: wanted {wanted}, got {_short(got)}; {way_out}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """`got` may be anything, a lock included. In a copy it is the value if that is plain, else its text."""
+        got = self.got if type(self.got) in _PLAIN else _short(self.got)
+        return _rebuilt, (type(self), self.args), {**self.__dict__, "got": got}
+
 
 class NumericalError(DriftwiseError, ArithmeticError):
     """A solver did not reach its tolerance; the sentence says what to change."""
+
+
+def _rebuilt(kind: type[DriftwiseError], args: tuple[Any, ...]) -> DriftwiseError:
+    return kind.__new__(kind, *args)
 
 
 def _short(value: object) -> str:

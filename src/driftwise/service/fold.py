@@ -156,8 +156,11 @@ class Unlike(Exception):
     """A fold that does not come out as it was written down, at reward `seq` of an era."""
 
     def __init__(self, era: EraRow, seq: int) -> None:
-        super().__init__(f"era {era.number} at reward {seq}")
+        super().__init__(era, seq)
         self.era, self.seq = era, seq
+
+    def __str__(self) -> str:
+        return f"era {self.era.number} at reward {self.seq}"
 
 
 @contextmanager
