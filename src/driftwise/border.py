@@ -72,6 +72,17 @@ def one_of(name: str, value: object, choices: Sequence[object]) -> None:
     raise BadInput(name, value, "one of " + ", ".join(listed), hint)
 
 
+def text(name: str, value: str) -> str:
+    """Text that UTF-8 can hold. A lone surrogate, half of an emoji, has no UTF-8 and cannot be written anywhere."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            wanted, way_out = "text without lone surrogates", 'pass text.encode("utf-8", "replace").decode(), say'
+            raise BadInput(name, value, wanted, way_out) from None
+    return value
+
+
 def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -> Floats:
     """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"

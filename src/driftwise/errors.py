@@ -24,7 +24,8 @@ class BadInput(DriftwiseError, ValueError):
 
     def __init__(self, parameter: str, got: object, wanted: str, way_out: str) -> None:
         self.parameter, self.got, self.wanted, self.way_out = parameter, got, wanted, way_out
-        super().__init__(f"{parameter}: wanted {wanted}, got {_short(got)}; {way_out}")
+        sentence = f"{parameter}: wanted {wanted}, got {_short(got)}; {way_out}"
+        super().__init__(sentence.encode("utf-8", "backslashreplace").decode())  # a lone surrogate cannot be printed
 
     def __reduce__(self) -> tuple[Any, ...]:
         """`got` may be anything, a lock included. In a copy it is the value if that is plain, else its text."""

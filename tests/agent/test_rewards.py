@@ -359,15 +359,6 @@ def test_a_rule_that_samples_draws_by_the_decisions_number_and_its_propensity_is
         agent.decide(ARMS, cost=np.zeros(5))
 
 
-def test_a_fork_makes_ids_of_its_own():
-    from driftwise.agent import agent as module
-
-    agent = agent_of()
-    before = agent.decide(ARMS).id.split(".")[1]
-    module._renew_names()  # what a child does after a fork
-    assert agent.decide(ARMS).id.split(".")[1] != before
-
-
 def test_now_may_be_a_datetime():
     moment = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
     agent = dw.Agent(linear(), rewards=(-1, 1), clock="wall", tick="1h")

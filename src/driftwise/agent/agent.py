@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,6 +44,7 @@ from driftwise.agent.clock import (
 )
 from driftwise.agent.drift import Drift, Meter, drift
 from driftwise.agent.encoding import encoded, encoder_for
+from driftwise.agent.forking import enrol
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
 from driftwise.agent.states import States
@@ -62,19 +62,6 @@ if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
     from driftwise.agent.writing import AgentLog
     from driftwise.tables.features import Features
-
-# Agents of this process, for whom a fork is a new process: their ids must not meet.
-_LIVING: weakref.WeakSet[Agent] = weakref.WeakSet()
-
-
-def _renew_names() -> None:
-    for agent in list(_LIVING):
-        agent._process = os.urandom(4).hex()
-        agent._book.log = None  # its thread stayed behind, and two must not write one log
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_names)
 
 
 class Agent:
@@ -117,7 +104,6 @@ class Agent:
         self._now = now
         self._encoder = None if features is None else encoder_for(features, self._policy)
         self._process = os.urandom(4).hex()
-        _LIVING.add(self)
         self._origin = os.urandom(8).hex()
         self._sources = {self._origin}
         self._begin(self._policy.start(self._seed))
@@ -134,6 +120,7 @@ class Agent:
         self._states, self._meter = States(policy, state, ages(policy)), Meter()
         self._seq = 0
         self._choosing, self._learning = self._states.choosing, threading.Lock()
+        enrol(self)
 
     # ---------------------------------------------------------------------------------------- ready-made
 
@@ -178,8 +165,11 @@ class Agent:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each event happened, and how many decisions are open now."""
-        return {**self._book.counts, "open": len(self._book.open)}
+        """How often each event happened, how many decisions are open now, and how many closed ones their log could not
+        hold (`unlogged`, since this process began)."""
+        book = self._book
+        aside = 0 if book.log is None else book.log.status.aside
+        return {**book.counts, "open": len(book.open), "unlogged": book.unlogged + aside}
 
     @property
     def state(self) -> Any:
@@ -222,12 +212,13 @@ class Agent:
         if id is not None:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
-        if self._expire_after is not None and self._learning.acquire(blocking=False):
+        learning = self._learning
+        if self._expire_after is not None and learning.acquire(blocking=False):
             try:
                 self._book.told_at = at
                 self._expire(self._read(at))
             finally:
-                self._learning.release()
+                learning.release()
         if self._alone:
             with self._learning:
                 self._let_rounds_pass()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from driftwise.border import text
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
@@ -102,6 +103,7 @@ class Book:
         self.closed: dict[str, Entry] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
         self.log: AgentLog | None = None
+        self.unlogged = 0  # rows that logs which are closed by now could not hold
         self.told_at = 0.0  # when the reward that is being learned came
 
     def find(self, id: str) -> Entry | None:
@@ -155,15 +157,19 @@ def checked_id(id: object) -> str:
     return str(id)
 
 
+# Python writes no whole number of more than 4,300 digits as text, which logs and snapshots need.
+_MOST_ITEM = 10**300
+
+
 def checked_item(item: object) -> Item:
-    """The name of an arm: text, a whole number, or none."""
-    if item is None or type(item) is str:
+    """The name of an arm: text, a whole number of at most 300 digits, or none."""
+    if item is None or (type(item) is str and item.isascii()):
         return item
     if isinstance(item, str):  # numpy's, say
-        return str(item)
+        return text("items", str(item))
     try:
-        if not isinstance(item, bool):
+        if not isinstance(item, bool) and abs(operator.index(item)) <= _MOST_ITEM:  # type: ignore[arg-type]
             return operator.index(item)  # type: ignore[arg-type]
     except TypeError:
         pass
-    raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
+    raise BadInput("items", item, "names that are text or whole numbers of at most 300 digits", "pass str(name)")

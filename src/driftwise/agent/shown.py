@@ -72,6 +72,15 @@ def fill(agent: Agent, found: dict[str, Any], no: Callable[[str], BadInput]) -> 
 
 def _read(raw: Any, no: Callable[[str], BadInput]) -> Any:
     try:
-        return json.loads(raw.tobytes().decode())
+        return plain(raw)
     except (ValueError, RecursionError):
         raise no("rows that are no plain data") from None
+
+
+def plain(raw: Any) -> Any:
+    """Plain data from the bytes of an array."""
+    text = raw.tobytes()
+    found = json.loads(text.decode())
+    if b"\\ud" in text:  # earlier versions let lone surrogates into names: they are read as "?"
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    return found

@@ -18,6 +18,7 @@ from driftwise import container
 from driftwise.agent import shown
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
+from driftwise.agent.shown import plain
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
@@ -221,7 +222,7 @@ def _shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str
 def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
     """Open decisions first, then closed ones, each in order."""
     try:
-        names = json.loads(arrays["names"].tobytes().decode())
+        names = plain(arrays["names"])
     except ValueError:
         raise _no("names that are no plain data") from None
     if not isinstance(names, list) or not all(isinstance(one, list) and len(one) == 3 for one in names):
@@ -256,8 +257,9 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         if not good or id in book.closed:
             raise _no(f"a decision out of order in row {row}", "decisions as an agent makes them")
         born_last = born if is_open else born_last
+        item = item if type(item) is int else checked_item(item)  # of any length, as earlier versions let in
         decision = Decision(
-            id, seq, arm, checked_item(item), score, mean, bonus, propensity, bool(explored), born, at, n,
+            id, seq, arm, item, score, mean, bonus, propensity, bool(explored), born, at, n,
             agent._digest, draws[row], vectors[row].copy() if is_open and n == 0 else None,
         )  # fmt: skip
         entry = Entry(decision, kept[row] if is_open else None, mark)

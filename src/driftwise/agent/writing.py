@@ -13,7 +13,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.regions import Region
-from driftwise.tables.write import Row, Writer, last_lesson
+from driftwise.tables.write import Row, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -35,6 +35,11 @@ class AgentLog:
     def path(self) -> Path:
         """The folder of its parts."""
         return self._writer.folder
+
+    @property
+    def status(self) -> Status:
+        """How many rows are on disk, wait, or were set aside because they cannot be written; and why."""
+        return self._writer.status
 
     def closing(self, entry: Entry, verdict: Verdict, value: float) -> None:
         """An open decision is about to be closed; its counts are those of before."""
@@ -74,10 +79,19 @@ class AgentLog:
 
     def close(self) -> None:
         """Flush, and write no more."""
+        book = self._agent._book
         with self._agent._choosing:
-            if self._agent._book.log is self:
-                self._agent._book.log = None
-        self._writer.close()
+            mine = book.log is self
+            if mine:
+                book.log = None
+        try:
+            self._writer.close()
+        finally:
+            book.unlogged += mine * self.status.aside
+
+    def disown(self) -> None:
+        """In the child of a fork: the parent has the rows, and its thread writes them."""
+        self._writer.disown()
 
     def __enter__(self) -> AgentLog:
         return self

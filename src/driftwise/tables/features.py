@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from driftwise.border import array, real, whole
+from driftwise.border import array, real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, listed, name_of, text_of
 
@@ -44,7 +44,7 @@ class Features:
             if not good or not all(isinstance(kind, Field) for kind in given.values()):
                 wanted = "fields by name, each a Features.number, .levels or .hashed"
                 raise BadInput(name, given, wanted, "pass {'age': Features.number(40, 20)}, say")
-            object.__setattr__(self, name, dict(given))
+            object.__setattr__(self, name, {text(name, field): kind for field, kind in given.items()})
         pairs = listed("cross", self.cross, "pairs of fields")
         for pair in pairs:
             good = isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(one, str) for one in pair)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from driftwise.border import real, whole
+from driftwise.border import real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.schema import Floats
 
@@ -26,7 +26,7 @@ def text_of(value: Any, field: str = "level") -> str | None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, str):
-        return str(value)
+        return text(field, str(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, (int, float)) or (isinstance(value, int) and abs(value) > _MOST):
@@ -37,7 +37,7 @@ def text_of(value: Any, field: str = "level") -> str | None:
 def name_of(item: Any) -> str:
     """The name of an item as text, whole numbers too."""
     if isinstance(item, str):
-        return str(item)
+        return text("items", str(item))
     if not isinstance(item, (int, np.integer)) or isinstance(item, bool):
         raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
     return str(int(item)) if abs(int(item)) <= _MOST else f"{int(item):x}"
@@ -93,9 +93,9 @@ class Levels:
         return len(self.levels) + 1
 
     def put(self, field: str, value: Any, out: Floats) -> None:
-        text = text_of(value)
-        if text is not None:
-            out[self._places.get(text, len(self.levels))] = 1.0
+        level = text_of(value)
+        if level is not None:
+            out[self._places.get(level, len(self.levels))] = 1.0
 
     def names(self, field: str) -> list[str]:
         return [f"{field}={level}" for level in (*self.levels, OTHER)]
@@ -111,9 +111,9 @@ class Hashed:
         object.__setattr__(self, "width", whole("width", self.width, 1))
 
     def put(self, field: str, value: Any, out: Floats) -> None:
-        text = text_of(value)
-        if text is not None:
-            raw = hashlib.blake2b(f"{field}\0{text}".encode("utf-8", "replace"), digest_size=8).digest()
+        level = text_of(value)
+        if level is not None:
+            raw = hashlib.blake2b(f"{field}\0{level}".encode("utf-8", "replace"), digest_size=8).digest()
             drawn = int.from_bytes(raw, "little")
             out[(drawn >> 1) % self.width] = 1.0 if drawn & 1 else -1.0
 

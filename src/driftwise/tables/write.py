@@ -1,15 +1,22 @@
 """Writing a log: parts in a folder, each there whole or not at all, in the order in which decisions closed.
 
 Rows gather in memory and are written by a thread of their own, so that nobody who closes a decision waits for a disk. A
-process that is killed loses the rows since the last part, never a part: `flush` says that all are on disk.
+process that is killed loses the rows since the last part, never a part: `flush` says that all are on disk. A process
+that ends without `close` flushes.
+
+A disk that cannot be written holds the rows up: they are kept and tried again, and `flush` raises. A row that cannot be
+encoded holds up nothing: it is set aside and counted. Both are told once by a warning, and in `status`.
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import threading
 import time
+import warnings
+import weakref
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +30,8 @@ from driftwise.files import HALF, keep_durably
 from driftwise.tables.logs import read_log
 from driftwise.tables.schema import COLUMNS, MARK, VERSION
 
+# What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
+_UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
 
 
@@ -56,6 +65,37 @@ class Row(NamedTuple):
     measure: str | None = None
 
 
+class Status(NamedTuple):
+    """Rows on disk, rows that wait, rows set aside because they cannot be written, and why rows were set aside or wait
+    longer than they should."""
+
+    written: int
+    waiting: int
+    aside: int
+    reason: str
+
+
+# Writers that were not closed yet, for the end of the process.
+_OPEN: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for writer in list(_OPEN):
+        try:
+            writer.close()
+        except BadInput as slip:
+            _tell(f"rows of a log are lost at the end of the process: {slip}")
+
+
+def _tell(text: str) -> None:
+    """A warning, which must not end the thread that writes where warnings are errors."""
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        pass
+
+
 class Writer:
     """An append-only log in a folder: `add` rows, `flush` them to disk, `close` it.
 
@@ -72,6 +112,10 @@ class Writer:
         one_of("format", chosen, FORMATS)
         if chosen == "parquet" and not find_spec("pyarrow"):
             raise BadInput("format", "parquet without pyarrow", "pyarrow, or jsonl", "pip install driftwise[logs]")
+        if chosen == "parquet":
+            import concurrent.futures.thread  # noqa: F401 - which pyarrow needs, and which cannot be imported at exit
+
+            import pyarrow.parquet  # noqa: F401
         self.format = chosen
         self.arms, self.fields = arms, fields
         self._most = whole("rows", rows, 1)
@@ -79,12 +123,21 @@ class Writer:
         self._number = self._begin()
         self._waiting: list[Row] = []
         self._since = 0.0
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._written = self._aside = 0
+        self._reason = ""
         self._closed = False
         self._due = threading.Condition()
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="driftwise log", daemon=True)
         self._thread.start()
+        _OPEN.add(self)
+
+    @property
+    def status(self) -> Status:
+        """What became of the rows so far."""
+        slip = self._failure
+        return Status(self._written, len(self._waiting), self._aside, self._reason if slip is None else _why(slip))
 
     def _begin(self) -> int:
         """The number of the next part; what a killed process left half written goes."""
@@ -111,8 +164,9 @@ class Writer:
         self._write(1)
         if self._failure is not None:
             slip, self._failure = self._failure, None
-            what = f"{self.folder}: {getattr(slip, 'strerror', None) or slip}"
-            raise BadInput("path", what, "a folder that can be written", "make room; the rows are kept, flush again")
+            first = "make the folder again" if isinstance(slip, FileNotFoundError) else "make room"
+            what, way_out = f"{self.folder}: {_why(slip)}", f"{first}; the rows are kept, flush again"
+            raise BadInput("path", what, "a folder that can be written", way_out)
 
     def close(self) -> None:
         """Flush, and end."""
@@ -122,6 +176,13 @@ class Writer:
         if self._thread.is_alive():
             self._thread.join()
         self.flush()
+        _OPEN.discard(self)
+
+    def disown(self) -> None:
+        """In the child of a fork: the rows and the thread are the parent's, and nothing is written here."""
+        self._waiting, self._failure, self._closed = [], None, True
+        self._due, self._writing = threading.Condition(), threading.Lock()
+        _OPEN.discard(self)
 
     def _run(self) -> None:
         while True:
@@ -141,27 +202,47 @@ class Writer:
         return many >= self._most or (many > 0 and time.monotonic() >= self._since + self._seconds)
 
     def _write(self, least: int) -> None:
-        """What waits becomes parts of at least so many rows; one that cannot be written waits on."""
+        """What waits becomes parts of at least so many rows; where a part cannot be written all wait on."""
         with self._writing:
             while len(self._waiting) >= least:
-                rows = self._waiting[: self._most]
                 try:
-                    data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields)
-                    keep_durably(self._next(), data)
-                except BaseException as slip:
+                    self._part(self._waiting[: self._most])
+                except Exception as slip:
+                    if self._failure is None:
+                        _tell(f"the log in {self.folder} cannot be written, its rows wait: {_why(slip)}")
                     self._failure = slip
                     return
-                self._number += 1
                 self._failure = None
-                del self._waiting[: len(rows)]  # rows are only ever added behind
                 self._since = time.monotonic()
 
+    def _part(self, rows: list[Row]) -> None:
+        """The first rows that wait as a part; where one of them cannot be encoded as parts around it."""
+        try:
+            data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields)
+        except _UNFIT as slip:
+            if len(rows) > 1:
+                self._part(rows[: len(rows) // 2])
+                self._part(rows[len(rows) // 2 :])
+                return
+            self._aside += 1
+            self._reason = f"decision {rows[0].decision_id!r}: {_why(slip)}"
+            if self._aside == 1:
+                _tell(f"the log in {self.folder} cannot hold a row, which is set aside: {self._reason}")
+        else:
+            keep_durably(self._next(), data)
+            self._number += 1
+            self._written += len(rows)
+        del self._waiting[: len(rows)]  # rows are only ever added behind
 
     def _next(self) -> Path:
         """Where the next part goes; never over one that is there."""
         while (path := self.folder / f"part-{self._number:08d}.{self.format}").exists():
             self._number += 1
         return path
+
+
+def _why(slip: Exception) -> str:
+    return str(getattr(slip, "strerror", None) or slip or type(slip).__name__)
 
 
 def last_lesson(folder: Path) -> int:

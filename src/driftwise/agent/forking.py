@@ -1,0 +1,107 @@
+"""Fork in a process with threads: agents go through it whole.
+
+Before a fork all locks of all agents are taken, so that no lesson and no swap is half done in the memory that the child
+gets. Afterwards both processes release them. In the child an agent gets a new name for its ids, and its log stays with
+the parent.
+
+A lock that cannot be taken within PATIENCE seconds is held by a very long lesson, or by the thread that forks. That
+agent keeps working in the parent. Its copy in the child may be half of a lesson, and refuses every call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from driftwise.errors import BadInput
+
+if TYPE_CHECKING:
+    from driftwise.agent.agent import Agent
+
+PATIENCE = 5.0
+# How long one lock is waited for before all are released: the thread that has it may wait for one of ours.
+_STEP = 0.2
+
+_living: weakref.WeakSet[Agent] = weakref.WeakSet()
+_births = threading.Lock()
+_held: list[tuple[Agent, list[Any]]] = []
+_torn: list[Agent] = []
+
+
+def enrol(agent: Agent) -> None:
+    """An agent of this process, whose locks a fork has to take."""
+    with _births:
+        _living.add(agent)
+
+
+class _Torn:
+    """In place of the locks of an agent that a fork cut in two."""
+
+    def acquire(self, *_: object, **__: object) -> bool:
+        wanted = "an agent that was not learning when the process forked"
+        raise BadInput("agent", "a copy made by a fork", wanted, "load a snapshot in the child, dw.Agent.load(path)")
+
+    def release(self) -> None:
+        """Nothing was acquired."""
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _take(agent: Agent) -> bool:
+    """All locks of an agent, in the order in which it takes them, or none."""
+    encoder = agent._encoder
+    wanted = [*([] if encoder is None else [encoder.lock]), agent._learning, agent._choosing]
+    for count, lock in enumerate(wanted):
+        if not lock.acquire(timeout=_STEP):
+            for taken in wanted[:count]:
+                taken.release()
+            return False
+    _held.append((agent, wanted))
+    return True
+
+
+def _release() -> None:
+    for _, locks in _held:
+        for lock in reversed(locks):
+            lock.release()
+    _held.clear()
+
+
+def _before() -> None:
+    _births.acquire()
+    until = time.monotonic() + PATIENCE
+    while True:
+        _torn[:] = [agent for agent in list(_living) if not _take(agent)]
+        if not _torn or time.monotonic() > until:
+            return
+        _release()
+
+
+def _in_parent() -> None:
+    _torn.clear()
+    _release()
+    _births.release()
+
+
+def _in_child() -> None:
+    for agent in _torn:
+        agent._learning = agent._choosing = agent._states.choosing = _Torn()  # type: ignore[assignment]
+        if agent._encoder is not None:
+            agent._encoder.lock = threading.Lock()
+    for agent in list(_living):
+        agent._process = os.urandom(4).hex()
+        if agent._book.log is not None:
+            agent._book.log.disown()
+            agent._book.log = None
+    _in_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
