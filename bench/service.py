@@ -92,8 +92,11 @@ def bodies() -> list[bytes]:
     return made
 
 
+HEAD = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+
+
 async def ask(reader, writer, path: bytes, body: bytes) -> bytes:
-    writer.write(b"POST %s HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (path, len(body), body))
+    writer.write(HEAD % (path, len(body)) + body)
     head = await reader.readuntil(b"\r\n\r\n")
     at = head.lower().index(b"content-length:") + 15
     answer = await reader.readexactly(int(head[at : head.index(b"\r\n", at)]))

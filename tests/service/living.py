@@ -75,8 +75,10 @@ class Passing(httpx.BaseTransport):
         self.asked = asked
 
     def handle_request(self, request):
-        path = request.url.path.removeprefix("/v1/streams/")
-        found = self.asked.ask(request.method, path, content=request.read())
+        found = self.asked.wait(self.asked.client.request(
+            request.method, httpx.URL("http://127.0.0.1:8000", raw_path=request.url.raw_path), content=request.read(),
+            headers=request.headers,
+        ))  # fmt: skip
         return httpx.Response(found.status_code, content=found.content, request=request)
 
 
@@ -92,9 +94,10 @@ def living(path, now=None, **options):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://here")
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(made), base_url="http://127.0.0.1:8000",
+                               headers={"content-type": "application/json"})  # fmt: skip
     asked = Living(service, client, Written(log, out), loop)
-    asked.board = made.board
+    asked.board, asked.routes = made.board, made.inside.routes
     life = made.inside.router.lifespan_context(made.inside)
     asked.wait(life.__aenter__())
     try:

@@ -18,6 +18,8 @@ from service.nursery import Forked
 
 BROKEN = Path(__file__).with_name("broken.py")
 BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1], "half_life": 50, "epsilon": 0.1}
+HEAD = (b"POST /v1/streams/home/%s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n")  # fmt: skip
 
 
 def free_port():
@@ -126,8 +128,7 @@ class Clients:
 
     async def _ask(self, reader, writer, kind, body):
         raw = json.dumps(body).encode()
-        path = f"/v1/streams/home/{kind}".encode()
-        writer.write(b"POST %s HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (path, len(raw), raw))
+        writer.write(HEAD % (kind.encode(), len(raw)) + raw)
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.partition("content-length:")[2].partition("\r\n")[0])
         answer = json.loads(await reader.readexactly(length))

@@ -52,6 +52,46 @@ def test_what_is_refused_says_why_and_is_not_tried_again(tmp_path):
             assert told.value.status == 404 and told.value.field == "stream" and transport.number == 4
 
 
+@pytest.mark.parametrize("id", (
+    "order?x", "order#x", "a/b", "a/../b", "..", ".", "%2e%2e", "%2F", "a b", "a+b", "a;b", "a&b=c", "é", "日本", "🙂",
+    "\\", '"', "%", "http://evil.test/",
+))  # fmt: skip
+def test_an_id_is_explained_whatever_is_in_it(crowd, id):
+    """Beside decisions whose ids are what is left where it is not quoted."""
+    client = crowd
+    made = client.decide("home", ARMS, id=id)
+    told = client.explain("home", id)
+    assert told["decision"] == made and told["decision"]["id"] == id
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    with living(tmp_path_factory.mktemp("client") / "a.db") as asked, Client(transport=Passing(asked)) as client:
+        client.put("home", **BODY)
+        for id in ("order", "b", "a", "a b c"):
+            client.decide("home", ARMS, id=id)
+        yield client
+
+
+@pytest.mark.parametrize("name", ("home?x", "home#x", "home/reset", "home/../home", "a/b", "é", "%", "", "home/"))
+def test_a_name_that_is_no_streams_asks_no_other_stream(crowd, name):
+    before = crowd.stream("home")
+    calls = (lambda: crowd.stream(name), lambda: crowd.decide(name, ARMS), lambda: crowd.reward(name, "b", 1.0),
+             lambda: crowd.change(name, **BODY), lambda: crowd.items(name, {}), lambda: crowd.explain(name, "b"),
+             lambda: crowd.decide_many(name, [{"arms": ARMS}]),
+             lambda: crowd.reward_many(name, [("b", 1.0)]))  # fmt: skip
+    for call in calls:
+        with pytest.raises(Refused) as told:
+            call()
+        assert told.value.status in (404, 405, 422)
+    assert crowd.stream("home") == before
+
+
+def test_streams_of_dots_are_asked_by_their_names(crowd):
+    for name in ("..", ".", "a.b"):
+        assert crowd.put(name, **BODY)["stream"] == crowd.stream(name)["stream"] == name
+
+
 def test_a_set_that_is_no_list_is_one_sentence_and_never_sent(tmp_path):
     with living(tmp_path / "a.db") as asked:
         with Client(transport=Passing(asked)) as client:

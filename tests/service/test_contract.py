@@ -45,7 +45,7 @@ def test_every_answer_is_one_that_is_described(served, kind, path, method):
     @given(case=operation.as_strategy(generation_mode=GenerationMode[kind]))
     @settings(max_examples=12, suppress_health_check=list(HealthCheck), database=None)
     def ask(case):
-        given_ = case.as_transport_kwargs(base_url="http://here")
+        given_ = case.as_transport_kwargs(base_url="http://127.0.0.1:8000")
         answer = asked.wait(asked.client.request(
             given_["method"], given_["url"], params=given_.get("params"), headers=dict(given_.get("headers") or {}),
             json=given_.get("json"), content=given_.get("data"),

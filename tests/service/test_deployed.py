@@ -121,6 +121,9 @@ def test_the_image_is_not_root_and_its_health_check_tells_a_server_from_none(tmp
     assert re.search(r"^USER 10001:10001$", text, flags=re.M) and re.search(r"^VOLUME /data$", text, flags=re.M)
     last = text[text.rindex("\nFROM") :]
     assert last.index("USER") < last.index("ENTRYPOINT")
+    listens = json.loads(re.search(r"^CMD (\[.*\])$", last, flags=re.M)[1])
+    assert listens[listens.index("--host") + 1] == "0.0.0.0"
+    assert listens[listens.index("--allow-host") + 1] == "driftwise"
     check = json.loads(re.search(r"HEALTHCHECK.*?CMD (\[.*?\])\n", text, flags=re.S)[1])
     copied = re.search(r"^COPY (pyproject.*) \./$", text, flags=re.M)[1].split()
     assert all((ROOT / name).is_file() for name in copied)

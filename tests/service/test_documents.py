@@ -1,6 +1,5 @@
 """What docs/service.md says is true: its curl lines and its Python are answered as it says."""
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -11,6 +10,7 @@ from driftwise.service.http import ROUTES
 from service.living import Passing, living
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+CURLS_OWN = "Content-Type: application/x-www-form-urlencoded"  # what curl -d sends unless told
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 
@@ -18,15 +18,17 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding=
 def test_the_curl_lines_are_answered(tmp_path, text, wanted):
     lines = [line for line in text.splitlines() if line.startswith("curl ")]
     assert len(lines) == wanted
+    json_header = re.search(r"json='(.*?)'", text)[1]
     with living(tmp_path / "a.db") as asked:
         answers = []
         for line in lines:
-            words = shlex.split(line.replace("$home", "localhost:8000/v1/streams/home"), comments=True)
+            line = line.replace("$home", "localhost:8000/v1/streams/home").replace("$json", json_header)
+            words = shlex.split(line, comments=True)
             method = words[words.index("-X") + 1] if "-X" in words else "GET"
-            body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+            body = words[words.index("-d") + 1] if "-d" in words else None
             (path,) = (word.partition("/v1/streams/")[2] for word in words if "/v1/streams/" in word)
-            more = {} if body is None else {"json": body}
-            answers.append(asked.ask(method, path, **more))
+            name, _, kind = (words[words.index("-H") + 1] if "-H" in words else CURLS_OWN).partition(": ")
+            answers.append(asked.ask(method, path, content=body, headers={name: kind}))
         assert [one.status_code for one in answers] == [201, *[200] * (wanted - 1)]
         assert answers[2].json() == {"verdict": "learned", "seq": 1}
 

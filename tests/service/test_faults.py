@@ -17,7 +17,7 @@ import time
 import httpx
 import pytest
 
-from service.loading import Clients, Server, wrong
+from service.loading import HEAD, Clients, Server, wrong
 from service.nursery import Nursery
 
 KILLS = 4
@@ -155,7 +155,7 @@ def test_callers_that_go_away_are_recorded_at_most_once_and_leave_nothing_behind
     raw = {}
     for id in ids:
         body = json.dumps({"id": id, "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
-        head = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body)
+        head = HEAD % (b"decide", len(body))
         raw[id] = head + body
     before = alive(server)
     for id in ids * 5:
@@ -163,7 +163,7 @@ def test_callers_that_go_away_are_recorded_at_most_once_and_leave_nothing_behind
             if rng.random() < 0.5:
                 caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             caller.sendall(raw[id][: rng.choice((rng.randrange(1, len(raw[id])), len(raw[id])))])
-    with httpx.Client(base_url=server.url) as caller:
+    with httpx.Client(base_url=server.url, headers={"content-type": "application/json"}) as caller:
         bodies = [raw[id].partition(b"\r\n\r\n")[2] for id in ids]
         seqs = [caller.post("/v1/streams/home/decide", content=body).json()["seq"] for body in bodies]
     assert sorted(seqs) == list(range(1, len(ids) + 1)) and server.stream()["seq"] == len(ids)

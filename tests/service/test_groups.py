@@ -13,7 +13,7 @@ from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.stream import Stream
 from driftwise.service.verify import verify
 from service.living import ARMS, living
-from service.loading import Server
+from service.loading import HEAD, Server
 
 
 def many(asked, bodies, kind="decide"):
@@ -112,10 +112,9 @@ def test_a_log_that_nobody_reads_holds_up_nobody():
     os.close(reading)
 
 
-HEAD = b"POST /v1/streams/home/decide HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"
-
-
-@pytest.mark.parametrize("sent", (b"", HEAD[:50], HEAD + b"{"), ids=("nothing", "half a head", "half a body"))
+@pytest.mark.parametrize(
+    "sent", (b"", HEAD[:50], HEAD % (b"decide", 9) + b"{"), ids=("nothing", "half a head", "half a body")
+)
 def test_slow_callers_are_cut_off_and_others_are_not(hasty, sent):
     head = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n"
     with socket.create_connection(("127.0.0.1", hasty.port)) as slow:

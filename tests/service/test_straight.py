@@ -3,6 +3,7 @@
 A query, which means nothing here, sends a request the ordinary way.
 """
 
+import base64
 import json
 import socket
 import time
@@ -28,7 +29,8 @@ def server(tmp_path_factory):
 
 def request(kind, body, way="", version="1.1", *more):
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = [f"POST /v1/streams/home/{kind}{way} HTTP/{version}", "host: a", f"content-length: {len(raw)}", *more]
+    head = [f"POST /v1/streams/home/{kind}{way} HTTP/{version}", "host: localhost",
+            "content-type: application/json", f"content-length: {len(raw)}", *more]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + raw
 
 
@@ -57,6 +59,23 @@ def test_the_same_refusal_comes_either_way(server, name):
     body, status = BAD[name]
     straight, ordinary = ask(server, request("decide", body)), ask(server, request("decide", body, "?"))
     assert straight == ordinary and straight.startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize(("old", "new", "status"), (
+    ("host: localhost", "host: evil.test", 421), ("host: localhost", "host: a@localhost", 421),
+    ("host: localhost", "host: localhost\r\nhost: localhost", 400), ("host: localhost", "x: y", 400),
+    ("application/json", "text/plain", 415), ("content-type: application/json", "x: y", 415),
+    ("application/json", "Application/json;charset=utf-8", 200),
+    ("x: y", "origin: http://evil.test", 403), ("x: y", "origin: null", 403), ("x: y", "origin: http://localhost", 200),
+    ("x: y", "sec-fetch-site: cross-site", 403), ("HTTP/1.1\r\nhost: localhost", "HTTP/1.0", 200),
+))  # fmt: skip
+def test_a_page_of_another_site_is_refused_either_way(server, old, new, status):
+    before = server.stream()["seq"]
+    asked = {"id": "a page", "arms": ARMS}
+    told = [ask(server, request("decide", asked, way, "1.1", "x: y").replace(old.encode(), new.encode()))
+            for way in ("", "?")]  # fmt: skip
+    assert told[0] == told[1] and told[0].startswith(b"HTTP/1.1 %d " % status)
+    assert server.stream()["seq"] == before or status == 200
 
 
 def test_the_same_answer_comes_either_way(server):
@@ -119,5 +138,9 @@ def test_a_key_is_asked_for_either_way(server):
     assert ask(server, asked) == ask(server, request("decide", {"id": "key", "arms": ARMS}, "?"))
     named = request("decide", {"id": "key", "arms": ARMS}, "", "1.1", f"authorization: Bearer {key}")
     assert ask(server, named).startswith(b"HTTP/1.1 200")
+    password = base64.b64encode(f"me:{key}".encode()).decode()  # which a browser would send by itself
+    basic = [request("decide", {"id": "key", "arms": ARMS}, way, "1.1", f"authorization: Basic {password}")
+             for way in ("", "?")]  # fmt: skip
+    assert ask(server, basic[0]).startswith(b"HTTP/1.1 401") and ask(server, basic[0]) == ask(server, basic[1])
     wrong = request("reward", {"id": "key", "value": 1.0}, "", "1.1", f"authorization: Bearer {key}")
     assert ask(server, wrong).startswith(b"HTTP/1.1 403")

@@ -41,12 +41,12 @@ def checked_scopes(text: str) -> str:
     return ",".join(one for one in SCOPES if one in asked)
 
 
-def _presented(header: str | None) -> str | None:
-    """The key in a header: a bearer's, or the password that a browser asked for."""
+def _presented(header: str | None, basic: bool) -> str | None:
+    """The key in a header: a bearer's, or, with basic, the password that a browser asked for."""
     kind, _, rest = (header or "").partition(" ")
     if kind.lower() == "bearer":
         return rest
-    if kind.lower() == "basic":
+    if basic and kind.lower() == "basic":
         with contextlib.suppress(ValueError):
             return base64.b64decode(rest).decode().partition(":")[2]
     return None
@@ -93,12 +93,15 @@ class Access:
         """Need a key from now on: the server listens on an address that other machines reach."""
         self.closed = True
 
-    def check(self, caller: str, header: str | None, scope: str | None, stream: str | None) -> KeyRow | None:
+    def check(
+        self, caller: str, header: str | None, scope: str | None, stream: str | None, *, basic: bool = False
+    ) -> KeyRow | None:
         """Let a request pass with its key, or 401, 403, 429. scope None: any key of the stream will do. A valid key
-        always passes; only failures are limited."""
+        always passes; only failures are limited. basic: the key may be a password, which a browser sends again by
+        itself; so for pages that change nothing only."""
         if not self.closed:
             return None
-        given = _presented(header)
+        given = _presented(header, basic)
         known = None
         if given is not None:
             presented = hashed(given)

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from driftwise.errors import BadInput, DriftwiseError
 
@@ -63,19 +64,19 @@ class Client:
 
     def put(self, stream: str, **body: Any) -> dict[str, Any]:
         """Make a stream: policy={"name": "Auto", "dim": 10}, rewards=(0, 1), …; the same again is fine."""
-        return self._ask("PUT", f"/v1/streams/{stream}", body)
+        return self._ask("PUT", _path(stream), body)
 
     def change(self, stream: str, **body: Any) -> dict[str, Any]:
         """Another policy, taught all that the one before was."""
-        return self._ask("PUT", f"/v1/streams/{stream}/policy", body)
+        return self._ask("PUT", _path(stream, "policy"), body)
 
     def items(self, stream: str, items: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Rows of items, which decisions then call by name."""
-        return self._ask("PUT", f"/v1/streams/{stream}/items", {"items": items})
+        return self._ask("PUT", _path(stream, "items"), {"items": items})
 
     def stream(self, stream: str) -> dict[str, Any]:
         """A stream as it is."""
-        return self._ask("GET", f"/v1/streams/{stream}")
+        return self._ask("GET", _path(stream))
 
     # ------------------------------------------------------------------------------------ decisions
 
@@ -83,27 +84,27 @@ class Client:
         self, stream: str, arms: Sequence[Sequence[float]] | None = None, *, id: str | None = None, **more: Any
     ) -> dict[str, Any]:
         """A decision among arms, or items= in a context=; without an id it gets one here, so that it can be retried."""
-        return self._ask("POST", f"/v1/streams/{stream}/decide", _decision(arms, id, more))
+        return self._ask("POST", _path(stream, "decide"), _decision(arms, id, more))
 
     def decide_many(self, stream: str, many: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Many decisions in one request, each a dict of what `decide` takes."""
         bodies = [_decision(one.get("arms"), one.get("id"), one) for one in many]
-        found: Any = self._ask("POST", f"/v1/streams/{stream}/decide/batch", bodies)
+        found: Any = self._ask("POST", _path(stream, "decide", "batch"), bodies)
         return list(found)
 
     def reward(self, stream: str, id: str, value: float) -> dict[str, Any]:
         """What a decision brought. Sent twice, it is learned once."""
-        return self._ask("POST", f"/v1/streams/{stream}/reward", {"id": id, "value": float(value)})
+        return self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value)})
 
     def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
         """Many rewards in one request."""
         bodies = [{"id": id, "value": float(value)} for id, value in rewards]
-        found: Any = self._ask("POST", f"/v1/streams/{stream}/reward/batch", bodies)
+        found: Any = self._ask("POST", _path(stream, "reward", "batch"), bodies)
         return list(found)
 
     def explain(self, stream: str, id: str) -> dict[str, Any]:
         """A decision again from the log."""
-        return self._ask("GET", f"/v1/streams/{stream}/explain/{id}")
+        return self._ask("GET", _path(stream, "explain", id))
 
     def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """A request until it is answered: all that is asked here may be asked again."""
@@ -126,6 +127,12 @@ class Client:
             time.sleep(wait * random.uniform(0.5, 1.0))  # callers that were cut off together come back apart
             pause = min(2.0 * pause, 2.0)
         raise AssertionError("every try ends in an answer or an error")
+
+
+def _path(*parts: str) -> str:
+    """The path of a stream's route, each part quoted; "." and ".." too, which a URL would otherwise drop."""
+    quoted = (quote(one, safe="") for one in parts)
+    return "/v1/streams/" + "/".join(one if one.strip(".") else one.replace(".", "%2E") for one in quoted)
 
 
 def _decision(arms: Any, id: Any, more: Mapping[str, Any]) -> dict[str, Any]:

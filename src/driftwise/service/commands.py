@@ -38,6 +38,10 @@ def serve(
     ),
     port: Annotated[int, typer.Option(help="The port.", min=0, max=65535)] = 8000,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without bodies.")] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A further name the server is asked by, such as a proxy's; may be given several times."),
+    ] = None,
     max_pages: Annotated[int | None, typer.Option(help="The most pages of 4 KiB the file may have.", min=1)] = None,
 ) -> None:
     """Decide and learn over HTTP; every answer is on disk before it is sent."""
@@ -49,7 +53,7 @@ def serve(
         check_free(Path(db))
     from driftwise.service.run import serve as run
 
-    run(db, host, port, requests=log_requests, pages=max_pages)
+    run(db, host, port, requests=log_requests, pages=max_pages, allow_hosts=allow_host or ())
 
 
 def verify(db: Database) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.protocol import MOST_BODY, Refusal, refusal_of
+from driftwise.service.protocol import MOST_BODY, Refusal, checked_name, refusal_of
 
 if TYPE_CHECKING:
     from driftwise.service.http import Api
@@ -47,6 +47,7 @@ class Endpoint:
         stream = scope["path_params"].get("stream", "")
         try:
             api.admit(scope, self.scope, stream or None)
+            _check_path(scope["raw_path"])
             body = None
             if self.decode is not None:
                 body = self.decode(await _body(scope, receive))
@@ -65,6 +66,12 @@ class Endpoint:
             await refuse(send, refusal)
         api.log.request(scope, stream, status, began)
         api.count(status)
+
+
+def _check_path(path: bytes) -> None:
+    """Refuse a stream's name with an encoded slash: the router takes home%2Freset for the route reset of home."""
+    if b"%" in path and b"%2f" in b"/".join(path.lower().split(b"/", 4)[:4]):
+        checked_name("%2f")
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,7 +19,7 @@ from driftwise.service import metrics
 from driftwise.service.access import authorization, caller_of
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
-from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode, headers_of
+from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode, headers_of, refuse
 from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
@@ -35,6 +36,7 @@ from driftwise.service.protocol import (
     refusal_of,
 )
 from driftwise.service.serving import Service
+from driftwise.service.sites import Site
 from driftwise.service.store import Broken, KeyRow, Lost
 from driftwise.service.straight import Straight
 
@@ -173,8 +175,8 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
 class Api:
     """What all endpoints share."""
 
-    def __init__(self, service: Service, log: Log) -> None:
-        self.service, self.log = service, log
+    def __init__(self, service: Service, log: Log, site: Site) -> None:
+        self.service, self.log, self.site = service, log, site
         service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
 
@@ -208,9 +210,11 @@ class Api:
         return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
 
     def _detail(self, scope: Scope, reason: str) -> str:
-        """A reason, which may name paths and addresses, for callers with a key; "" for others."""
+        """A reason, which may name paths and addresses, for callers with a key; "" for others, and for pages whose name
+        was rebound to this address."""
         access = self.service.access
         try:
+            self.site.check_host(dict(scope["headers"]).get(b"host"), scope["http_version"])
             if access.closed and authorization(scope) is None:
                 return ""  # a health check without a key is no failure
             access.check(caller_of(scope), authorization(scope), None, None)
@@ -242,12 +246,23 @@ class Front:
         self.api.service.engine.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            began = time.perf_counter()
+            try:
+                self.api.site.check(scope)
+            except Refusal as refusal:
+                await refuse(send, refusal)
+                self.api.log.request(scope, "", refusal.status, began)
+                self.api.count(refusal.status)
+                return
         await self.inside(scope, receive, send)  # type: ignore[arg-type]
 
 
-def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) -> Front:
-    """The application; `started` is called when it serves."""
-    api = Api(service, log)
+def app(
+    service: Service, log: Log, started: Callable[[], None] = lambda: None, site: Site | None = None
+) -> Front:  # fmt: skip
+    """The application; `started` is called when it serves; without a site it is asked as this machine."""
+    api = Api(service, log, site or Site())
     board = Dashboard(api)
 
     @asynccontextmanager
@@ -276,7 +291,9 @@ def app(service: Service, log: Log, started: Callable[[], None] = lambda: None) 
     ]  # fmt: skip
     routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
     routes += dashboard_routes(board)
-    return Front(Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown}), api, board)
+    inside = Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown})
+    inside.router.redirect_slashes = False  # a redirect would repeat the caller's Host
+    return Front(inside, api, board)
 
 
 def _methods(path: str) -> list[str]:

@@ -30,10 +30,14 @@ _STREAM = {"name": "stream", "in": "path", "required": True,
            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 _REFUSED = {
-    400: "no JSON", 401: "no key", 403: "a key without the scope", 404: "unknown stream or id", 409: "conflict",
-    413: "too long", 422: "a value that cannot be used", 429: "too many requests without a valid key",
-    503: "come again", 507: "the disk is full",
+    400: "no JSON", 401: "no key", 403: "a key without the scope, or a page of another site",
+    404: "unknown stream or id", 409: "conflict", 413: "too long", 415: "no application/json",
+    421: "a Host the server does not answer to", 422: "a value that cannot be used",
+    429: "too many requests without a valid key", 503: "come again", 507: "the disk is full",
 }  # fmt: skip
+_ABOUT = (
+    "An answer means it is on disk. Every POST and PUT needs Content-Type: application/json, with a body or without."
+)
 
 
 def _list(kind: Any, most: int = 1000) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def document() -> dict[str, Any]:
     }}  # fmt: skip
     return {
         "openapi": "3.1.0",
-        "info": {"title": "driftwise", "version": __version__, "description": "An answer means it is on disk."},
+        "info": {"title": "driftwise", "version": __version__, "description": _ABOUT},
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
         "security": [{"key": []}, {}],

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from driftwise.errors import BadInput
 from driftwise.service.http import app
 from driftwise.service.logs import Log
 from driftwise.service.opening import open_store, service_of
+from driftwise.service.sites import Site, loopback
 from driftwise.service.straight import Asked, straight
 
 PATIENCE = 10.0  # seconds for a request to come whole
@@ -97,16 +97,6 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def settle() -> None:
     """numba's heap is large and stays: collecting it again and again doubled what a request costs. And the thread that
     has committed is not to wait long for the one that decides."""
@@ -117,9 +107,11 @@ def settle() -> None:
 
 
 def serve(
-    db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None
-) -> None:
-    """Serve a database until SIGTERM or Ctrl-C."""
+    db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None,
+    allow_hosts: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address."""
+    site = Site(host, allow_hosts)
     store = open_store(db, pages=pages)
     try:
         if not loopback(host) and all(key.revoked is not None for key in store.keys()):
@@ -139,7 +131,7 @@ def serve(
         access = f"{len(service.access.keys)} keys" if service.access.closed else "open"
         log.event("serving", db=str(store.path), host=host, port=port, streams=streams, access=access, pid=os.getpid())
 
-    run(app(service, log, started), host, port)
+    run(app(service, log, started, site), host, port)
     log.event("stopped")
     log.close()
 

@@ -44,8 +44,9 @@ def straight(protocol: HttpToolsProtocol) -> Asked | None:
         return None
     for name, value in protocol.headers:
         if name == b"content-length" and len(value) <= _DIGITS and int(value) <= MOST_BODY:
-            protocol.scope["method"] = "POST"
-            keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+            version = parser.get_http_version()
+            protocol.scope["method"], protocol.scope["http_version"] = "POST", version
+            keep_alive = parser.should_keep_alive() and version != "1.0"
             return Asked(protocol, route, parts[3].decode("ascii", "replace"), keep_alive)
     return None
 
@@ -73,6 +74,7 @@ class Asked:
         route, stream = self._route, self._stream
         api = route.api
         try:
+            api.site.check(self._scope)
             api.admit(self._scope, route.scope, stream)
             body = route.decode(self._body[0] if len(self._body) == 1 else b"".join(self._body))
             api.service.engine.enter(route.work(api, stream, body), self.answer)

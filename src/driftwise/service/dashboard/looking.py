@@ -67,7 +67,7 @@ class Dashboard:
         given = authorization(scope)
         if given is None:
             raise Refusal(401, "a key is needed", "authorization", "sign in with an admin key as the password")
-        return access.check(caller_of(scope), given, "admin", stream)
+        return access.check(caller_of(scope), given, "admin", stream, basic=scope["method"] in ("GET", "HEAD"))
 
     def live(self, name: str) -> Live:
         return live_of(self.service.stream(name), self.service.now())
