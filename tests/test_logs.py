@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import re
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import numpy as np
 import pandas
 import polars
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import driftwise as dw
+from agent.living import linear, unit_arms
 from driftwise.tables import Ragged, check_log, from_dsjson, from_obp, log_of, read_log
 from logbooks import columns_of, held, table_of, write
 from refusing import refused
@@ -79,11 +82,61 @@ def test_digests_follow_what_is_held_and_not_how_it_is_cut():
     assert held().parts[0].digest() == held().parts[0].digest() != held(propensity=np.full(40, 0.5)).parts[0].digest()
 
 
-def test_a_last_line_that_does_not_end_is_left_out(tmp_path):
+def test_a_last_line_without_a_line_break_is_read_and_one_that_was_cut_is_left_out_with_a_word(tmp_path):
     path = write(table_of(columns_of()), tmp_path / "log.jsonl")
     whole = path.read_bytes()
+    path.write_bytes(whole.removesuffix(b"\n"))
+    assert read_log(path).rows == 40 and sum(batch.rows for batch in read_log(path).batches(["x"])) == 40
     path.write_bytes(whole[:-5])
-    assert read_log(path).rows == 39 and sum(batch.rows for batch in read_log(path).batches(["x"])) == 39
+    with pytest.warns(RuntimeWarning, match="the last line is cut"):
+        assert read_log(path).rows == 39
+    with pytest.warns(RuntimeWarning, match=r"log\.jsonl"):
+        assert sum(batch.rows for batch in read_log(path).batches(["x"])) == 39
+
+
+def folded(source):
+    agent = dw.Agent(linear(dim=3), rewards=(0, 1))
+    agent.learn_log(source)
+    return agent.state.to_bytes()
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_a_flipped_bit_in_a_part_that_we_wrote_is_never_another_state(tmp_path, format):
+    agent, chance, told = dw.Agent(linear(dim=3), rewards=(0, 1)), random.Random(format), 0
+    with agent.log_to(tmp_path, arms=True, format=format):
+        for t in range(30):
+            agent.reward(agent.decide(unit_arms(4, 3, t)).id, t % 3 / 2)
+    (part,) = tmp_path.iterdir()
+    raw, right = part.read_bytes(), agent.state.to_bytes()
+    assert folded(tmp_path) == right
+    for _ in range(150):
+        data = bytearray(raw)
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        part.write_bytes(data)
+        try:
+            assert folded(tmp_path) == right
+        except dw.BadInput as slip:
+            told += part.name in str(slip)
+    assert told > 120
+    part.write_bytes(data)
+    for reading in (check_log, lambda log: dw.sums(log, linear(dim=3)), lambda log: list(read_log(log).batches(["x"]))):
+        with refused("log"):
+            reading(tmp_path)
+
+
+def test_a_changed_page_of_others_is_refused_where_it_has_a_checksum_and_parts_without_are_read(tmp_path):
+    table, path = table_of(columns_of()).select(["seq", "x", "reward"]), tmp_path / "log.parquet"
+    for checksum in (False, True):
+        pa.parquet.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=checksum)
+        assert read_log(path).rows == 40 and gathered(read_log(path), "x").shape == (40, 3)
+        raw = bytearray(path.read_bytes())
+        raw[raw.index(columns_of()["x"][20].tobytes()) + 3] ^= 1
+        path.write_bytes(raw)
+        if checksum:
+            with refused("log", "CRC"):
+                gathered(read_log(path), "x")
+        else:
+            assert gathered(read_log(path), "x").shape == (40, 3)
 
 
 def changed(name, row, value):

@@ -49,11 +49,16 @@ def settle(aside: Path, target: Path, *, new: bool = False) -> None:
         if not new and target.exists():
             os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
         os.fsync(file.fileno())
-    if new:
-        _link(aside, target)
-    else:
+    if not new:
         aside.replace(target)
-    sync_folder(target.parent)
+        sync_folder(target.parent)
+        return
+    _link(aside, target)
+    try:
+        sync_folder(target.parent)
+    except BaseException:  # so that a second attempt writes it once
+        target.unlink(missing_ok=True)
+        raise
 
 
 def _link(aside: Path, target: Path) -> None:

@@ -1,9 +1,11 @@
 """An agent's log: a row for every decision that closed, from which a fresh agent becomes the one that wrote it."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import driftwise as dw
 from agent.living import linear, unit_arms
 from driftwise.tables import check_log, read_log
+from driftwise.tables.write import Row, Writer
 from refusing import refused
 
 CLOCKS = {
@@ -247,3 +250,107 @@ def test_a_second_log_and_a_path_that_is_none_are_refused(tmp_path):
         agent.log_to(tmp_path / "x", format="csv")
     with refused("rows"):
         agent.log_to(tmp_path / "x", rows=0)
+
+
+# ------------------------------------------------------------------------------------------ one writer a folder
+
+BESIDE = """
+import sys, time
+import numpy as np, driftwise as dw
+agent = dw.Agent(dw.LinearUCB(dim=3, memory=dw.Fade(0.05), lam=1.0, delta=0.1), rewards=(0, 1))
+for line in sys.stdin:
+    try:
+        log = agent.log_to(line.strip(), format="jsonl", rows=5)
+        agent.reward(agent.decide(np.eye(3)).id, 0.5)
+        log.flush()
+        print("logs", flush=True)
+    except dw.BadInput as refusal:
+        print(refusal, flush=True)
+"""
+
+
+def lessons(folder):
+    return [int(one) for batch in read_log(folder).batches(["reward_seq"]) for one in batch.reward_seq]
+
+
+def test_two_agents_never_log_into_one_folder_and_the_first_loses_nothing(tmp_path):
+    folder, words = tmp_path / "log", [sys.executable, "-c", BESIDE]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as other:
+        agent, twin = agent_of(), agent_of()
+        with agent.log_to(folder, format="jsonl", rows=5) as log:
+            (tmp_path / "link").symlink_to(folder)
+            for t in range(40):
+                agent.reward(agent.decide(unit_arms(4, 3, t)).id, 0.5)
+                if t % 20 == 10:
+                    print(tmp_path / "link", file=other.stdin, flush=True)
+                    assert "no other agent or process" in other.stdout.readline()
+            with refused("path", "no other agent", "give each its own"):
+                twin.log_to(folder)
+            log.flush()
+            assert lessons(folder) == list(range(1, 41))
+        print(tmp_path / "next", file=other.stdin, flush=True)
+        assert other.stdout.readline() == "logs\n"
+        with refused("path", "no other agent"):
+            twin.log_to(tmp_path / "next")
+        other.kill()  # and its lock is gone
+    twin.learn_log(tmp_path / "next", gaps=True)
+    twin.log_to(tmp_path / "next").close()
+
+
+def test_a_child_that_outlives_its_parent_does_not_keep_the_folder(tmp_path):
+    agent = agent_of()
+    log = agent.log_to(tmp_path / "log", format="jsonl")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - it only waits
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    os.close(reading)
+    with refused("path", "no other agent"):
+        agent_of().log_to(tmp_path / "log")
+    os.close(log._writer._claim._file)  # as the end of this process would
+    log._writer._claim._file = None
+    agent_of().log_to(tmp_path / "log").close()
+    os.close(writing)
+    os.waitpid(child, 0)
+    log.close()
+
+
+def test_where_folders_cannot_be_locked_parts_of_two_writers_are_all_there(tmp_path, monkeypatch):
+    def unable(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", unable)
+    row = Row(1, "x", None, 0.0, 1, 0, None, 1, np.ones(3), 1.0, False, 0.0, 0.0, 0.0, "p", 0, 0.5, 0.0, 1, 1, "open")
+    writers = [Writer(tmp_path, format="jsonl", rows=2) for _ in range(2)]
+
+    def work(writer, first):
+        for number in range(first, first + 60):
+            writer.add(row._replace(seq=number, reward_seq=number))
+        writer.flush()
+
+    threads = [threading.Thread(target=work, args=(one, 1 + 60 * k)) for k, one in enumerate(writers)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    for one in writers:
+        one.close()
+    assert sorted(lessons(tmp_path)) == list(range(1, 121))
+
+
+def test_logs_and_snapshots_are_readable_by_their_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        agent = agent_of()
+        with agent.log_to(tmp_path / "log"):
+            agent.reward(agent.decide(unit_arms(4, 3, 0)).id, 0.5)
+        agent.save(tmp_path / "agent.dw")
+        made = [*(tmp_path / "log").iterdir(), tmp_path / "agent.dw"]
+        assert [one.stat().st_mode & 0o777 for one in made] == [0o600] * 2
+        (tmp_path / "agent.dw").chmod(0o644)  # what its owner chose stays
+        agent.save(tmp_path / "agent.dw")
+        assert (tmp_path / "agent.dw").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)

@@ -108,13 +108,23 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
         if agent._book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
         fields = None if agent.features is None else agent.features.fields
-        lessons = agent._book.counts["learned"] + agent._book.counts["defaulted"]
-        last = last_lesson(Path(path))
-        if last and last != lessons:
-            wanted = f"a log that ends where this agent stands, at lesson {lessons}"
-            way_out = "learn_log it first" if last > lessons else "pass a new folder"
-            raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)
-        log = AgentLog(agent, Writer(path, arms=arms, fields=fields, **options))
+        writer = Writer(path, arms=arms, fields=fields, **options)
+        try:
+            _check_end(agent, Path(path))  # while no other process can write to the folder
+        except BaseException:
+            writer.close()
+            raise
+        log = AgentLog(agent, writer)
         with agent._choosing:
             agent._book.log = log
     return log
+
+
+def _check_end(agent: Agent, folder: Path) -> None:
+    """The log in a folder ends where the agent stands, or there is none."""
+    lessons = agent._book.counts["learned"] + agent._book.counts["defaulted"]
+    last = last_lesson(folder)
+    if last and last != lessons:
+        wanted = f"a log that ends where this agent stands, at lesson {lessons}"
+        way_out = "learn_log it first" if last > lessons else "pass a new folder"
+        raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)

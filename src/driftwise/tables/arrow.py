@@ -20,6 +20,7 @@ from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, check_finite, column_of
 from driftwise.tables.logs import ROWS, Filed, Group, Part
 from driftwise.tables.schema import COLUMNS, MARK, VERSION, Batch, Ragged, asked, null_of
+from driftwise.tables.seals import file_holds
 
 try:
     import pyarrow as pa
@@ -96,7 +97,7 @@ class ParquetPart(Filed, ArrowBased):
 
     def only(self, groups: list[int]) -> ParquetPart:
         made = type(self)(self.path)
-        made.groups = groups
+        made.groups, made._proven = groups, self._proven
         return made
 
     def row_groups(self) -> list[Group] | None:
@@ -105,8 +106,20 @@ class ParquetPart(Filed, ArrowBased):
             found = [_group(one) for one in groups]
         return None if None in found else found  # type: ignore[return-value]
 
+    @cached_property
+    def _proven(self) -> bool:
+        """Whether all bytes are those that were written, or the sentence; False where the file does not say."""
+        holds = file_holds(self.path)
+        if holds is False:
+            got, wanted = f"changed bytes in {self.name}", "a part as it was written"
+            raise BadInput("log", got, wanted, "take it from a copy, or leave out this part and those after it")
+        return holds is True
+
     def _open(self) -> Any:
-        return pa.parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False)
+        """The file; without a seal of all its bytes those pages are checked that have a checksum."""
+        return pa.parquet.ParquetFile(
+            self.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=not self._proven
+        )
 
     def _schema(self) -> Any:
         with self._open() as file:

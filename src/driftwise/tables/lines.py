@@ -1,11 +1,13 @@
 """Logs as JSON lines, for people: one object a row, times in ISO 8601, null for what there is not.
 
-A last line that does not end is what a process was writing when it died: it is left out.
+A last line without a line break is read where it is whole. Where it is not, a process was writing it when it ended: it
+is left out, with a warning.
 """
 
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
@@ -14,6 +16,7 @@ from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, column_of
 from driftwise.tables.logs import ROWS, Filed
 from driftwise.tables.schema import COLUMNS, Batch, asked, bad_row
+from driftwise.tables.seals import line_holds
 
 
 class LinesPart(Filed):
@@ -34,19 +37,22 @@ class LinesPart(Filed):
         try:
             with self.path.open("rb") as file:
                 for line in file:
-                    if line.endswith(b"\n") and line.strip():
+                    if not line.strip():
+                        continue
+                    if not line.endswith(b"\n") and _object(line) is None:
+                        told = f"{self.name}: the last line is cut and left out: {line[:40]!r}"
+                        warnings.warn(told, RuntimeWarning, stacklevel=2)
+                    else:
                         yield line
         except OSError as slip:
             raise BadInput("log", f"{self.name}: {slip.strerror}", "a file that can be read", "check it") from None
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         for row, line in enumerate(self._texts()):
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                found = None
-            if not isinstance(found, dict):
-                wanted, way_out = "a JSON object a line", "mend or leave out the line"
+            found, wanted, way_out = _object(line), "a JSON object a line", "mend or leave out the line"
+            if found is not None and not line_holds(line):
+                found, wanted, way_out = None, "a line as it was written", "remove its seal if you changed it"
+            if found is None:
                 raise BadInput("log", f"{line[:40]!r} in row {row} of {self.name}", wanted, way_out)
             yield found
 
@@ -69,3 +75,11 @@ class LinesPart(Filed):
                 raise bad_row(self.name, start + values.index(None), name, "nothing at all", "a value in every row")
             made[name] = column_of(Place(self.name, start, name), values)
         return Batch(self.name, start, len(objects), **made)
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

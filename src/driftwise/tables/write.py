@@ -18,6 +18,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +28,10 @@ import numpy as np
 from driftwise.border import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.files import HALF, keep_durably
+from driftwise.tables.claim import Claim
 from driftwise.tables.logs import read_log
 from driftwise.tables.schema import COLUMNS, MARK, VERSION
+from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 
 # What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
@@ -143,6 +146,7 @@ class Writer:
         """The number of the next part; what a killed process left half written goes."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._claim = Claim(self.folder)
             for half in self.folder.glob(f"part-*{HALF}"):
                 half.unlink(missing_ok=True)
             numbers = [int(one.name[5:13]) for one in self.folder.glob("part-*.*") if one.name[5:13].isdigit()]
@@ -176,6 +180,7 @@ class Writer:
         if self._thread.is_alive():
             self._thread.join()
         self.flush()
+        self._claim.release()
         _OPEN.discard(self)
 
     def disown(self) -> None:
@@ -229,16 +234,19 @@ class Writer:
             if self._aside == 1:
                 _tell(f"the log in {self.folder} cannot hold a row, which is set aside: {self._reason}")
         else:
-            keep_durably(self._next(), data)
-            self._number += 1
+            self._claim.renew()
+            self._keep(data)
             self._written += len(rows)
         del self._waiting[: len(rows)]  # rows are only ever added behind
 
-    def _next(self) -> Path:
-        """Where the next part goes; never over one that is there."""
-        while (path := self.folder / f"part-{self._number:08d}.{self.format}").exists():
+    def _keep(self, data: bytes) -> None:
+        """Write the next part, never over one that is there."""
+        kept = False
+        while not kept:
+            with suppress(FileExistsError):
+                keep_durably(self.folder / f"part-{self._number:08d}.{self.format}", data, new=True)
+                kept = True
             self._number += 1
-        return path
 
 
 def _why(slip: Exception) -> str:
@@ -272,8 +280,8 @@ def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes
             del one["context"]
         if row.measure is None:
             del one["measure"]
-        made.append(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-    return ("\n".join(made) + "\n").encode()
+        made.append(sealed_line(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()))
+    return b"\n".join(made) + b"\n"
 
 
 def _plain(value: Any) -> Any:
@@ -323,10 +331,10 @@ def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> byt
                 "text": pa.string(), "texts": pa.list_(pa.string()),
             }[column.kind]  # fmt: skip
             made[name] = pa.array(values, kind, from_pandas=column.kind == "float")
-    table = pa.table(made).replace_schema_metadata({MARK: str(VERSION)})
+    table = pa.table(made).replace_schema_metadata({MARK: str(VERSION), SEAL: BLANK})
     sink = io.BytesIO()
-    pa.parquet.write_table(table, sink, compression="zstd", compression_level=1)
-    return sink.getvalue()
+    pa.parquet.write_table(table, sink, compression="zstd", compression_level=1, write_page_checksum=True)
+    return sealed_file(sink.getvalue())
 
 
 def _arms(values: Sequence[Any], vector: Any) -> Any:

@@ -1,0 +1,70 @@
+"""One writer a folder: two agents that log into one folder make no log that can be learned."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+
+from driftwise.errors import BadInput
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where parts still never replace each other
+    fcntl = None  # type: ignore[assignment]
+
+
+class Claim:
+    """A lock on a folder itself, held until `release` or the end of the process, however it ends.
+
+    The child of a fork lets go of it, and the parent keeps it. A file system without locks of folders (NFS) grants
+    every claim; parts are then created under names that no other part has, so that none is lost.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file: int | None = None
+        self.renew()
+        _HELD.add(self)
+
+    def renew(self) -> None:
+        """Claim the folder that has this name now: it may have been moved away, and another made."""
+        if fcntl is None or (self._file is not None and os.path.samestat(os.stat(self.folder), os.fstat(self._file))):
+            return
+        self.release()
+        file = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            wanted = "a folder that no other agent or process logs into"
+            way_out = f'give each its own, {self.folder.name}/{os.getpid()} say'
+            raise BadInput("path", str(self.folder), wanted, way_out) from None
+        except OSError:
+            os.close(file)
+        else:
+            self._file = file
+
+    def release(self) -> None:
+        """Let go of the folder, also where a child of a fork has the descriptor too."""
+        if self._file is not None and fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let go of it in this process alone."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+_HELD: weakref.WeakSet[Claim] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for claim in list(_HELD):
+        claim.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
