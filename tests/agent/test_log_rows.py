@@ -150,7 +150,7 @@ def test_a_full_disk_is_told_and_loses_no_row(tmp_path, monkeypatch):
     agent, kept = agent_of(), write.keep_durably
     log = agent.log_to(tmp_path / "log")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(write, "keep_durably", full)
