@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import product
 
 import httpx
 import numpy as np
@@ -121,15 +122,17 @@ def test_an_attempt_to_take_a_database_leaves_the_locks_of_sqlite(tmp_path):
     assert locks_of(tmp_path / "a.db") == []
 
 
-@pytest.mark.parametrize("ending", ("", "-wal"))
-@pytest.mark.parametrize("how", ("removed", "replaced"))
+@pytest.mark.parametrize(("ending", "how"), [*product(("", "-wal"), ("removed", "replaced")), ("", "copied over")])
 def test_nothing_is_committed_to_a_file_that_was_removed_or_replaced(tmp_path, ending, how):
     desk, path = filled(tmp_path / "a.db", rounds=3), tmp_path / f"a.db{ending}"
     if how == "replaced":
         shutil.copy(path, tmp_path / "other")
         (tmp_path / "other").replace(path)
-    else:
+    elif how == "removed":
         path.unlink()
+    else:
+        backup(path, tmp_path / "b.db")
+        shutil.copyfile(tmp_path / "b.db", path)
     desk.decide(arms_of(np.random.default_rng(0)), id="more")
     with pytest.raises(Broken, match="removed or replaced"):
         desk.commit()
@@ -137,13 +140,17 @@ def test_nothing_is_committed_to_a_file_that_was_removed_or_replaced(tmp_path, e
     desk.close()
 
 
-def test_a_server_whose_database_was_replaced_ends_with_4_and_answers_nothing(tmp_path):
+@pytest.mark.parametrize("asked", (True, False))
+def test_a_server_whose_database_was_replaced_ends_with_4_and_answers_nothing(tmp_path, asked):
     server = Server(tmp_path / "a.db", nursery=NURSERY)
     server.put()
     backup(tmp_path / "a.db", tmp_path / "b.db")
     (tmp_path / "b.db").replace(tmp_path / "a.db")
-    with pytest.raises(httpx.HTTPError):
-        httpx.post(f"{server.url}/v1/streams/home/decide", json={"arms": [[1.0, 0.0]], "id": "x"}, timeout=20)
+    if asked:
+        with pytest.raises(httpx.HTTPError):
+            httpx.post(f"{server.url}/v1/streams/home/decide", json={"arms": [[1.0, 0.0]], "id": "x"}, timeout=20)
+    else:
+        server.process.terminate()
     assert server.process.wait(10) == 4
     server.end()
     with pytest.raises(BadInput, match="of another database"):  # its log is still there

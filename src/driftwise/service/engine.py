@@ -224,6 +224,8 @@ class Engine:
             self.store.commit()
         except (Full, Lost):  # the next start folds instead
             self.store.rollback()
+        except Broken as slip:
+            end(slip)
         self.store.close()
 
 

@@ -38,7 +38,7 @@ from driftwise.service.store import (
     SnapshotRow,
     StreamRow,
 )
-from driftwise.service.wal import damage_of, log_of, strange_log
+from driftwise.service.wal import damage_of, has_log, log_of, strange_log
 
 _KEPT_SETS = 50_000  # numbers of arm sets that are known without asking the file
 _SNAPSHOTS = 3
@@ -137,7 +137,7 @@ class SQLiteStore:
 
     def commit(self) -> None:
         """On disk when it returns. What fails here other than for want of room leaves nothing to rely on."""
-        gone = self._lock.gone() if self._lock is not None else None
+        gone = self._gone()
         if gone is not None:
             raise Broken(f"{gone} was removed or replaced while it was in use; put a backup in place with driftwise "
                          "restore while no server runs")  # fmt: skip
@@ -148,6 +148,12 @@ class SQLiteStore:
                 raise Full(f"{self.path}: {slip}") from None
             raise Broken(f"{self.path}: {slip}") from None
         self._new_sets.clear()
+
+    def _gone(self) -> Path | None:
+        """A file of ours that was removed or replaced, or a backup that was copied into the database."""
+        if self._lock is None:
+            return None
+        return self._lock.gone() or (None if has_log(os.pread(self._lock.file, 100, 0)) else self.path)
 
     def rollback(self) -> None:
         for digest in self._new_sets:

@@ -21,7 +21,6 @@ from driftwise.kernels.point import Ints
 
 _HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
-_MODE, _LOGGED = slice(18, 20), b"\2\2"  # where the head of a database says whether it has a log
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
@@ -40,6 +39,11 @@ def log_of(database: Path) -> Path:
     return database.with_name(database.name + "-wal")
 
 
+def has_log(head: bytes) -> bool:
+    """Whether a database whose file begins with `head` says that it has a log."""
+    return head[18:20] == b"\2\2"
+
+
 def strange_log(database: Path, head: bytes) -> str:
     """Why the log cannot be that of the database whose file begins with `head`, or nothing.
 
@@ -52,7 +56,7 @@ def strange_log(database: Path, head: bytes) -> str:
         return ""
     with path.open("rb") as file:
         magic = int.from_bytes(file.read(4), "big")
-    if magic not in _MAGIC or head[_MODE] == _LOGGED:
+    if magic not in _MAGIC or has_log(head):
         return ""
     what = "a file that is empty or missing" if not head else "a file that has no log, as a backup has none"
     return f"{what}, beside {path.name} of another database in {path.parent}"
