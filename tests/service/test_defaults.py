@@ -1,9 +1,11 @@
 """A decision whose time is over without a reward is learned as the stream's default, as an agent does it."""
 
+import re
 import shutil
 import sqlite3
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from driftwise.service.sqlite import SQLiteStore, seal
 from driftwise.service.store import RewardRow
 from driftwise.service.verify import verify
 from service.desk import LINEAR, Desk, arms_of
-from service.living import living
+from service.living import BODY, living
 
 REWARDS = {**LINEAR, "expire_after": 6, "default_reward": 0.25}
 WALL = {**LINEAR, "half_life": "100s", "tick": 1.0, "clock": "wall", "expire_after": "8s", "default_reward": 0.0}
@@ -65,8 +67,9 @@ def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
     desk, agent = Desk(tmp_path / "a.db", data), agent_of(data)
     lived(desk, agent, life(1))
     counts = desk.stream.answer().counts
-    assert counts.defaulted == agent.counts["defaulted"] > 10 and counts.learned > 2 * counts.defaulted
-    assert desk.stream.overtime == agent.counts["late"] > 2
+    assert counts.defaulted == agent.counts["defaulted"] > 10 and counts.late == agent.counts["late"] > 2
+    for name in ("decided", "learned", "open"):
+        assert getattr(counts, name) == agent.counts[name]
     assert desk.stream.fold.digest() == digest(agent.policy, agent._states.front) == desk.refolded()
     desk.close()
     (found,) = verify(tmp_path / "a.db")
@@ -76,6 +79,40 @@ def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
     other.learn_log(tmp_path / "log")
     assert other.counts["defaulted"] == counts.defaulted
     assert digest(other.policy, other._states.front) == found.digest
+
+
+def test_counts_survive_a_restart_but_for_rewards_that_no_row_tells_of(tmp_path):
+    """With a default a reward that comes after it is no row: it is counted since the server started."""
+    for data, kept in ((REWARDS, False), ({**LINEAR, "expire_after": 6}, True)):
+        path = tmp_path / f"{kept}.db"
+        desk = Desk(path, data)
+        for event in life(1):
+            kind, id, what, now = event
+            desk.decide(what, id=id, at=now) if kind == "decide" else desk.reward(id, what, at=now)
+            desk.commit()
+        before = desk.stream.counts
+        assert before.late > 2 and (before.defaulted > 10) != kept
+        desk.close()
+        desk = Desk(path)
+        assert desk.stream.counts == msgspec.structs.replace(before, late=before.late if kept else 0)
+        desk.close()
+
+
+def test_defaults_stay_counted_as_defaults_when_a_policy_without_one_follows(tmp_path):
+    body = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "expire_after": 2, "default_reward": 0.0}
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put(**body).status_code == 201
+        for id in "abcdef":
+            asked.decide(id)
+        for id in "bcdef":
+            assert asked.reward(id, 1.0).status_code == 200
+        before = asked.stream()["counts"]
+        assert before["defaulted"] > 0 and before["learned"] > 0
+        found = asked.ask("PUT", "home/policy", json={**BODY, **body, "default_reward": None})
+        assert found.status_code == 200, found.text
+        assert asked.stream()["counts"] == before
+    with living(tmp_path / "a.db") as asked:
+        assert asked.stream()["counts"] == {**before, "late": 0}
 
 
 @pytest.mark.parametrize("stretch", (1, 3, 1000))
@@ -108,7 +145,7 @@ def test_a_group_that_could_not_be_written_has_defaulted_nobody(tmp_path):
     digest = desk.stream.fold.digest()
     desk.reward("12", 1.0)
     desk.fail()
-    assert desk.stream.defaulted == 0 and desk.stream.fold.digest() == digest == desk.refolded()
+    assert desk.stream.counts.defaulted == 0 and desk.stream.fold.digest() == digest == desk.refolded()
     desk.reward("12", 1.0)
     desk.commit()
     rows = list(desk.store.rewards(1))
@@ -147,10 +184,10 @@ def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(overdue, "LOOKED", 4)
     desk = Desk(tmp_path / "a.db")
     for look in range(3):
-        assert desk.stream.defaulted == 0
+        assert desk.stream.counts.defaulted == 0
         desk.stream.overdue.expire(desk.stream, 2000.0)
         desk.commit()
-        assert desk.stream.defaulted == (look == 2)
+        assert desk.stream.counts.defaulted == (look == 2)
     desk.close()
 
 
@@ -166,13 +203,26 @@ def test_defaults_are_learned_while_nobody_asks(tmp_path):
         while asked.stream()["counts"].get("defaulted", 0) == 0 and time.monotonic() < until:
             time.sleep(0.05)
         before = asked.stream()
-        assert before["counts"] == {"decided": 1, "learned": 1, "late": 0, "open": 0, "defaulted": 1}
-        assert asked.reward("a", 1.0).json() == {"verdict": "late", "seq": 1} and asked.stream() == before
+        assert before["counts"] == {"decided": 1, "learned": 0, "late": 0, "open": 0, "defaulted": 1}
+        assert asked.reward("a", 1.0).json() == {"verdict": "late", "seq": 1}
+        assert asked.stream() == {**before, "counts": {**before["counts"], "late": 1}}
+        for verdict, many in (("learned", 0), ("defaulted", 1), ("late", 1)):
+            line = f'driftwise_rewards_total{{stream="home",verdict="{verdict}"}} {many}.0'
+            assert line in asked.get("/metrics").text
+        page = asked.get("/streams/home").text
+        assert re.search(r"<dt>late</dt>\s*<dd>1\b", page) and re.search(r"<dt>rewards learned</dt>\s*<dd>0\b", page)
         assert asked.ask("GET", "home/explain/a").json()["verdict"] == "defaulted"
-        assert 'driftwise_rewards_total{stream="home",verdict="defaulted"} 1.0' in asked.get("/metrics").text
         for wrong in ({"default_reward": 0.5, "expire_after": None}, {"default_reward": 7.0}):
             found = asked.put("other", **{**body, **wrong})
             assert found.status_code == 422 and found.json()["field"] == "default_reward"
+
+
+def test_a_span_without_a_wall_clock_is_refused_with_a_way_out_that_works(tmp_path):
+    body = {"policy": {"name": "Auto", "dim": 2}, "half_life": None, "expire_after": "1h", "default_reward": 0.0}
+    with living(tmp_path / "a.db") as asked:
+        found = asked.put(**body).json()
+        assert found["field"] == "expire_after" and found["hint"].startswith('pass clock="wall"')
+        assert asked.put(**body, clock="wall").status_code == 201
 
 
 def test_verify_finds_a_default_that_was_not_due(tmp_path):

@@ -68,7 +68,8 @@ class Agent:
     """A policy in live use: `decide` among arms, `reward` when it is known, `save` and `load` across restarts.
 
     rewards: the least and the largest a reward may be. clock: what time is counted in, "rounds" (decisions), "wall"
-    (ticks of the wall clock, `tick` seconds or a span such as "20m") or "rewards" (rewards learned). half_life: over a
+    (ticks of the wall clock, `tick` seconds or a span such as "20m") or "rewards" (rewards learned); where it is left
+    out "wall" if anything is given as a span of time or a tick, else "rounds". half_life: over a
     policy with memory=Keep(), in ticks or as time on the wall clock. epsilon: the share of decisions drawn uniformly.
     expire_after: how old, in ticks or as time, a decision may be when its reward comes; then it is closed, with
     `default_reward` if there is one. max_open: open decisions kept, the oldest going first; remember: closed ones.
@@ -76,7 +77,7 @@ class Agent:
     """
 
     def __init__(
-        self, policy: Policy, *, rewards: tuple[float, float], clock: Kind = "rounds",
+        self, policy: Policy, *, rewards: tuple[float, float], clock: Kind | None = None,
         half_life: float | str | None = None, tick: float | str | None = None, epsilon: float = 0.0, seed: int = 0,
         expire_after: float | str | None = None, default_reward: float | None = None, max_open: int = 100_000,
         remember: int = 100_000, features: Features | None = None, now: Callable[[], float] = time.time,
@@ -85,7 +86,7 @@ class Agent:
             wanted = "a policy: an object with start, choose and learn"
             raise BadInput("policy", policy, wanted, 'pass dw.make("Bank+LB-WeightUCB", dim=10), say')
         asked: Compiled | Own = policy if isinstance(policy, Compiled) else Own(policy)
-        self._clock = clock_for(clock, tick, half_life, asked)
+        self._clock = clock_for(clock, tick, half_life, asked, expire_after)
         self._policy: Any = in_ticks(asked, half_life, self._clock)
         check_meaning(self._policy, self._clock)
         self._low, self._high = checked_range(self._policy, rewards)

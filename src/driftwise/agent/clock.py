@@ -62,30 +62,50 @@ class Clock:
         return span * self.tick / 86400.0 if self.tick is not None and not math.isnan(span) else None
 
 
-def clock_for(kind: object, tick: object, half_life: object, policy: Any) -> Clock:
-    """The clock asked for; on the wall a tick is a thousandth of the half-life, or of a memory given in time, unless it
-    is given, and a second where nothing is forgotten."""
-    one_of("clock", kind, KINDS)
+def clock_for(kind: object, tick: object, half_life: object, policy: Any, expire_after: object = None) -> Clock:
+    """The clock asked for; for None the wall clock if anything is given in time, else the round clock."""
     memory = getattr(policy, "memory", None)
-    timed = memory.timed if isinstance(memory, Memory) else {}
-    if kind != "wall":
-        if timed:
-            wanted = 'clock="wall" for a memory given in time: other clocks count events'
-            raise BadInput("memory", memory, wanted, "or count the memory in ticks")
-        if tick is not None:
-            raise BadInput("tick", tick, 'clock="wall" with a tick: other clocks count events', "leave it out")
-        return Clock(kind, None)  # type: ignore[arg-type]
+    numbers = {"half_life": half_life, "expire_after": expire_after}
+    spans: dict[str, Any] = {name: value for name, value in numbers.items() if isinstance(value, str)}
     if tick is not None:
-        return Clock("wall", seconds("tick", tick))
+        spans["tick"] = tick
+    if isinstance(memory, Memory) and memory.timed:
+        spans["memory"] = memory
+    if kind is None:
+        kind = "wall" if spans and not one_at_a_time(policy) else "rounds"
+        for name, value in numbers.items():
+            if kind == "wall" and value is not None and name not in spans:
+                wanted = f"a span of time beside {next(iter(spans))}=, which is time: a number alone counts decisions"
+                raise BadInput(name, value, wanted, f'pass {name}="{seconds(name, value):g}s" if it is seconds')
+    one_of("clock", kind, KINDS)
+    if kind == "wall":
+        return Clock("wall", _tick(tick, half_life, memory, policy, expire_after))
+    for name, value in spans.items():
+        counted = {"rounds": "decisions", "rewards": "rewards"}[str(kind)]
+        if name == "tick":
+            raise BadInput(name, value, f'no tick with clock="{kind}", which counts {counted}', "leave it out")
+        way_out = "pass a number" if one_at_a_time(policy) else 'pass clock="wall", or a number'
+        wanted = f'a number of {counted}, which clock="{kind}" counts'
+        raise BadInput(name, value, wanted, way_out)
+    return Clock(kind, None)  # type: ignore[arg-type]
+
+
+def _tick(tick: object, half_life: object, memory: object, policy: Any, expire_after: object) -> float:
+    """Seconds a tick on the wall clock: as given, or a thousandth of the half-life, of a memory given in time, or of
+    the time after which a bank's decisions expire; a second where nothing is forgotten."""
+    if tick is not None:
+        return seconds("tick", tick)
     if half_life is not None:
-        return Clock("wall", seconds("half_life", half_life) / 1000.0)
-    if timed:
-        return Clock("wall", min(one.seconds for one in timed.values()) / 1000.0)
+        return seconds("half_life", half_life) / 1000.0
+    if isinstance(memory, Memory) and memory.timed:
+        return min(one.seconds for one in memory.timed.values()) / 1000.0
+    if isinstance(policy, Bank) and expire_after is not None:  # it finds its memory itself, in ticks of any length
+        return seconds("expire_after", expire_after) / 1000.0
     still = isinstance(memory, Memory) and math.isinf(memory.rounds)
     if not still and not (isinstance(policy, Own) and not policy.knows_time):
         wanted = "seconds a tick, because this policy's memory is counted in ticks"
         raise BadInput("tick", None, wanted, 'pass tick="1m", or a memory in time such as Fade("14d")')
-    return Clock("wall", 1.0)
+    return 1.0
 
 
 def in_ticks(policy: Any, half_life: object, clock: Clock) -> Any:

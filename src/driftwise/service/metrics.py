@@ -32,20 +32,20 @@ class _Gathered(Collector):
     def collect(self) -> Iterator[Metric]:
         engine = self.api.service.engine
         decided = CounterMetricFamily("driftwise_decisions", "Decisions on disk", labels=["stream"])
-        rewards = CounterMetricFamily("driftwise_rewards", "Rewards on disk", labels=["stream", "verdict"])
+        rewards = CounterMetricFamily("driftwise_rewards", "Rewards by verdict", labels=["stream", "verdict"])
         lag = GaugeMetricFamily("driftwise_replica_lag", "Rewards of others not learned here yet", labels=["stream"])
         waiting = GaugeMetricFamily("driftwise_open", "Decisions without a reward", labels=["stream"])
         for name, stream in engine.streams.items():
             if not sees(self.key, name):
                 continue
-            _, rewarded, learned = stream.kept
-            decided.add_metric([name], stream.decided)
-            rewards.add_metric([name, "learned"], learned - stream.defaulted)
-            if stream.setup.default is not None:
-                rewards.add_metric([name, "defaulted"], stream.defaulted)
-            rewards.add_metric([name, "late"], rewarded - learned)
+            counts = stream.counts
+            decided.add_metric([name], counts.decided)
+            rewards.add_metric([name, "learned"], counts.learned)
+            if stream.setup.default is not None or counts.defaulted:
+                rewards.add_metric([name, "defaulted"], counts.defaulted)
+            rewards.add_metric([name, "late"], counts.late)
             lag.add_metric([name], stream.lag)
-            waiting.add_metric([name], stream.decided - rewarded)
+            waiting.add_metric([name], counts.open)
         requests = CounterMetricFamily("driftwise_requests", "Requests by status", labels=["status"])
         for status, count in sorted(self.api.statuses.items()):
             requests.add_metric([str(status)], count)

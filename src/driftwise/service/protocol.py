@@ -111,7 +111,12 @@ class Rewarded(Wire, gc=False):
 
 
 class Counts(Wire):
-    """Events of a stream since it was made; those learned are with the defaulted."""
+    """Events of a stream since it was made: decisions, first rewards learned, rewards that came after their decision
+    had expired or got its default, decisions that wait, and defaults learned.
+
+    Where there is a default no row is written for a reward that comes after it. `late` counts these since the server
+    (of several replicas the one that answers) started.
+    """
 
     decided: int
     learned: int

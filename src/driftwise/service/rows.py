@@ -100,9 +100,10 @@ class Rows(Connection):
                          f"AND {_OPEN} ORDER BY born, seq LIMIT %s", (stream, since, before, most))  # fmt: skip
         return [OpenRow(*row) for row in rows]
 
-    def defaulted(self, stream: int, upto: int = 2**62) -> int:
-        statement = "SELECT count(*) FROM reward WHERE stream = %s AND verdict = 'defaulted' AND seq <= %s"
-        return int(self._one(statement, (stream, upto))[0])
+    def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
+        statement = ("SELECT verdict, count(*) FROM reward WHERE stream = %s AND verdict IN ('defaulted', 'expired') "
+                     "AND seq <= %s GROUP BY verdict")  # fmt: skip
+        return {str(verdict): int(many) for verdict, many in self._run(statement, (stream, upto))}
 
     def last_decision(self, stream: int) -> DecisionRow | None:
         return next(self._sealed(DecisionRow, "WHERE stream = %s ORDER BY seq DESC LIMIT 1", (stream,)), None)

@@ -59,7 +59,7 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
     """A stream's parts, or the one sentence. `tick` is that of the stream whose policy this is to take over."""
     asked = _policy(body.policy)
     given = tick if tick is not None and body.clock == "wall" and body.tick is None else body.tick
-    clock = clock_for(body.clock, given, body.half_life, asked)
+    clock = clock_for(body.clock, given, body.half_life, asked, body.expire_after)
     policy = in_ticks(asked, body.half_life, clock)
     check_meaning(policy, clock)
     policy.point  # noqa: B018 - raises where numbers do not fit each other, before room is made for them

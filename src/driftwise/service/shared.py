@@ -11,7 +11,7 @@ from driftwise.service.fold import Fold, resume
 from driftwise.service.offers import Offer
 from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
-from driftwise.service.protocol import Counts, DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
+from driftwise.service.protocol import DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
 from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
@@ -66,7 +66,7 @@ class SharedStream(Stream):
         self.rewarded = fold.seq
         self.learned = next((one.learned for one in store.rewards(stream, fold.seq - 1, fold.seq)), 0)
         self.kept = (self.seq, self.rewarded, self.learned)
-        self.defaulted = 0 if self.setup.default is None else store.defaulted(stream, fold.seq)
+        self.defaults = self.defaults_upto(fold.seq)
 
     def forget(self, upto: int, era: EraRow, setup: Setup) -> None:
         """Another replica erased what rewards up to a number were about: let go of it too. Where they were not learned
@@ -146,7 +146,7 @@ class SharedStream(Stream):
                 fold.lesson(_vector(row.x, self.setup.policy.dim), row.value, row.tick, row.born)
                 taken += 1
             self.rewarded, self.learned = row.seq, row.learned
-            self.defaulted += row.verdict == "defaulted"
+            self.count_default(row.verdict)
             self.clock.newest = max(self.clock.newest, row.tick)
             fold.newest = row.seq
             known = self.known.get(row.id)
@@ -187,12 +187,8 @@ class SharedStream(Stream):
         return max(0, self.head - self.fold.seq)
 
     def answer(self) -> StreamAnswer:
-        found = super().answer()
-        decided = self.decided_by_all = self.store.decided(self.row.id)
-        _, rewarded, learned = self.kept
-        found.counts = Counts(decided=decided, learned=learned, late=rewarded - learned, open=decided - rewarded,
-                              defaulted=self.defaulted)  # fmt: skip
-        return found
+        self.decided_by_all = self.store.decided(self.row.id)
+        return super().answer()
 
 
 def _vector(x: bytes | None, dim: int) -> Any:

@@ -326,9 +326,10 @@ class SQLiteStore:
         )
         return [OpenRow(*row) for row in self._read(statement, (stream, after, upto, most))]
 
-    def defaulted(self, stream: int) -> int:
-        statement = "SELECT count(*) FROM reward WHERE stream = ? AND verdict = 'defaulted'"
-        return int(next(self._read(statement, (stream,)))[0])
+    def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
+        statement = ("SELECT verdict, count(*) FROM reward WHERE stream = ? AND verdict IN ('defaulted', 'expired') "
+                     "AND seq <= ? GROUP BY verdict")  # fmt: skip
+        return {verdict: many for verdict, many in self._read(statement, (stream, upto))}
 
     def last_decision(self, stream: int) -> DecisionRow | None:
         return next(self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)

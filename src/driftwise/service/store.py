@@ -200,8 +200,8 @@ class Store(Protocol):
     def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
         """The first few decisions after a number that have no reward."""
 
-    def defaulted(self, stream: int) -> int:
-        """How many rewards were defaults."""
+    def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
+        """How many rewards up to a number were not sent but defaults, by verdict: `defaulted` or `expired`."""
 
     def last_decision(self, stream: int) -> DecisionRow | None: ...
     def last_reward(self, stream: int) -> RewardRow | None: ...

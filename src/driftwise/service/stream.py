@@ -57,9 +57,9 @@ class Stream:
             self.clock.newest = max(self.clock.newest, newest.tick)
         self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
         self.overdue = Overdue(store, row.id)
-        self.defaulted = 0 if setup.default is None else store.defaulted(row.id)
+        self.defaults = self.defaults_upto(self.rewarded)
         self.duplicates = 0  # rewards that came again since this process serves
-        self.overtime = 0  # rewards that came when their decision had its default, since then
+        self.overtime = 0  # rewards that came when their decision had its default, since then: no row says so
         self.process = os.urandom(4).hex()
         self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
@@ -261,7 +261,8 @@ class Stream:
         """The group is on disk."""
         self.fold.publish()
         self.overdue.publish()
-        self.defaulted += sum(reward.verdict == "defaulted" for reward in self._rewarded)
+        for reward in self._rewarded:
+            self.count_default(reward.verdict)
         self.kept = (self.seq, self.rewarded, self.learned)
         self._clear()
 
@@ -308,14 +309,36 @@ class Stream:
 
     def answer(self) -> StreamAnswer:
         """What is on disk of it."""
-        seq, rewarded, learned = self.kept
-        body = self.setup.body
+        seq, body = self.kept[0], self.setup.body
         return StreamAnswer(
             stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
             era=self.era.number, paused=self.paused, seq=seq, state_seq=self.fold.seq, digest=self.fold.digest(),
-            counts=Counts(decided=seq, learned=learned, late=rewarded - learned, open=seq - rewarded,
-                          defaulted=self.defaulted),
+            counts=self.counts,
         )  # fmt: skip
+
+    @property
+    def counts(self) -> Counts:
+        """What became of decisions and rewards, in the words that the agent uses too (see `Counts`)."""
+        decided, (_, rewarded, learned) = self.decided, self.kept
+        defaulted, expired = self.defaults["defaulted"], self.defaults["expired"]
+        return Counts(
+            decided=decided, learned=learned - defaulted, late=rewarded - learned - expired + self.overtime,
+            open=decided - rewarded, defaulted=defaulted,
+        )
+
+    def defaults_upto(self, rewarded: int) -> dict[str, int]:
+        """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
+        ever had a default: the store looks through all rewards for them."""
+        made = {"defaulted": 0, "expired": 0}
+        bodies = (msgspec.json.decode(era.body) for era in self.store.eras(self.row.id))
+        if any(body.get("default_reward") is not None for body in bodies):
+            made |= self.store.defaults(self.row.id, rewarded)
+        return made
+
+    def count_default(self, verdict: str) -> None:
+        """Count a reward that is on disk, where it is a default."""
+        if verdict in self.defaults:
+            self.defaults[verdict] += 1
 
 
 def decided(row: DecisionRow) -> Decided:

@@ -186,12 +186,12 @@ def coefficients(track: Track) -> Html:
 def delays(one: Live, found: Newest) -> Html:
     """How long rewards took, and those that came too late or never."""
     counts, quantiles = reading.delays(found)
-    late, total = one.rewarded - one.learned, sum(counts)
+    late, total = one.counts.late, sum(counts)
     expired = reading.expired(found, one.tick, one.setup.expire_after)
     waits = one.setup.body.expire_after
     tiles = tag(
         "dl",
-        tile("late", count(late), "counted, not learned"),
+        tile("late", count(late), "counted, not learned" if one.setup.default is None else "since this server started"),
         tile("duplicate", count(one.duplicates), "since this server started"),
         tile("expired", count(expired), "nothing expires" if waits is None else f"no reward in {waits}"),
         tile("median delay", span(quantiles[0])), tile("90%", span(quantiles[1])), tile("99%", span(quantiles[2])),

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from driftwise.service.dashboard.markup import Html, badge, joined, percent, short, span
 from driftwise.service.engine import BUCKETS
+from driftwise.service.protocol import Counts
 from driftwise.service.setup import Setup
 from driftwise.service.store import EraRow
 from driftwise.service.stream import Stream
@@ -23,9 +24,7 @@ class Live(NamedTuple):
     paused: bool
     setup: Setup
     era: EraRow
-    decided: int
-    rewarded: int
-    learned: int
+    counts: Counts
     state_seq: int
     duplicates: int
     tick: int
@@ -41,10 +40,9 @@ class Live(NamedTuple):
 
 def live_of(stream: Stream, now: float) -> Live:
     """For the event loop, where nothing moves meanwhile."""
-    _, rewarded, learned = stream.kept
-    tick = stream.clock.born(now, learned)[0]
+    tick = stream.clock.born(now, stream.kept[2])[0]
     return Live(
-        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.decided, rewarded, learned,
+        stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.counts,
         stream.fold.seq, stream.duplicates, tick, stream.last, stream.lag, stream.replicas,
     )  # fmt: skip
 

@@ -29,9 +29,9 @@ _MOST_STREAMS = 500
 
 def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
     """The parts of the first page."""
-    decided = sum(one.decided for one in all_of_them)
-    learned = sum(one.learned for one in all_of_them)
-    waiting = sum(one.decided - one.rewarded for one in all_of_them)
+    decided = sum(one.counts.decided for one in all_of_them)
+    learned = sum(one.counts.learned for one in all_of_them)
+    waiting = sum(one.counts.open for one in all_of_them)
     tiles = tag(
         "dl",
         tile("streams", count(len(all_of_them))), tile("decisions", count(decided)),
@@ -42,8 +42,8 @@ def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
     rows = [
         (
             tag("a", one.name, href=f"/streams/{quote(one.name, safe='')}"), mode_of(one), one.policy,
-            count(one.decided), count(one.learned), count(one.rewarded - one.learned),
-            count(one.decided - one.rewarded), count(one.state_seq),
+            count(one.counts.decided), count(one.counts.learned), count(one.counts.late),
+            count(one.counts.open), count(one.state_seq),
         )
         for one in all_of_them[:_MOST_STREAMS]
     ]  # fmt: skip
@@ -63,8 +63,8 @@ def now(one: Live, server: Server, track: Track) -> Html:
     remembers = f"{real(memory)} ticks" if days is None else span(days * 86400.0)
     tiles = tag(
         "dl",
-        tile("decisions", count(one.decided)), tile("rewards learned", count(one.learned)),
-        tile("open", count(one.decided - one.rewarded)), tile("state_seq", count(one.state_seq)),
+        tile("decisions", count(one.counts.decided)), tile("rewards learned", count(one.counts.learned)),
+        tile("open", count(one.counts.open)), tile("state_seq", count(one.state_seq)),
         tile("effective observations", real(state.effective), f"remembers {remembers}"),
         tile("commit p99", server.p99), _replicas(one), class_="tiles",
     )  # fmt: skip
