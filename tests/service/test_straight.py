@@ -142,5 +142,9 @@ def test_a_key_is_asked_for_either_way(server):
     basic = [request("decide", {"id": "key", "arms": ARMS}, way, "1.1", f"authorization: Basic {password}")
              for way in ("", "?")]  # fmt: skip
     assert ask(server, basic[0]).startswith(b"HTTP/1.1 401") and ask(server, basic[0]) == ask(server, basic[1])
+    head, _, body = named.replace(b"\r\ncontent-length: %d" % len(named.partition(b"\r\n\r\n")[2]),
+                                  b"\r\ntransfer-encoding: chunked").partition(b"\r\n\r\n")  # fmt: skip
+    trailed = head + b"\r\n\r\n%x\r\n%s\r\n0\r\nauthorization: Bearer another\r\n\r\n" % (len(body), body)
+    assert ask(server, trailed).startswith(b"HTTP/1.1 200")  # a trailer is no header
     wrong = request("reward", {"id": "key", "value": 1.0}, "", "1.1", f"authorization: Bearer {key}")
     assert ask(server, wrong).startswith(b"HTTP/1.1 403")

@@ -78,27 +78,27 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
     """The whole body, or 413 as soon as it is known to be too long."""
     for name, value in scope["headers"]:
         if name == b"content-length" and len(value) < 20 and int(value) > MOST_BODY:
-            raise _too_long()
+            raise too_long()
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         whole: bytes = message.get("body", b"")
         if len(whole) > MOST_BODY:
-            raise _too_long()
+            raise too_long()
         return whole
-    parts, size = [], 0
+    body = bytearray()  # a list of tiny parts would take a hundred times their bytes
     while True:
         if message["type"] == "http.disconnect":
             raise Gone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MOST_BODY:
-            raise _too_long()
+        body += message.get("body", b"")
+        if len(body) > MOST_BODY:
+            raise too_long()
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(body)
         message = await receive()
 
 
-def _too_long() -> Refusal:
+def too_long() -> Refusal:
+    """What is refused beyond `MOST_BODY`."""
     return Refusal(413, f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
 
 

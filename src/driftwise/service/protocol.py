@@ -12,6 +12,10 @@ from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.store import Damaged
 
 MOST_BODY = 1 << 20  # bytes of a request
+MOST_HEAD = 32 << 10  # bytes of its URL and headers
+MOST_HEADERS = 100
+MOST_CHUNKS = 4096  # of a body
+MOST_PIPELINED = 64  # requests of a connection that come before an answer is read
 MOST_ARMS = 10_000
 MOST_NUMBERS = 1_000_000  # n·d of one set of arms
 MOST_BATCH = 1_000

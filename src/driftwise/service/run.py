@@ -9,29 +9,48 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from driftwise.errors import BadInput
+from driftwise.service.endpoint import encode, too_long
 from driftwise.service.http import app
 from driftwise.service.logs import Log
 from driftwise.service.opening import open_store, service_of
+from driftwise.service.protocol import (
+    MOST_BODY,
+    MOST_CHUNKS,
+    MOST_HEAD,
+    MOST_HEADERS,
+    MOST_PIPELINED,
+    Refusal,
+)
 from driftwise.service.sites import Site, loopback
-from driftwise.service.straight import Asked, straight
+from driftwise.service.straight import Asked, straight, written
 
 PATIENCE = 10.0  # seconds for a request to come whole
 _DRAIN = 4  # seconds for requests to be answered after SIGTERM
 
 
 class Connection(HttpToolsProtocol):
-    """A connection of uvicorn's. What is asked most goes straight; headers or a body that take too long close it, so
-    that slow callers hold nothing."""
+    """A connection of uvicorn's. What is asked most goes straight. A request that takes too long, or is larger than
+    the limits in protocol.py, closes it: before a key is checked a caller can take neither memory nor time from others.
+
+    The parser calls back when it has parsed something. What it holds itself, an endless header say, is bounded by
+    counting the bytes of each read; a read has at most 256 KB.
+    """
 
     cycle: Any  # uvicorn's, or what goes straight
     _due: asyncio.TimerHandle | None = None
     _whole = True  # whether all of the last request has come
+    _heading = False  # between the first byte of a request and the end of its headers
+    _begins = 0  # requests that began in this read
+    _read = 0  # bytes read since the read in which the last request began
+    _head = 0  # bytes of its URL, headers and trailers
+    _chunks = 0  # of its body
+    _refused: Refusal | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -40,15 +59,74 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.cycle is None or self.cycle.response_complete:
             self._whole = False
+        self._begins = 0
         super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if not self._begins:
+            self._count(len(data))
         if not self._whole and self._due is None:  # as a rule a request comes in one piece
             self._wait()
 
+    def _count(self, size: int) -> None:
+        self._read += size
+        if self._heading and self._read > MOST_HEAD:
+            self._end(_too_many_headers())
+        elif self._read > 2 * MOST_BODY:  # chunks may take as much again as what is in them
+            self._end(too_long())
+
+    def _refuse(self, refusal: Refusal) -> NoReturn:
+        """In a callback of the parser: stop it, which then calls `send_400_response`. The refusal itself is not raised:
+        by its traceback the connection and what it read would stay until the garbage collector runs."""
+        self._refused = refusal
+        raise ValueError(refusal.status)
+
+    def send_400_response(self, msg: str) -> None:
+        self._end(self._refused or Refusal(400, "no HTTP request", "", "send HTTP/1.1"))
+
+    def _end(self, refusal: Refusal) -> None:
+        """Answer the request that is being read with a refusal, unless another answer is due first, and close."""
+        cycle = self.cycle
+        if cycle is None or self._heading:  # the cycle is that of the request before
+            free = cycle is None or cycle.response_complete
+        else:  # a request that is whole gets its own answer, or none
+            free = not self._whole and not _begun(cycle)
+        if free and not self.pipeline:
+            self.transport.write(written(refusal.status, encode(refusal.answer), b"connection: close\r\n"))
+            self.app.api.count(refusal.status)
+            if cycle is not None and not self._heading:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self.transport.close()
+
     def on_message_begin(self) -> None:
-        self._whole = False
+        self._whole, self._heading = False, True
+        self._begins += 1
+        self._read = self._head = self._chunks = 0
+        if self._begins > MOST_PIPELINED or len(self.pipeline) >= MOST_PIPELINED:
+            self._refuse(Refusal(431, "too many requests before an answer", "", f"send at most {MOST_PIPELINED}"))
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        self._head += len(url)
+        if self._head > MOST_HEAD:
+            self._refuse(Refusal(414, f"a URL of more than {MOST_HEAD} bytes", "path", "send less"))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head += len(name) + len(value)
+        if self._head > MOST_HEAD or len(self.headers) >= MOST_HEADERS:
+            self._refuse(_too_many_headers())
+        if self._heading:  # trailers count, and are left out
+            super().on_header(name, value)
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        if self._chunks > MOST_CHUNKS:
+            self._refuse(Refusal(413, f"a body of more than {MOST_CHUNKS} chunks", "body", "send larger chunks"))
+
     def on_headers_complete(self) -> None:
+        self._heading = False
         asked = straight(self)
         if asked is None:
             super().on_headers_complete()
@@ -85,6 +163,16 @@ class Connection(HttpToolsProtocol):
         self._due = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+def _begun(cycle: Any) -> bool:
+    """Whether an answer is being written; one that goes straight is written at once."""
+    return bool(cycle.response_complete if type(cycle) is Asked else cycle.response_started)
+
+
+def _too_many_headers() -> Refusal:
+    got = f"more than {MOST_HEAD} bytes of URL and headers, or more than {MOST_HEADERS} headers"
+    return Refusal(431, got, "headers", "send fewer")
 
 
 class _Server(uvicorn.Server):
@@ -141,7 +229,7 @@ def run(application: Any, host: str, port: int) -> None:
     config = uvicorn.Config(
         application, host=host, port=port, http=Connection, log_config=None, access_log=False, server_header=False,
         date_header=False, lifespan="on", timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024,
-        ws="none", proxy_headers=False,
+        ws="none", proxy_headers=False, log_level="error",  # it writes on the event loop, for callers to fill a pipe
     )  # fmt: skip
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -23,6 +23,11 @@ _DIGITS = len(str(MOST_BODY))
 _ANSWER = b"%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
 
 
+def written(status: int, body: bytes, more: bytes) -> bytes:
+    """An answer as it is sent, with lines of headers beside the usual ones."""
+    return _ANSWER % (STATUS_LINE[status], len(body), more, body)
+
+
 class Straight:
     """One of the routes that are asked most: its name, the work it is, the scope a key needs, and the body."""
 
@@ -40,8 +45,8 @@ def straight(protocol: HttpToolsProtocol) -> Asked | None:
     last, parser = protocol.cycle, protocol.parser
     if route is None or parser.get_method() != b"POST" or parser.should_upgrade() or b"%" in parts[3]:
         return None
-    if last is not None and not last.response_complete:
-        return None
+    if (last is not None and not last.response_complete) or protocol.flow.write_paused:
+        return None  # the ordinary way waits until the caller has read the answers before
     for name, value in protocol.headers:
         if name == b"content-length" and len(value) <= _DIGITS and int(value) <= MOST_BODY:
             version = parser.get_http_version()
@@ -60,14 +65,19 @@ class Asked:
     def __init__(self, protocol: HttpToolsProtocol, route: Straight, stream: str, keep_alive: bool) -> None:
         self._protocol, self._route, self._stream = protocol, route, stream
         self._scope: Any = protocol.scope
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._began = time.perf_counter()
         self.keep_alive, self.disconnected, self.response_complete = keep_alive, False, False
         self.message_event = _NOBODY_WAITS
 
     def take(self, body: bytes) -> None:
         """More of the body; the parser sees to it that it is no longer than was said."""
-        self._body.append(body)
+        if not self._body:
+            self._body = body
+        else:  # as a rule there is no second piece; of tiny ones a list would take a hundred times their bytes
+            if type(self._body) is bytes:
+                self._body = bytearray(self._body)
+            self._body += body
 
     def begin(self) -> None:
         """The request is whole: have it done with the next group."""
@@ -76,7 +86,7 @@ class Asked:
         try:
             api.site.check(self._scope)
             api.admit(self._scope, route.scope, stream)
-            body = route.decode(self._body[0] if len(self._body) == 1 else b"".join(self._body))
+            body = route.decode(self._body)
             api.service.engine.enter(route.work(api, stream, body), self.answer)
         except REFUSED as slip:
             self.answer(slip)
@@ -99,7 +109,7 @@ class Asked:
         protocol = self._protocol
         if not self.keep_alive:
             more += b"connection: close\r\n"
-        protocol.transport.write(_ANSWER % (STATUS_LINE[status], len(body), more, body))
+        protocol.transport.write(written(status, body, more))
         self.response_complete = True
         if not self.keep_alive:
             protocol.transport.close()
