@@ -101,7 +101,7 @@ def restore(
         False
     ),
 ) -> None:
-    """Check a backup and make it the database; old and new files are never mixed. A plain copy can do that."""
+    """Check a backup and make it the database. A plain copy would mix it with the -wal of the old one."""
     _needs("msgspec")
     from driftwise.service.restoring import restore as run
 

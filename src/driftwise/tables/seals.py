@@ -20,8 +20,14 @@ _LINE = b',"driftwise.seal":'
 
 
 def sealed_file(data: bytes) -> bytes:
-    """The bytes of a Parquet file whose metadata has BLANK under SEAL, with their checksum in its place."""
-    at = data.rindex(_KEY) + len(_KEY)
+    """The bytes of a Parquet file whose metadata has BLANK under SEAL, with their checksum in its place.
+
+    Metadata that is laid out in another way is no reason to lose rows: the file is then written without a seal.
+    """
+    found = data.rfind(_KEY + BLANK.encode())
+    if found < 0:
+        return data
+    at = found + len(_KEY)
     return data[:at] + b"%08x" % zlib.crc32(data) + data[at + len(BLANK) :]
 
 
