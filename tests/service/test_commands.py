@@ -12,7 +12,7 @@ from driftwise.service.setup import setup
 from driftwise.service.store import Taken
 from driftwise.service.verify import verify
 from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
-from service.living import living, soon
+from service.living import ARMS, living, soon
 
 
 def told(capsys, *words):
@@ -126,7 +126,10 @@ def test_a_server_forgets_while_it_decides(tmp_path, monkeypatch):
         assert asked.ask("POST", "home/forget", json={"before": "soon"}).status_code == 422
         for name in ("a.db", "a.db-wal"):
             assert np.array(secret[0]).tobytes() not in (tmp_path / name).read_bytes()
-        assert asked.decide("3", arms=secret).status_code == 200  # known by its id, arms or none
+        for arms in (secret, ARMS):  # nothing is left that could tell the same request from another
+            refused = asked.decide("3", arms=arms)
+            assert refused.status_code == 409 and "forgotten and cannot be compared" in refused.json()["error"]
+        assert asked.ask("GET", "home/explain/3").json()["decision"]["id"] == "3"
         assert asked.decide("new", arms=secret).status_code == 200  # a set that was erased is written again
         assert asked.reward("0", 1.0).json()["verdict"] == "learned" and asked.reward("1", 0.0).status_code == 200
         assert asked.reward("new", 1.0).json()["verdict"] == "learned"

@@ -128,6 +128,38 @@ def test_a_shadow_plays_what_the_caller_plays_and_notes_its_own(home):
     assert home.decide("c", action=1).status_code == 422  # a live stream is told no action
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["at hand", "from the store"])
+def test_the_same_id_means_the_same_request(tmp_path, restarted):
+    names = ["x", "y", "z"]
+    shown = {"stream": "apprentice", "action": 2, "propensity": 0.25, "items": names}
+    others = {
+        "action": {**shown, "action": 1}, "propensity": {**shown, "propensity": 0.5},
+        "no action": {**shown, "action": None}, "no propensity": {**shown, "propensity": None},
+        "arms": {**shown, "arms": ARMS[::-1]}, "items": {**shown, "items": names[::-1]},
+        "no items": {**shown, "items": None},
+    }  # fmt: skip
+    with living(tmp_path / "a.db") as asked:
+        asked.put(), asked.put("apprentice", mode="shadow")
+        first, live = asked.decide("a", **shown), asked.decide("a")
+        if not restarted:
+            _same_or_refused(asked, first, live, shown, others)
+    if restarted:
+        with living(tmp_path / "a.db") as asked:
+            _same_or_refused(asked, first, live, shown, others)
+
+
+def _same_or_refused(asked, first, live, shown, others):
+    assert asked.decide("a", **shown).json() == first.json() and asked.decide("a").json() == live.json()
+    for name, other in others.items():
+        refused = asked.decide("a", **other)
+        assert refused.status_code == 409 and refused.json()["error"].endswith(f"other {name.removeprefix('no ')}")
+    assert asked.decide("a", action=live.json()["arm"]).status_code == 409  # a live stream was told none
+    batch = [{"id": "a", "arms": ARMS, **{key: shown[key] for key in ("action", "propensity", "items")}},
+             {"id": "a", "arms": ARMS, "action": 1, "propensity": 0.25, "items": shown["items"]}]  # fmt: skip
+    told = asked.ask("POST", "apprentice/decide/batch", json=batch).json()
+    assert told[0] == first.json() and told[1]["status"] == 409
+
+
 def test_a_share_of_units_is_held_back_and_always_the_same(home):
     home.put("trial", mode="holdback", holdback=0.25, baseline="uniform")
     cohorts = {}

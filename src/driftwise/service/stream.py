@@ -86,8 +86,7 @@ class Stream:
         if asked.id is not None:
             found = self.find(checked_id(asked.id))
             if found is not None:
-                if found.sha256 is not None and found.sha256 != offer.sha256:
-                    raise Refusal(409, "this id was decided with other arms", "id", "send a new id for new arms")
+                _check_same(found, asked, offer)
                 return found.answer
         if self.paused:
             raise Refusal(409, "this stream is paused", "stream", "POST …/resume first; rewards are still taken")
@@ -339,6 +338,25 @@ class Stream:
         """Count a reward that is on disk, where it is a default."""
         if verdict in self.defaults:
             self.defaults[verdict] += 1
+
+
+def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
+    """Refuse an id that comes again with another request: the old decision would answer what was not asked. Where the
+    arms were forgotten nothing is left to compare with, not even a digest, which would tell of them."""
+    answer, other = found.answer, ""
+    if found.sha256 is None:
+        hint = "GET …/explain/{id} shows the decision; send a new id for a new one"
+        raise Refusal(409, "the arms of this id were forgotten and cannot be compared", "id", hint)
+    if found.sha256 != offer.sha256:
+        other = "arms"
+    elif answer.item != (None if offer.items is None else offer.items[answer.arm]):
+        other = "items"
+    elif asked.action != (answer.arm if answer.cohort == "shadow" else None):
+        other = "action"
+    elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):
+        other = "propensity"
+    if other:
+        raise Refusal(409, f"this id was decided with another request: other {other}", "id", "send a new id for it")
 
 
 def decided(row: DecisionRow) -> Decided:
