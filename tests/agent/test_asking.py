@@ -195,7 +195,7 @@ def test_agents_that_learned_apart_merge_to_one_that_learned_all(name, forget):
     with refused("other"):
         one.merge(one)
     assert one.to_bytes() == before
-    assert dw.Agent.from_bytes(before)._sources == {one._origin, two._origin}
+    assert dw.Agent.from_bytes(before)._lineage.agents == {one._origin, two._origin}
 
 
 def test_what_does_not_add_up_is_not_merged():

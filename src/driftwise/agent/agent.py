@@ -45,6 +45,7 @@ from driftwise.agent.clock import (
 from driftwise.agent.drift import Drift, Meter, drift
 from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.forking import enrol
+from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
 from driftwise.agent.states import States
@@ -106,7 +107,7 @@ class Agent:
         self._encoder = None if features is None else encoder_for(features, self._policy)
         self._process = os.urandom(4).hex()
         self._origin = os.urandom(8).hex()
-        self._sources = {self._origin}
+        self._lineage = Lineage({self._origin})
         self._begin(self._policy.start(self._seed))
 
     def _begin(self, state: State | OwnState) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.agent.drift import RECENT
+from driftwise.agent.merge import adds_up
 from driftwise.agent.own import Lent, Own
 from driftwise.agent.record import Verdict
 from driftwise.errors import BadInput
@@ -70,7 +71,15 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
             for batch in log.batches(_columns(agent, log)):
                 _batch(agent, batch, at, gaps)
                 tick(batch.rows)
-        agent._states.publish(at.state, at.tick, lambda: _tell(agent, at))
+        lineage = agent._lineage.copy()
+        if adds_up(policy):  # others are never merged, and need not know
+            lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
+
+        def then() -> None:
+            _tell(agent, at)
+            agent._lineage = lineage
+
+        agent._states.publish(at.state, at.tick, then)
     return at.number - done if not gaps else sum(at.verdicts.values())
 
 

@@ -23,12 +23,9 @@ def merge(mine: Agent, other: Agent) -> None:
     _check(mine, other)
     with other._learning:
         theirs, their_tick = other._states.front.copy(), other._states.tick
-        sources, lessons = set(other._sources), other._book.counts["learned"] + other._book.counts["defaulted"]
+        lineage, lessons = other._lineage.copy(), other._book.counts["learned"] + other._book.counts["defaulted"]
     with mine._learning:
-        twice = mine._sources & sources
-        if twice:
-            wanted = "a source that was not merged before: its rewards would count twice"
-            raise BadInput("other", f"source {min(twice)}", wanted, "merge each agent once, and keep the result")
+        mine._lineage.check_apart(lineage)
         tick = max(mine._states.tick, their_tick) if mine._clock.kind == "wall" else mine._states.tick
         policy, behind = mine._policy, mine._states.tick
         if tick > their_tick and policy.memory.forget:
@@ -40,20 +37,25 @@ def merge(mine: Agent, other: Agent) -> None:
             _add(policy, state, theirs)
 
         def then() -> None:
-            mine._sources |= sources
+            mine._lineage.merged(lineage)
             mine._clock.newest = max(mine._clock.newest, tick)
             mine._book.counts["merged"] += lessons
 
         mine._lesson(add, tick, then)
 
 
+def adds_up(policy: Any) -> bool:
+    """Whether states of this policy can be added at all."""
+    exact = isinstance(policy, (GLMUCB, SelfConcordantUCB, DiscountedSelfConcordantUCB)) and policy.estimate == "exact"
+    exact = exact and not policy.stepped
+    return (isinstance(policy, LinearUCB) or exact) and policy.memory.geometric
+
+
 def _check(mine: Agent, other: Any) -> None:
     if type(other) is not type(mine) or other is mine:
         raise BadInput("other", other, "another agent", "pass what Agent.load gave, say")
     policy = mine._policy
-    exact = isinstance(policy, (GLMUCB, SelfConcordantUCB, DiscountedSelfConcordantUCB)) and policy.estimate == "exact"
-    exact = exact and not policy.stepped
-    if not (isinstance(policy, LinearUCB) or exact) or not policy.memory.geometric:
+    if not adds_up(policy):
         wanted = "a linear policy or an exact generalized linear one, with Keep or Fade"
         raise BadInput("policy", policy, wanted, "nothing else adds up")
     if getattr(policy, "two_matrix", None) == "as-published":

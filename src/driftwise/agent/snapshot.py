@@ -16,6 +16,7 @@ import numpy as np
 
 from driftwise import container
 from driftwise.agent import shown
+from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.agent.shown import plain
@@ -52,7 +53,7 @@ def written(agent: Agent) -> bytes:
         "agent": VERSION, "policy": described(policy) if own is None else policy.name, "digest": agent._digest,
         "settings": settings,
         "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
-        "origin": agent._origin, "sources": sorted(agent._sources), "open": len(book.open),
+        "origin": agent._origin, **agent._lineage.facts(), "open": len(book.open),
         "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
         **({} if agent.features is None else {"features": agent.features.to_dict()}),
@@ -196,11 +197,10 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     if set(counts) != set(COUNTED):
         raise _no("other counters")
     agent._book.counts = {name: _count(counts, name) for name in COUNTED}
-    sources = facts["sources"]
-    texts = [facts["origin"], *sources]
-    if not all(isinstance(text, str) and len(text) == 16 for text in texts) or facts["origin"] not in sources:
+    lineage = Lineage.read(facts, facts["origin"])
+    if lineage is None:
         raise _no("sources that are no names")
-    agent._origin, agent._sources = facts["origin"], set(sources)
+    agent._origin, agent._lineage = facts["origin"], lineage
     agent._meter.stride, agent._meter.waited = max(1, _count(facts, "stride")), _count(facts, "waited")
     _fill_book(agent, _count(facts, "open"), arrays)
     _fill_meter(agent, arrays)

@@ -108,7 +108,7 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
         if agent._book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
         fields = None if agent.features is None else agent.features.fields
-        writer = Writer(path, arms=arms, fields=fields, **options)
+        writer = Writer(path, arms=arms, fields=fields, origin=agent._origin, **options)
         try:
             _check_end(agent, Path(path))  # while no other process can write to the folder
         except BaseException:

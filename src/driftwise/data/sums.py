@@ -100,6 +100,7 @@ class Sums:
                 made._seq = clock.newest
             counts["learned"] += self.n
             counts["decided"] += self.n
+            made._lineage.learned(self.parts)
 
         with made._learning:
             made._states.publish(state, self.tick, then)

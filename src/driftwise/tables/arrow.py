@@ -19,7 +19,7 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, check_finite, column_of
 from driftwise.tables.logs import ROWS, Filed, Group, Part
-from driftwise.tables.schema import COLUMNS, MARK, VERSION, Batch, Ragged, asked, null_of
+from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION, Batch, Ragged, asked, null_of
 from driftwise.tables.seals import file_holds
 
 try:
@@ -65,6 +65,12 @@ class ArrowBased(Part):
         if twice:
             raise BadInput("log", f"two columns {twice} in {self.name}", "each column once", "rename one of them")
         return tuple(name for name in COLUMNS if name in names)
+
+    @property
+    def origin(self) -> str | None:
+        with told(self.name):
+            found = (self._schema().metadata or {}).get(ORIGIN.encode())
+        return None if found is None else found.decode("utf-8", "replace")
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
         names = [name for name in asked(columns) if name in self.columns]

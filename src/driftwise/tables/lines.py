@@ -15,7 +15,7 @@ from typing import Any
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, column_of
 from driftwise.tables.logs import ROWS, Filed
-from driftwise.tables.schema import COLUMNS, Batch, asked, bad_row
+from driftwise.tables.schema import COLUMNS, ORIGIN, Batch, asked, bad_row
 from driftwise.tables.seals import line_holds
 
 
@@ -27,6 +27,11 @@ class LinesPart(Filed):
         """The columns that its first row has: the rows of a log are alike."""
         found = next(self._objects(), {})
         return tuple(name for name in COLUMNS if name in found)
+
+    @property
+    def origin(self) -> str | None:
+        found = next(self._objects(), {}).get(ORIGIN)
+        return found if isinstance(found, str) else None
 
     @cached_property
     def rows(self) -> int:

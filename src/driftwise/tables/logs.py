@@ -60,6 +60,11 @@ class Part:
         """The sha256 of its bytes, in hex."""
         raise NotImplementedError
 
+    @property
+    def origin(self) -> str | None:
+        """The agent that wrote it, where it says so."""
+        return None
+
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
         """Its rows in order, at most so many at a time, with these columns."""
         raise NotImplementedError

@@ -21,6 +21,8 @@ from driftwise.errors import BadInput
 VERSION = 1
 # The key of the version in the metadata of a file.
 MARK = "driftwise.log"
+# The key of the agent that wrote a part: in the metadata of a Parquet file, in the first of its JSON lines.
+ORIGIN = "driftwise.origin"
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]

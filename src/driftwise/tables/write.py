@@ -30,7 +30,7 @@ from driftwise.errors import BadInput
 from driftwise.files import HALF, keep_durably
 from driftwise.tables.claim import Claim
 from driftwise.tables.logs import read_log
-from driftwise.tables.schema import COLUMNS, MARK, VERSION
+from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION
 from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 
 # What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
@@ -103,12 +103,12 @@ class Writer:
     """An append-only log in a folder: `add` rows, `flush` them to disk, `close` it.
 
     A part is written when `rows` have gathered, or `seconds` after the first of them. `fields` are those of contexts, a
-    name and whether it is a number.
+    name and whether it is a number, and `origin` the agent that writes.
     """
 
     def __init__(
         self, folder: str | Path, *, format: str | None = None, rows: int = 50_000, seconds: float = 60.0,
-        arms: bool = False, fields: dict[str, bool] | None = None,
+        arms: bool = False, fields: dict[str, bool] | None = None, origin: str | None = None,
     ) -> None:
         self.folder = Path(folder)
         chosen = format or ("parquet" if find_spec("pyarrow") else "jsonl")
@@ -120,7 +120,7 @@ class Writer:
 
             import pyarrow.parquet  # noqa: F401
         self.format = chosen
-        self.arms, self.fields = arms, fields
+        self.arms, self.fields, self.origin = arms, fields, origin
         self._most = whole("rows", rows, 1)
         self._seconds = real("seconds", seconds, 0.0, low_open=True)
         self._number = self._begin()
@@ -223,7 +223,7 @@ class Writer:
     def _part(self, rows: list[Row]) -> None:
         """The first rows that wait as a part; where one of them cannot be encoded as parts around it."""
         try:
-            data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields)
+            data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields, self.origin)
         except _UNFIT as slip:
             if len(rows) > 1:
                 self._part(rows[: len(rows) // 2])
@@ -267,9 +267,9 @@ def last_lesson(folder: Path) -> int:
 # ------------------------------------------------------------------------------------------ formats
 
 
-def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes:
+def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
     """Rows as JSON lines."""
-    made = []
+    made: list[bytes] = []
     for row in rows:
         one = {name: _plain(value) for name, value in row._asdict().items()}
         one["at"], one["reward_at"] = _iso(row.at), None if row.reward_at is None else _iso(row.reward_at)
@@ -280,6 +280,8 @@ def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes
             del one["context"]
         if row.measure is None:
             del one["measure"]
+        if origin is not None and not made:
+            one[ORIGIN] = origin
         made.append(sealed_line(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()))
     return b"\n".join(made) + b"\n"
 
@@ -299,7 +301,7 @@ def _iso(seconds: float) -> str:
     return f"{_micros(seconds).astype('int64').astype('datetime64[us]')}Z"
 
 
-def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> bytes:
+def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
     """Rows as a Parquet file of the schema's own types."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -331,7 +333,8 @@ def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None) -> byt
                 "text": pa.string(), "texts": pa.list_(pa.string()),
             }[column.kind]  # fmt: skip
             made[name] = pa.array(values, kind, from_pandas=column.kind == "float")
-    table = pa.table(made).replace_schema_metadata({MARK: str(VERSION), SEAL: BLANK})
+    named = {} if origin is None else {ORIGIN: origin}
+    table = pa.table(made).replace_schema_metadata({MARK: str(VERSION), **named, SEAL: BLANK})
     sink = io.BytesIO()
     pa.parquet.write_table(table, sink, compression="zstd", compression_level=1, write_page_checksum=True)
     return sealed_file(sink.getvalue())
