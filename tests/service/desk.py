@@ -22,6 +22,9 @@ POLICIES = {
                  "epsilon": 0.1},
     "wall": {"policy": {"name": "OFUL", "dim": 3, "horizon": 1000}, "rewards": [0, 1], "clock": "wall",
              "half_life": "100s", "tick": 1.0},
+    "wall Auto": {"policy": {"name": "Auto", "dim": 3}, "rewards": [0, 1], "clock": "wall", "tick": 1.0},
+    "wall restart": {"policy": {"name": "OFUL", "dim": 3, "horizon": 1000, "memory": {"type": "Restart", "period": 12}},
+                     "rewards": [0, 1], "clock": "wall", "tick": 1.0},
 }  # fmt: skip
 
 
@@ -45,7 +48,7 @@ class Desk:
             made = setup(body_of(data))
             self.store.begin()
             number = self.store.add_stream("home", 0.0)
-            era = EraRow(number, 1, 0, 0, 0, 0, made.text, made.policy.digest)
+            era = EraRow(number, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest)
             self.store.add_era(era)
             self.store.commit()
             self.stream = Stream(StreamRow(number, "home", 0.0, False), made, Fold(era, made), self.store)

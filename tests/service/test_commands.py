@@ -50,13 +50,17 @@ def test_verify_says_what_it_saw_and_its_digest(tmp_path, capsys):
     assert code == 2 and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ("fade", "Auto"))
-@pytest.mark.parametrize("format", ("jsonl", "parquet"))
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("fade", "jsonl"), ("fade", "parquet"), ("Auto", "jsonl"), ("Auto", "parquet"), ("wall", "jsonl"),
+     ("wall Auto", "jsonl"), ("wall restart", "parquet")],
+)  # fmt: skip
 def test_an_agent_that_learns_the_exported_log_is_the_stream_to_the_last_bit(tmp_path, capsys, name, format):
     desk = filled(tmp_path / "a.db", POLICIES[name])
     code, out, _ = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--format", format)
     assert code == 0 and "60 rows" in out
-    agent = dw.Agent(setup(body_of(POLICIES[name])).policy, rewards=(0.0, 1.0), clock="rewards")
+    made = setup(body_of(POLICIES[name]))
+    agent = dw.Agent(made.policy, rewards=(0.0, 1.0), clock=made.body.clock, tick=made.tick)
     assert agent.learn_log(tmp_path / "log") == 45
     front = desk.stream.fold.states.front
     assert (agent.state.floats == front.floats).all() and (agent.state.ints == front.ints).all()
@@ -85,8 +89,9 @@ def test_a_backup_of_a_database_in_use_is_whole_and_goes_on(tmp_path, capsys):
     copy.close(), desk.close()
 
 
-def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys):
-    desk = filled(tmp_path / "a.db", start=1_700_000_000.0)
+@pytest.mark.parametrize("name", ("fade", "wall", "wall Auto", "wall restart"))
+def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys, name):
+    desk = filled(tmp_path / "a.db", POLICIES[name], start=1_700_000_000.0)
     digest = desk.stream.fold.digest()
     with pytest.raises(Taken, match="POST …/forget asks that server"):
         forgetting.forget(tmp_path / "a.db", 0.0)

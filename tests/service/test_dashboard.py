@@ -24,6 +24,7 @@ from driftwise.service.dashboard import looking, reading
 from driftwise.service.dashboard.comparing import cohort, compare
 from driftwise.service.dashboard.document import hash_of
 from driftwise.service.dashboard.track import Track
+from driftwise.service.setup import Setup
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import DecisionRow, RewardRow
 from service.living import ARMS, BODY, living
@@ -245,6 +246,21 @@ def test_late_and_expired_are_counted(tmp_path):
         text = words(page)
         assert "late 1 counted" in text and "expired 3 no reward in 10m" in text
         assert "median delay 8.5 min" in text and "1 up to 1 min, 1 up to 1 h" in page
+
+
+@pytest.mark.parametrize("origin", ["1970", "first lesson"])
+def test_no_memory_is_said_to_be_longer_than_a_stream_has_learned(tmp_path, monkeypatch, origin):
+    if origin == "1970":  # as streams of before start
+        monkeypatch.setattr(Setup, "origin", lambda self, learned: 0)
+    clock = [1_700_000_000.0]
+    with living(tmp_path / "a.db", now=lambda: clock[0]) as asked:
+        asked.put(clock="wall", tick="1s", policy={"name": "Auto", "dim": len(ARMS[0])}, half_life=None)
+        for number in range(24):
+            clock[0] += 10.0
+            asked.reward(asked.decide(f"d{number}").json()["id"], 1.0)
+        text = words(asked.get("/streams/home").text)
+        assert "Remembers all since the start ; all since the start predicts best." in text
+        assert "remembers all since the start" in text
 
 
 def test_a_shadow_says_how_often_it_agrees_and_a_live_stream_what_is_missing(tmp_path):

@@ -37,6 +37,7 @@ from driftwise.agent.clock import (
     ages,
     check_meaning,
     clock_for,
+    half_life_of,
     in_ticks,
     moment,
     one_at_a_time,
@@ -108,18 +109,18 @@ class Agent:
         self._process = os.urandom(4).hex()
         self._origin = os.urandom(8).hex()
         self._lineage = Lineage({self._origin})
-        self._begin(self._policy.start(self._seed))
+        self._begin(self._policy.start(self._seed), None if self._clock.kind == "wall" else 0)
 
-    def _begin(self, state: State | OwnState) -> None:
-        """All that follows from the policy and a state."""
+    def _begin(self, state: State | OwnState, zero: int | None) -> None:
+        """All that follows from the policy, a state and the tick that it counts from (see `States`)."""
         policy = self._policy
         self._chooser = Chooser(policy, self._epsilon, self._seed)
         self._shown: deque[Shown] = deque(maxlen=SHOWN)
         self._own, self._bank = isinstance(policy, Own), isinstance(policy, Bank)
         self._taught: Entry | None = None  # whose lesson is running
         self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
-        self._digest = policy.digest
-        self._states, self._meter = States(policy, state, ages(policy)), Meter()
+        self._digest, self._half_life = policy.digest, half_life_of(policy)
+        self._states, self._meter = States(policy, state, ages(policy), zero), Meter()
         self._seq = 0
         self._choosing, self._learning = self._states.choosing, threading.Lock()
         enrol(self)
@@ -192,14 +193,15 @@ class Agent:
     def decide(
         self, arms: Arms | None = None, items: Sequence[Item] | Mapping[Any, Any] | None = None, *,
         context: Mapping[str, Any] | None = None, id: str | None = None, allowed: npt.ArrayLike | None = None,
-        cost: npt.ArrayLike | None = None, now: float | None = None,
+        cost: npt.ArrayLike | None = None, now: float | None = None, jump: bool = False,
     ) -> Decision:
         """Choose one of the arms (n, d), or a vector of a set such as dw.Ball(2). The same id and arms again: the same
         decision again.
 
         items are names of the arms; allowed is booleans (n,) or the indices of arms that may be played; cost (n,) is
         taken off their scores. With features= a context will do instead of arms: items are then names of items, or
-        their rows by name, which are kept.
+        their rows by name, which are kept. On the wall clock a `now` that is far ahead of the last time (40 half-lives,
+        or 1,000 times the longest silence) is refused unless such a `jump` is meant.
         """
         told = None
         if arms is None or context is not None:
@@ -207,7 +209,7 @@ class Agent:
         prepared = arms if isinstance(arms, (ArmSet, Region)) else ArmSet(arms)
         if isinstance(prepared, Region):
             check_set(self._policy, prepared, items, allowed, cost)
-        at = self._at(now)
+        at = self._heard(now, jump)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
         price = None if cost is None else self._price(cost, prepared.count)
@@ -230,7 +232,8 @@ class Agent:
             return self._decide(prepared, name, id, places, price, at, told)
 
     def decide_many(
-        self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None
+        self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None,
+        jump: bool = False,
     ) -> list[Decision | BadInput]:
         """A decision for each set of arms, in order; one that is refused gives its sentence and stops nobody."""
         sets = list(many)
@@ -240,7 +243,7 @@ class Agent:
         made: list[Decision | BadInput] = []
         for arms, id in zip(sets, names, strict=True):
             try:
-                made.append(self.decide(arms, id=id, now=now))
+                made.append(self.decide(arms, id=id, now=now, jump=jump))
             except BadInput as refusal:
                 made.append(refusal)
         return made
@@ -320,6 +323,12 @@ class Agent:
         at: Any = self._now() if now is None else now
         return at if type(at) is float and -1e15 <= at <= 1e15 else moment("now", at)
 
+    def _heard(self, now: object, jump: bool) -> float:
+        """The time of a call that moves the clock."""
+        at = self._at(now)
+        self._clock.hear(at, now is not None, jump, self._half_life)
+        return at
+
     def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
         if not self._ranked:
             wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
@@ -328,9 +337,10 @@ class Agent:
 
     # ---------------------------------------------------------------------------------------- reward
 
-    def reward(self, id: str, value: float, now: float | None = None) -> Verdict:
-        """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused."""
-        at = self._at(now)
+    def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
+        """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused, and so is a
+        `now` far ahead without `jump` (see `decide`)."""
+        at = self._heard(now, jump)
         if type(value) is not float or not self._low <= value <= self._high:
             value = self._value(value)
         with self._learning:
@@ -343,14 +353,16 @@ class Agent:
                 return self._settled(id, value)
             return self._learn(entry, value, tick, Verdict.LEARNED)
 
-    def reward_many(self, rewards: Iterable[tuple[str, float]], now: float | None = None) -> list[Verdict | BadInput]:
+    def reward_many(
+        self, rewards: Iterable[tuple[str, float]], now: float | None = None, *, jump: bool = False
+    ) -> list[Verdict | BadInput]:
         """A verdict for each (id, value), in order; one that is refused gives its sentence and stops nobody."""
         verdicts: list[Verdict | BadInput] = []
         for pair in rewards:
             try:
                 if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                     raise BadInput("rewards", pair, "pairs of an id and a value", 'pass [("order 7", 1.0)], say')
-                verdicts.append(self.reward(*pair, now))
+                verdicts.append(self.reward(*pair, now, jump=jump))
             except BadInput as refusal:
                 verdicts.append(refusal)
         return verdicts
@@ -438,12 +450,8 @@ class Agent:
                 return Verdict.LATE
             self._taught = entry  # which nobody crowds out now: books and state must tell the same
         decision, x = entry.decision, entry.x
-        ticks, age = float(tick - self._states.tick), float(tick - decision.born)
-        take = self._policy.take
         try:
-            self._states.learn(
-                lambda state: take(state, x, value, ticks, age), tick, lambda: self._book.close(entry, verdict, value)
-            )
+            self._states.take(x, value, tick, decision.born, lambda: self._book.close(entry, verdict, value))
         except BaseException:
             with self._choosing:
                 self._taught = None

@@ -20,14 +20,46 @@ Kind = Literal["rounds", "wall", "rewards"]
 KINDS = ("rounds", "wall", "rewards")
 
 
-class Clock:
-    """Time in ticks, which never runs backwards. `tick` is seconds a tick on the wall clock, None on the others."""
+# A time that is told may be so many half-lives ahead of the last one, or so many times the longest silence so far.
+# Where nothing is forgotten at a known rate, no silence counts as shorter than an hour.
+HALF_LIVES, SILENCES, HOUR = 40.0, 1000.0, 3600.0
 
-    __slots__ = ("kind", "newest", "tick")
+
+class Clock:
+    """Time in ticks, which never runs backwards. `tick` is seconds a tick on the wall clock, None on the others.
+
+    `silence` is the longest time so far, in ticks, in which a wall clock was not asked.
+    """
+
+    __slots__ = ("kind", "newest", "silence", "tick")
 
     def __init__(self, kind: Kind, tick: float | None) -> None:
         self.kind, self.tick = kind, tick
         self.newest = 0  # the largest tick seen; on the round clock the decisions so far
+        self.silence = 0.0
+
+    def hear(self, at: float, told: bool, jump: bool, half_life: float) -> None:
+        """A time at which something happens. One that was told and is far ahead is refused unless a jump is meant:
+        it would make all that was learned old, and no later time would count before it is reached.
+
+        half_life is the policy's in ticks, infinite where there is none.
+        """
+        if self.tick is None or jump or not self.newest:
+            return
+        ahead = at / self.tick - self.newest
+        if ahead <= self.silence:
+            return
+        if math.isinf(half_life):
+            most = SILENCES * max(self.silence, HOUR / self.tick)
+        else:
+            most = max(HALF_LIVES * half_life, SILENCES * self.silence)
+        if told and ahead > most:
+            wanted = (
+                f"a time at most {most * self.tick:g} seconds after the last one, {self.newest * self.tick:.0f}: "
+                f"{HALF_LIVES:g} half-lives, or {SILENCES:g} times the longest silence"
+            )
+            raise BadInput("now", at, wanted, "pass jump=True where so much time has passed")
+        self.silence = ahead
 
     def read(self, at: float, learned: int) -> int:
         """The tick a reward that comes now is learned at; `learned` is the tick of the state."""
@@ -153,6 +185,13 @@ def ranks_by_score(policy: Compiled | Own) -> bool:
     if isinstance(policy, Adaptive):
         return isinstance(policy, Bank) and policy.deterministic and not policy.judged
     return policy.deterministic
+
+
+def half_life_of(policy: Compiled | Own) -> float:
+    """Ticks in which a policy forgets half: those of the fade that remembers as many rounds. Infinite where it forgets
+    nothing, and for banks and policies of the user's own, of which nobody knows it."""
+    memory = getattr(policy, "memory", None)
+    return math.log(2.0) * memory.rounds if isinstance(memory, Memory) else math.inf
 
 
 def ages(policy: Compiled | Own) -> bool:

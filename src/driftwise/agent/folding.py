@@ -16,6 +16,7 @@ from driftwise.agent.drift import RECENT
 from driftwise.agent.merge import adds_up
 from driftwise.agent.own import Lent, Own
 from driftwise.agent.record import Verdict
+from driftwise.agent.states import start_clock
 from driftwise.errors import BadInput
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.vetting import LATEST
@@ -42,6 +43,7 @@ class _Progress:
     state: Any
     meter: Any
     tick: int
+    zero: int | None  # that the state counts from, None before the first lesson
     number: int  # of the last lesson learned
     seen: int = 0  # of the last lesson read
     seq: int = 0
@@ -64,7 +66,8 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
     with agent._learning:
         counts = agent._book.counts
         done = counts["learned"] + counts["defaulted"]
-        at = _Progress(agent._states.front.copy(), copy.deepcopy(agent._meter), agent._states.tick, done)
+        states = agent._states
+        at = _Progress(states.front.copy(), copy.deepcopy(agent._meter), states.tick, states.zero, done)
         # Counting rows means reading a file of JSON lines once more: only for a bar that was asked for.
         total = 0 if progress is False else log.rows
         with bar("rows", total, progress, least=_SHORT) as tick:
@@ -79,7 +82,7 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
             _tell(agent, at)
             agent._lineage = lineage
 
-        agent._states.publish(at.state, at.tick, then)
+        states.publish(at.state, at.tick, at.zero, then)
     return at.number - done if not gaps else sum(at.verdicts.values())
 
 
@@ -180,6 +183,9 @@ def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     policy = agent._policy
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
+    if at.zero is None:
+        at.zero = at.tick = int(born[0])
+        start_clock(policy, at.state, at.zero)
     ticks, ages = np.diff(tick, prepend=at.tick).astype(np.float64), (tick - born).astype(np.float64)
     at.tick = int(tick[-1])
     if getattr(policy, "folds", False):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, USED, WEIGHT
+from driftwise.kernels.point import CLOCK, COUNT, DROPPED, LOST, SQUARES, USED, WEIGHT
 from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
@@ -22,21 +22,26 @@ def merge(mine: Agent, other: Agent) -> None:
     """See `Agent.merge`. Open decisions stay where they were made."""
     _check(mine, other)
     with other._learning:
-        theirs, their_tick = other._states.front.copy(), other._states.tick
+        theirs, their_tick, their_zero = other._states.front.copy(), other._states.tick, other._states.zero
         lineage, lessons = other._lineage.copy(), other._book.counts["learned"] + other._book.counts["defaulted"]
     with mine._learning:
         mine._lineage.check_apart(lineage)
         tick = max(mine._states.tick, their_tick) if mine._clock.kind == "wall" else mine._states.tick
-        policy, behind = mine._policy, mine._states.tick
-        if tick > their_tick and policy.memory.forget:
+        policy, behind, my_zero = mine._policy, mine._states.tick, mine._states.zero
+        # One that has learned nothing has no time yet: only memories that keep or fade add up, so nothing fades there.
+        zeros = [zero for zero in (my_zero, their_zero) if zero is not None]
+        if tick > their_tick and policy.memory.forget and their_zero is not None:
             policy.advance(theirs, float(tick - their_tick))
 
         def add(state: State) -> None:
-            if tick > behind:
+            if tick > behind and my_zero is not None:
                 policy.advance(state, float(tick - behind))
             _add(policy, state, theirs)
+            if mine._clock.kind == "wall" and zeros:  # it has lived as long as the elder of the two
+                state.counters[:, CLOCK] = tick - min(zeros)
 
         def then() -> None:
+            mine._states.zero = min(zeros, default=None)
             mine._lineage.merged(lineage)
             mine._clock.newest = max(mine._clock.newest, tick)
             mine._book.counts["merged"] += lessons

@@ -20,7 +20,10 @@ from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.agent.shown import plain
+from driftwise.agent.states import shown_at
+from driftwise.border import real
 from driftwise.errors import BadInput
+from driftwise.kernels.point import CLOCK
 from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
@@ -32,7 +35,7 @@ from driftwise.tables.features import Features
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
-VERSION = 1
+VERSION = 2  # 1: states of the wall clock count from tick 0, in 1970
 _ANEW = "load the last snapshot that was saved whole"
 _MOST = 2**53
 _SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "default_reward", "max_open", "remember")
@@ -53,6 +56,7 @@ def written(agent: Agent) -> bytes:
         "agent": VERSION, "policy": described(policy) if own is None else policy.name, "digest": agent._digest,
         "settings": settings,
         "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
+        "zero": agent._states.zero, "silence": float(agent._clock.silence),
         "origin": agent._origin, **agent._lineage.facts(), "open": len(book.open),
         "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
@@ -112,12 +116,13 @@ def _no(what: str, wanted: str = "the snapshot of an agent") -> BadInput:
 def read(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) -> Agent:
     """The agent these bytes hold, or the one sentence."""
     facts, arrays = container.unpack("agent", data, _ANEW)
-    if facts.get("agent") != VERSION:
+    if facts.get("agent") not in range(1, VERSION + 1):
         raise _no(f"version {facts.get('agent')!r} of agents")
     try:
         agent = _built(cls, facts, policy, now)
-        kept = agent._policy
-        agent._begin((_own_state if isinstance(kept, Own) else _state)(kept, facts, arrays))
+        kept, zero = agent._policy, _zero(facts, agent._clock.kind)
+        own = isinstance(kept, Own)
+        agent._begin(_own_state(kept, facts, arrays) if own else _state(kept, facts, arrays, zero), zero)
         _fill(agent, facts, arrays)
     except BadInput:
         raise
@@ -151,15 +156,28 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
     return agent
 
 
-def _state(policy: Compiled, facts: dict[str, Any], arrays: dict[str, Any]) -> State:
+def _zero(facts: dict[str, Any], clock: str) -> int | None:
+    """The tick that the state counts from."""
+    if facts["agent"] == 1:
+        return 0
+    if facts["zero"] is None and clock == "wall" and _count(facts, "learned") == 0:
+        return None
+    return _count(facts, "zero", most=_MOST if clock == "wall" else 0)
+
+
+def _state(policy: Compiled, facts: dict[str, Any], arrays: dict[str, Any], zero: int | None) -> State:
     layout, floats, ints = policy.layout, arrays["floats"], arrays["ints"]
     for name, found, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
         if found.dtype != np.dtype(kind) or found.shape != (length,):
             raise _no(f"{name} of other sizes", f"{length} numbers of a state of this policy")
     state = State(layout, floats, ints, policy.digest, vetted=False)
     policy._vet(state)
-    if state.clock != _count(facts, "learned"):
-        raise _no(f"a state at tick {state.clock:g}", f"one at tick {facts['learned']}")
+    learned, wall = _count(facts, "learned"), facts["settings"]["clock"] == "wall"
+    shown = shown_at(policy, zero, learned) if wall and zero is not None else learned
+    if wall and facts["agent"] == 1:  # the first tick of a period was taken for the last of the one before
+        state.counters[:, CLOCK] += shown - learned
+    if state.clock != shown:
+        raise _no(f"a state at tick {state.clock:g}", f"one at tick {shown:g}")
     outside = _count(facts, "outside")
     state.outside, state.told = outside, facts["told"] is True
     return state
@@ -189,6 +207,8 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Counters and books."""
     agent._seq, agent._states.tick = _count(facts, "seq"), _count(facts, "learned")
     agent._clock.newest = _count(facts, "newest")
+    if facts["agent"] > 1:
+        agent._clock.silence = real("silence", facts["silence"], 0.0, way_out=_ANEW)
     if agent._clock.kind == "rounds" and agent._clock.newest != agent._seq:
         raise _no("a clock that is not at the last decision")
     if agent._clock.kind != "rewards" and agent._states.tick > agent._clock.newest:

@@ -6,22 +6,44 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from driftwise.kernels.point import CLOCK, SINCE
+from driftwise.policies.memory import Memory
 from driftwise.policies.state import State
+
+
+def start_clock(policy: Any, state: Any, zero: int) -> None:
+    """Bring a fresh state to the tick that its time is counted from.
+
+    Its clock then shows 0, and for a memory that is bound to times of day the time since the last of them.
+    """
+    memory = getattr(policy, "memory", None)
+    phase = memory.phase(zero) if isinstance(memory, Memory) else 0.0
+    if phase:
+        state.counters[:, CLOCK], state.counters[:, SINCE] = phase, 0.0
+
+
+def shown_at(policy: Any, zero: int, tick: int) -> float:
+    """What the clock of a state shows at a tick, if its time is counted from tick `zero` of the wall clock."""
+    memory = getattr(policy, "memory", None)
+    return tick - zero + (memory.phase(zero) if isinstance(memory, Memory) else 0.0)
 
 
 class States:
     """The state that is published, the one behind it, and one that is brought forward in time where time matters.
 
     `choosing` is held by whoever chooses, and by a learner only for the swap; learners take turns by a lock of theirs.
-    `tick` is that of the published state, `viewed` the tick that it was last brought forward to.
+    `tick` is that of the published state, `viewed` the tick that it was last brought forward to. `zero` is the tick
+    that the state counts its time from. It is None for a state that is to start at the first lesson: at the birth of
+    the decision learned from, which every log of the lessons tells. Until then no time passes for it.
     """
 
-    __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed")
+    __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed", "zero")
 
-    def __init__(self, policy: Any, state: Any, ages: bool) -> None:
+    def __init__(self, policy: Any, state: Any, ages: bool, zero: int | None = 0) -> None:
         self.policy, self.front, self.back = policy, state, state.copy()
         self.view = state.copy() if ages else None
-        self.tick, self.viewed = 0, -1
+        self.zero = zero
+        self.tick, self.viewed = zero or 0, -1
         self.choosing = Lock()
 
     def at(self, tick: int) -> Any:
@@ -31,7 +53,7 @@ class States:
         those who hold `choosing`.
         """
         front, view = self.front, self.view
-        if view is None or tick <= self.tick:
+        if view is None or self.zero is None or tick <= self.tick:
             return front
         if tick == self.viewed:
             return view
@@ -42,13 +64,30 @@ class States:
             self.viewed = tick
         return view
 
-    def publish(self, state: Any, tick: int, then: Callable[[], None]) -> None:
+    def publish(self, state: Any, tick: int, zero: int | None, then: Callable[[], None]) -> None:
         """A state that was brought up elsewhere, from a copy of the published one, takes its place."""
         state.told, state.outside = self.front.told, self.front.outside
         behind = state.copy()
         with self.choosing:
-            self.front, self.back, self.tick, self.viewed = state, behind, tick, -1
+            self.front, self.back, self.tick, self.zero, self.viewed = state, behind, tick, zero, -1
             then()
+
+    def take(self, x: Any, value: float, tick: int, born: int, then: Callable[[], None]) -> None:
+        """The lesson of a reward at a tick, of a decision born at another; see `learn`."""
+        first, policy = self.zero is None, self.policy
+        ticks, age = float(tick - (born if first else self.tick)), float(tick - born)
+
+        def lesson(state: Any) -> None:
+            if first:
+                start_clock(policy, state, born)
+            policy.take(state, x, value, ticks, age)
+
+        def published() -> None:
+            if first:
+                self.zero = born
+            then()
+
+        self.learn(lesson, tick, published)
 
     def learn(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
         """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.

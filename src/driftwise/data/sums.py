@@ -103,7 +103,7 @@ class Sums:
             made._lineage.learned(self.parts)
 
         with made._learning:
-            made._states.publish(state, self.tick, then)
+            made._states.publish(state, self.tick, 0, then)
         return made
 
     def to_bytes(self) -> bytes:

@@ -12,6 +12,9 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.half_life import Timed
 
+# Where in a tick of the wall clock its lessons lie: near the middle, and not at a half, at which a period may end.
+INSIDE = 0.5 + 2.0**-10
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -73,6 +76,11 @@ class Memory:
     def in_ticks(self, tick: float) -> Memory:
         """Itself, what was given in time being counted in ticks of so many seconds."""
         return replace(self, **{name: value.in_ticks(tick) for name, value in self.timed.items()})
+
+    def phase(self, tick: float) -> float:
+        """What the clock of a state shows that starts at this tick of the wall clock: only where a time of day, so to
+        speak, matters to it."""
+        return 0.0
 
     def _take_time(self, name: str, halves: bool = False) -> None:
         """Where a field was given in words, keep the time they mean."""
@@ -178,7 +186,11 @@ class Window(Memory):
 
 @dataclass(frozen=True)
 class Restart(Memory):
-    """Everything is forgotten whenever the clock passes a multiple of `period`: rounds, or a time such as "1d"."""
+    """Everything is forgotten whenever the clock passes a multiple of `period`: rounds, or a time such as "1d".
+
+    On the wall clock these are multiples since 1970, so that a period of a day ends at midnight, UTC. The first tick of
+    a period belongs to it.
+    """
 
     period: float
     code = point.RESTART
@@ -200,6 +212,11 @@ class Restart(Memory):
             return 1.0 if age < self.period else 0.0
         last = self.period * math.floor(now / self.period)
         return 1.0 if last <= 0.0 or now - age > last else 0.0
+
+    def phase(self, tick: float) -> float:
+        """The time since the last multiple of the period, and INSIDE the tick: what is learned at the tick of a
+        multiple comes after it. (On the round clock the round of a multiple is the last of its period.)"""
+        return tick % self.period + INSIDE
 
     @property
     def rounds(self) -> float:

@@ -17,13 +17,13 @@ import numpy as np
 
 from driftwise.agent.choosing import Chooser, Picked
 from driftwise.agent.clock import ages
-from driftwise.agent.states import States
+from driftwise.agent.states import States, shown_at, start_clock
 from driftwise.errors import BadInput
 from driftwise.kernels.point import HEAD, SIZE, USED, Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
+from driftwise.service.store import AT_FIRST_LESSON, LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
 
 EVERY = 1_000  # rewards from digest to digest
 _FEW = 64  # lessons that are repeated rather than copied
@@ -57,28 +57,36 @@ class Fold:
     def __init__(self, era: EraRow, setup: Setup, state: State | None = None, seq: int | None = None) -> None:
         policy, seed = setup.policy, setup.body.seed
         self.era, self.policy = era, policy
-        self.states = States(policy, policy.start(seed) if state is None else state, ages(policy))
+        zero = None if era.origin == AT_FIRST_LESSON else era.origin
+        self.states = States(policy, policy.start(seed) if state is None else state, ages(policy), zero)
         self.chooser = Chooser(policy, setup.body.epsilon, seed)
         self.seq = self.newest = era.first if seq is None else seq
-        self._tick = 0  # of the state behind
+        self._tick, self._zero = self.states.tick, zero  # of the state behind
         self._group: list[tuple[Floats, float, float, float]] = []
 
     @property
     def tick(self) -> int:
         """The tick of the published state."""
-        return self.states.tick + self.era.origin
+        return self.states.tick
 
     def choose(self, arms: ArmSet, upon: int, seq: int) -> Picked:
         """The choice of decision number `seq` on the published state, brought to a tick."""
-        return self.chooser.choose(self.states.at(upon - self.era.origin), arms, None, seq)
+        return self.chooser.choose(self.states.at(upon), arms, None, seq)
 
     def lesson(self, x: Floats, value: float, tick: int, born: int) -> None:
         """The next reward, learned behind what is published; one that fails leaves no trace."""
-        at = tick - self.era.origin
-        taken = (x, value, float(at - self._tick), float(tick - born))
-        self.policy.take(self.states.back, *taken)
+        since, zero = (born, born) if self._zero is None else (self._tick, self._zero)
+        taken = (x, value, float(tick - since), float(tick - born))
+        if self._zero is None:
+            start_clock(self.policy, self.states.back, zero)
+        try:
+            self.policy.take(self.states.back, *taken)
+        except BaseException:
+            if self._zero is None:
+                self.states.level()
+            raise
         self._group.append(taken)
-        self._tick = at
+        self._tick, self._zero = tick, zero
 
     def publish(self) -> None:
         """The group is on disk: its lessons are seen, and the other state learns them too."""
@@ -87,9 +95,12 @@ class Fold:
         if not group:
             return
         states.swap(self._tick)
+        first, states.zero = states.zero is None, self._zero
         if self.policy.can_fail or len(group) > _FEW:
             states.level()
         else:
+            if first and self._zero is not None:
+                start_clock(self.policy, states.back, self._zero)
             for taken in group:
                 self.policy.take(states.back, *taken)
         group.clear()
@@ -97,7 +108,7 @@ class Fold:
     def drop(self) -> None:
         """The group could not be written: nothing of it was learned."""
         self.newest = self.seq
-        self._tick = self.states.tick
+        self._tick, self._zero = self.states.tick, self.states.zero
         self.states.level()
         self._group.clear()
 
@@ -112,7 +123,7 @@ class Fold:
     def snapshot_behind(self) -> SnapshotRow:
         """The state with the group's lessons, to be written with them."""
         data = canonical(self.policy, self.states.back).to_bytes()
-        return SnapshotRow(self.era.stream, self.era.number, self.newest, self._tick + self.era.origin, data)
+        return SnapshotRow(self.era.stream, self.era.number, self.newest, self._tick, data)
 
     def learn_rows(self, rows: Iterable[RewardRow], known: dict[int, str] | None = None) -> None:
         """Rewards from the log, published at once; where the digest after one is known it must come out again."""
@@ -127,8 +138,7 @@ class Fold:
                 wanted = known.get(self.seq)
                 if wanted is not None and digest(self.policy, state) != wanted:
                     raise Unlike(self.era, self.seq)
-        self.states.tick = self._tick = tick
-        self.states.viewed = -1
+        self.states.tick, self.states.zero, self.states.viewed = tick, self._zero, -1
         self.drop()
 
     def _learn(self, state: State, tick: int, rows: list[RewardRow]) -> int:
@@ -140,16 +150,19 @@ class Fold:
         if None in vectors or set(map(len, vectors)) != {8 * dim}:
             raise Unlike(self.era, rows[0].seq)
         x = np.frombuffer(b"".join(vectors), dtype="<f8").reshape(len(rows), dim)
+        if self._zero is None:
+            self._zero = tick = born[0]
+            start_clock(self.policy, state, tick)
         at, rewards = np.array(ticks, dtype=np.int64), np.array(values)
-        old, ends = (at - np.array(born, dtype=np.int64)).astype(np.float64), at - self.era.origin
-        steps = np.diff(ends, prepend=tick).astype(np.float64)
+        old = (at - np.array(born, dtype=np.int64)).astype(np.float64)
+        steps = np.diff(at, prepend=tick).astype(np.float64)
         if self.policy.folds and steps.max() <= 1e6:
             self.policy.fold(state, x.astype(np.float64), rewards, steps, old)
         else:
             for place in range(len(rows)):
                 vector = x[place].reshape(1, dim, 1).astype(np.float64)
                 self.policy.take(state, vector, float(rewards[place]), float(steps[place]), float(old[place]))
-        return int(ends[-1])
+        return int(at[-1])
 
 
 class Unlike(Exception):
@@ -190,7 +203,7 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
         if (row.seq != era.base and not snapshots) or (upto is not None and row.seq > upto):
             continue
         try:
-            fold = _restored(era, setup, row)
+            fold = _restored(store, era, setup, row)
         except BadInput:  # changed bytes: an older one will do, or none
             continue
         break
@@ -202,14 +215,21 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
     return fold
 
 
-def _restored(era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
+def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
     state = State.from_bytes(row.data)
     setup.policy._check_layout(state)
     setup.policy._vet(state)
-    if state.clock != row.tick - era.origin:
+    zero: int | None = era.origin
+    shown = float(row.tick - era.origin)
+    if era.origin == AT_FIRST_LESSON:
+        lessons = (one.born for one in store.rewards(era.stream, era.first, row.seq) if one.verdict in LESSONS)
+        zero = next(lessons, None)
+        shown = 0.0 if zero is None else shown_at(setup.policy, zero, row.tick)
+    if state.clock != shown:
         raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
     own = setup.policy.start(setup.body.seed)
     own.floats[:], own.ints[:] = state.floats, state.ints
     fold = Fold(era, setup, own, row.seq)
-    fold.states.tick = fold._tick = row.tick - era.origin
+    fold.states.tick = fold._tick = row.tick
+    fold.states.zero = fold._zero = zero
     return fold

@@ -207,7 +207,8 @@ class Api:
         if engine.away:
             reason = self._detail(request.scope, engine.away)  # type: ignore[arg-type]
             return Response(encode(Health(status="away", reason=reason)), 503, media_type=_JSON_TYPE)
-        return Response(encode(Health(status="fine")), media_type=_JSON_TYPE)
+        word = self._detail(request.scope, self.service.now.word)  # type: ignore[arg-type]
+        return Response(encode(Health(status="fine", reason=word)), media_type=_JSON_TYPE)
 
     def _detail(self, scope: Scope, reason: str) -> str:
         """A reason, which may name paths and addresses, for callers with a key; "" for others, and for pages whose name

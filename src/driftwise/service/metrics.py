@@ -54,7 +54,9 @@ class _Gathered(Collector):
         commits = HistogramMetricFamily("driftwise_commit_seconds", "Commits by the time they took")
         commits.add_metric([], list(zip(ends, totals, strict=True)), engine.commit_seconds)
         full = GaugeMetricFamily("driftwise_disk_full", "1 while nothing can be written", value=int(bool(engine.full)))
-        yield from (decided, rewards, waiting, lag, requests, commits, full)
+        now = self.api.service.now
+        held = CounterMetricFamily("driftwise_clock_held", "Times held back: the clock leapt ahead", value=now.held)
+        yield from (decided, rewards, waiting, lag, requests, commits, full, held)
 
 
 def text(api: Api, key: KeyRow | None) -> bytes:

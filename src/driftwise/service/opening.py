@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +30,7 @@ def open_store(db: str | Path, **options: Any) -> Any:
     return PostgresStore(str(db), **options)
 
 
-def service_of(store: Any, now: Callable[[], float] = time.time) -> Any:
+def service_of(store: Any, now: Callable[[], float] | None = None) -> Any:
     """A service on a store: alone, or one replica of several."""
     if not store.shared:
         from driftwise.service.serving import Service

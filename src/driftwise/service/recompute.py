@@ -76,7 +76,7 @@ class Remade(NamedTuple):
     def state(self) -> State:
         """The state that it was chosen on, at its tick."""
         assert self.fold is not None, "asked only where arms are known"
-        found: State = self.fold.states.at(upon(self.era.setup, self.row) - self.era.row.origin)
+        found: State = self.fold.states.at(upon(self.era.setup, self.row))
         return found
 
     @property

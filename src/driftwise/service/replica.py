@@ -164,7 +164,7 @@ class SharedService(Service):
     engine_of = SharedEngine
     stream_of = SharedStream
 
-    def __init__(self, store: PostgresStore, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: PostgresStore, now: Callable[[], float] | None = None) -> None:
         super().__init__(store, now)
         self._seen = -1  # what was written while it began is read with the first look
         self.engine.refresh = self._look

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -29,6 +28,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.recompute import eras_of, explain
 from driftwise.service.setup import Setup, setup, text_of
+from driftwise.service.steady import steady
 from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
 from driftwise.service.stream import Stream
 
@@ -42,8 +42,8 @@ class Service:
     engine_of: type[Engine] = Engine
     stream_of: type[Stream] = Stream
 
-    def __init__(self, store: Any, now: Callable[[], float] = time.time) -> None:
-        self.store, self.now = store, now
+    def __init__(self, store: Any, now: Callable[[], float] | None = None) -> None:
+        self.store, self.now = store, steady(now)
         self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
         if not store.shared:
             if store.path.stat().st_size <= _SMALL:
@@ -113,7 +113,7 @@ class Service:
                     raise Refusal(409, "there is another stream of this name", "stream", hint)
                 return 200, await self.answer(name)
             made = await self._in_thread(_warm, body, None)
-            era = EraRow(0, 1, 0, 0, 0, 0, made.text, made.policy.digest)
+            era = EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest)
             rows: list[Stream] = []
 
             def write() -> None:
@@ -171,7 +171,8 @@ class Service:
         """In a thread: a policy taught all rewards that are committed now."""
         if before.base:
             raise Refusal(409, "rewards that a new policy would learn were forgotten", "policy", "reset instead")
-        fold = Fold(before._replace(policy=made.policy.digest, body=made.text), made)
+        origin = made.origin(before.origin)
+        fold = Fold(before._replace(policy=made.policy.digest, body=made.text, origin=origin), made)
         self._catch_up(fold, made)
         return fold
 
@@ -193,10 +194,10 @@ class Service:
         def write() -> None:
             stream.lead()
             before = stream.era
-            learned = stream.learned if made.body.clock == "rewards" else 0
             era = EraRow(
                 stream.row.id, before.number + 1, stream.seq, stream.rewarded if stream_first else before.first,
-                stream.rewarded, learned if stream_first else before.origin, made.text, made.policy.digest,
+                stream.rewarded, made.origin(stream.learned if stream_first else before.origin), made.text,
+                made.policy.digest,
             )  # fmt: skip
             fold = fold_of(era)
             self.store.add_era(era)

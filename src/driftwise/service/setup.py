@@ -18,6 +18,7 @@ from driftwise.policies.memory import Memory
 from driftwise.policies.names import make
 from driftwise.policies.plain import kinds_of, restored
 from driftwise.service.protocol import StreamBody
+from driftwise.service.store import AT_FIRST_LESSON
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 
@@ -40,6 +41,10 @@ class Setup:
 
     def clock(self) -> Clock:
         return Clock(self.body.clock, self.tick)
+
+    def origin(self, learned: int) -> int:
+        """The tick at which a state starts that is folded from now on; `learned` is that of the reward clock."""
+        return AT_FIRST_LESSON if self.body.clock == "wall" else learned
 
     def encoder(self) -> Encoder | None:
         return None if self.features is None else encoder_for(self.features, self.policy)

@@ -33,10 +33,15 @@ class EraRow(NamedTuple):
     after: int  # the last decision of the era before
     first: int
     begun_at: int  # the newest reward when it began
-    origin: int  # the tick at which its state starts
+    origin: int  # the tick at which its state starts, or AT_FIRST_LESSON
     body: str
     policy: str  # the digest of its numbers
     base: int = 0
+
+
+# The origin of an era whose state starts at the birth of the decision that it learns from first (agent/states.py). Wall
+# clocks of before start at tick 0, in 1970.
+AT_FIRST_LESSON = -1
 
 
 class DecisionRow(NamedTuple):

@@ -27,7 +27,7 @@ from driftwise.service.dashboard.markup import (
     tile,
 )
 from driftwise.service.dashboard.reading import Newest
-from driftwise.service.dashboard.track import Track
+from driftwise.service.dashboard.track import EVERYTHING, Track
 
 COEFFICIENTS = 5  # those that are drawn
 
@@ -106,12 +106,14 @@ def drift(track: Track) -> Html:
     rows = _thinned(len(found.at))
     columns = [found.weights[row].tolist() for row in rows]
     last = columns[-1] if columns else [1.0 / len(names)] * len(names)
-    best = names[found.memories.index(found.best)] if found.best in found.memories else "–"
+    best = track.lasting(found.best) if found.best in found.memories else "–"
+    remembers = track.lasting(found.remembers)
     # A level that is believed is played by lanes of their own; the weights are of the others.
     among = "of memories without a level, " if found.level is not None and found.level.believed else ""
     said: list[object] = [tag(
-        "p", "Remembers ", tag("b", f"{real(found.remembers, 3)} ticks"),
-        "" if found.days is None else f" ({span(found.days * 86400.0)})", f"; {among}{best} predicts best.",
+        "p", "Remembers ", tag("b", remembers),
+        "" if found.days is None or remembers == EVERYTHING else f" ({span(found.days * 86400.0)})",
+        f"; {among}{best} predicts best.",
     )]  # fmt: skip
     if found.level is not None:
         kind = "no" if found.level.believed else "yes"

@@ -52,6 +52,7 @@ class Server(NamedTuple):
 
     commits: tuple[int, ...]
     full: str
+    clock: str = ""
 
     @property
     def p99(self) -> str:

@@ -74,7 +74,7 @@ class Dashboard:
 
     def server(self) -> Server:
         engine = self.service.engine
-        return Server(tuple(engine.commits), engine.full)
+        return Server(tuple(engine.commits), engine.full, self.service.now.word)
 
     async def all_streams(self, key: KeyRow | None) -> Parts:
         """The streams that a key may see."""

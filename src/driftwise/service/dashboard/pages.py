@@ -22,7 +22,7 @@ from driftwise.service.dashboard.markup import (
     tile,
 )
 from driftwise.service.dashboard.reading import Newest
-from driftwise.service.dashboard.track import Track
+from driftwise.service.dashboard.track import EVERYTHING, Track
 
 _MOST_STREAMS = 500
 
@@ -38,7 +38,10 @@ def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
         tile("rewards learned", count(learned)), tile("open", count(waiting)), tile("commit p99", server.p99),
         class_="tiles",
     )  # fmt: skip
-    warning = tag("p", badge("disk full", "no"), " Nothing can be written: ", server.full) if server.full else ""
+    warning = joined([
+        tag("p", badge("disk full", "no"), " Nothing can be written: ", server.full) if server.full else "",
+        _clock(server),
+    ])  # fmt: skip
     rows = [
         (
             tag("a", one.name, href=f"/streams/{quote(one.name, safe='')}"), mode_of(one), one.policy,
@@ -60,7 +63,9 @@ def now(one: Live, server: Server, track: Track) -> Html:
     """The numbers at the top."""
     state, memory = track.now, track.memory
     days = one.setup.clock().days(memory)
-    remembers = f"{real(memory)} ticks" if days is None else span(days * 86400.0)
+    remembers = track.lasting(memory)
+    if days is not None and remembers != EVERYTHING:
+        remembers = span(days * 86400.0)
     tiles = tag(
         "dl",
         tile("decisions", count(one.counts.decided)), tile("rewards learned", count(one.counts.learned)),
@@ -72,7 +77,12 @@ def now(one: Live, server: Server, track: Track) -> Html:
     if one.era.number > 1:
         told.append(f", era {one.era.number}")
     full = tag("p", badge("disk full", "no"), " ", server.full) if server.full else ""
-    return joined([tag("p", *told, class_="soft"), full, tiles])
+    return joined([tag("p", *told, class_="soft"), full, _clock(server), tiles])
+
+
+def _clock(server: Server) -> Html | str:
+    """A clock that leapt ahead."""
+    return tag("p", badge("clock held back", "no"), " ", server.clock) if server.clock else ""
 
 
 def _replicas(one: Live) -> object:

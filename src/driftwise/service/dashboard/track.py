@@ -17,11 +17,13 @@ from driftwise.agent.explain import estimate, remembered, worth
 from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Bank
+from driftwise.service.dashboard.markup import real
 from driftwise.service.fold import resume
 from driftwise.service.setup import Setup
 from driftwise.service.store import LESSONS, EraRow, RewardRow, Store
 from driftwise.service.stream import SNAPSHOT_EVERY
 
+EVERYTHING = "all since the start"
 POINTS = 256
 _SOME = 2_000  # rewards that a history should have
 _FAR = SNAPSHOT_EVERY + _SOME  # rewards behind which a snapshot is taken instead
@@ -46,6 +48,7 @@ class Track:
         self.points: list[Point] = []
         self.recent: deque[Lesson] = deque(maxlen=RECENT)
         self._stride = 1
+        self._begun: int | None = None  # when the decision was born that was learned from first
         self._start(store, newest)
         for row in store.rewards(era.stream, max(era.first, era.base, self.fold.seq - RECENT), self.fold.seq):
             self._keep(row)
@@ -66,6 +69,9 @@ class Track:
         """Learn what has come, and write down where the state went."""
         if newest - self.fold.seq > _FAR:
             self._start(store, newest)
+        if self._begun is None:
+            lessons = (row.born for row in store.rewards(self.era.stream, self.era.first) if row.verdict in LESSONS)
+            self._begun = next(lessons, None)
         rows = store.rewards(self.era.stream, self.fold.seq, newest)
         while stretch := list(itertools.islice(rows, self._stride)):
             self.fold.learn_rows(stretch)
@@ -99,6 +105,12 @@ class Track:
     def memory(self) -> float:
         """Ticks of the memory that is played."""
         return remembered(self.fold.policy, self.fold.states.front)
+
+    def lasting(self, memory: float) -> str:
+        """A memory in ticks; none lasts longer than there was something to learn."""
+        if self._begun is not None and memory >= self.fold.tick - self._begun:
+            return EVERYTHING
+        return f"{real(memory, 3)} ticks"
 
     @property
     def drift(self) -> Drift:
