@@ -96,11 +96,11 @@ def test_one_that_knows_of_time_is_told_ticks_and_ages():
     assert agent.decide(ARMS).bonus > 0.0
     agent.reward(one.id, 1.0)
     state = agent.state
-    assert state["clock"] == 104.0 and state["sum"][0] == pytest.approx(0.9**4)
+    assert state["clock"] == 4.0 and state["sum"][0] == pytest.approx(0.9**4)
     hand.at = 1070.0
     assert agent.decide(ARMS, allowed=[0]).mean == pytest.approx(1.0)
     assert agent.decide(ARMS, allowed=[0]).bonus == pytest.approx(1 / math.sqrt(1 + 0.9**7))
-    assert agent.state["clock"] == 104.0
+    assert agent.state["clock"] == 4.0
     with refused("tick", "ticks"):
         dw.Agent(Counting(), rewards=(0, 1), clock="wall")
     dw.Agent(Greedy(), rewards=(0, 1), clock="wall")  # counts no ticks, so any will do

@@ -262,7 +262,7 @@ def test_a_wall_clock_that_jumps_moves_nothing_but_later_verdicts():
     two = agent.decide(ARMS)
     assert two.born == 10_000 and two.at == 10.0
     assert agent.reward(one.id, 0.5) == "learned"
-    assert agent.state.clock == 10_000.0
+    assert agent._states.tick == 10_000 and agent.state.clock == 0.0
     hand.at = 1051.0
     assert agent.reward(two.id, 0.5) == "late"
     with refused("now"):

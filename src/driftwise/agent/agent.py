@@ -209,13 +209,13 @@ class Agent:
         prepared = arms if isinstance(arms, (ArmSet, Region)) else ArmSet(arms)
         if isinstance(prepared, Region):
             check_set(self._policy, prepared, items, allowed, cost)
-        at = self._heard(now, jump)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
         price = None if cost is None else self._price(cost, prepared.count)
         if id is not None:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
+        at = self._heard(now, jump)
         learning = self._learning
         if self._expire_after is not None and learning.acquire(blocking=False):
             try:
@@ -340,9 +340,9 @@ class Agent:
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
         """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused, and so is a
         `now` far ahead without `jump` (see `decide`)."""
-        at = self._heard(now, jump)
         if type(value) is not float or not self._low <= value <= self._high:
             value = self._value(value)
+        at = self._heard(now, jump)
         with self._learning:
             self._book.told_at = at
             tick = self._read(at)
