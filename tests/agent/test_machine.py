@@ -205,6 +205,8 @@ class Life(RuleBasedStateMachine):
             "written": mock.patch.object(files.os, "fsync", side_effect=Killed),
             "synced": mock.patch.object(files.Path, "replace", side_effect=Killed),
         }[moment]
+        for one in self.folder.glob("*.tmp"):  # of one that died before, in the same process
+            one.unlink()
         with death, mock.patch.object(files.Path, "unlink"), pytest.raises(Killed):  # the dead do not tidy up
             self.agent.save(self.path)
         left = [one for one in self.folder.iterdir() if one != self.path]

@@ -93,7 +93,8 @@ def test_mutated_snapshots_give_a_sentence_or_an_agent_that_works(count):
         ("seq", -1), ("seq", 1.5), ("seq", "1"), ("seq", None), ("learned", 7), ("newest", 0), ("counts", {}),
         ("counts", None), ("settings", {}), ("settings", []), ("policy", None), ("policy", {"type": "Agent"}),
         ("policy", {"type": "LinearUCB"}), ("policy", [[[]]]), ("digest", "x"), ("open", 10**9), ("sources", [1]),
-        ("sources", []), ("origin", 5), ("stride", -1), ("agent", 3), ("agent", None), ("zero", 5), ("zero", -1), ("silence", -1.0), ("outside", -1),
+        ("sources", []), ("origin", 5), ("stride", -1), ("agent", 3), ("agent", None), ("outside", -1),
+        ("zero", 5), ("zero", -1), ("silence", -1.0),
     ],
 )  # fmt: skip
 def test_a_header_that_lies_gives_a_sentence(place, value):
