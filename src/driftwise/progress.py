@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def bar(what: str, total: float, wanted: bool | None = None, least: float = 0.0) -> Iterator[Callable[[float], None]]:
-    """Hands out `advance`; by default shown when stderr is a terminal and there is more than `least` to do."""
+def bar(
+    what: str, total: float, wanted: bool | None = None, least: float = 0.0, after: float = 0.0
+) -> Iterator[Callable[[float], None]]:
+    """Hands out `advance`; by default shown when stderr is a terminal and there is more than `least` to do.
+
+    Work that is over within `after` seconds shows nothing.
+    """
     if not (sys.stderr.isatty() and total > least if wanted is None else wanted):
         yield lambda _: None
         return
@@ -20,6 +26,19 @@ def bar(what: str, total: float, wanted: bool | None = None, least: float = 0.0)
         progress.TextColumn(what), progress.BarColumn(), progress.TaskProgressColumn(), progress.TimeElapsedColumn(),
         progress.TextColumn("left"), progress.TimeRemainingColumn(),
     )  # fmt: skip
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done: shown.advance(task, done)
+    shown = progress.Progress(*columns, console=Console(stderr=True), transient=True)
+    task, began, running = shown.add_task(what, total=total), time.monotonic(), False
+
+    def advance(done: float) -> None:
+        nonlocal running
+        shown.advance(task, done)
+        if not running and time.monotonic() - began >= after:
+            shown.start()
+            running = True
+
+    if not after:
+        advance(0.0)
+    try:
+        yield advance
+    finally:
+        shown.stop()

@@ -1,5 +1,7 @@
 """Explanations, the drift meter, merging, and agents ready-made."""
 
+import io
+import itertools
 import math
 
 import numpy as np
@@ -7,7 +9,10 @@ import pytest
 
 import driftwise as dw
 from agent.living import Hand, linear, tape_of, unit_arms
-from driftwise.agent.record import SHOWN, SHOWN_NUMBERS
+from driftwise import progress
+from driftwise.agent import record
+from driftwise.agent.known import known
+from driftwise.agent.record import SHOWN
 from driftwise.agent.replay import replayed
 from laws.test_catalogue import variants
 from refusing import refused
@@ -65,15 +70,60 @@ def test_a_decision_is_explained_by_the_arms_it_was_chosen_from_also_when_it_has
         agent.explain(ARMS, features=["a"])
 
 
-def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded():
+def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded(monkeypatch):
     agent = played(linear(dim=3), 1)
     made = [agent.decide(ARMS) for _ in range(SHOWN + 1)]
     agent.reward(made[0].id, 0.0)
     with refused("decision", "arms"):
         agent.explain(made[0])
-    assert len(agent.explain(made[1]).items) == 6
-    large = agent.decide(np.repeat(ARMS, SHOWN_NUMBERS // 18 + 1, axis=0))
-    assert len(agent.explain(large).items) == 1 and len(agent._shown) == SHOWN
+    assert len(agent.explain(made[1]).items) == 6 and not agent.explain(made[1]).missing
+    monkeypatch.setattr(record, "SHOWN_NUMBERS", 18 * 10)
+    large = agent.decide(np.repeat(ARMS, 5, axis=0))  # half of the room: the oldest make way
+    assert len(agent.explain(large).items) == 30 and len(agent._shown) == 6
+    again = agent.decide(np.repeat(ARMS, 10, axis=0))
+    assert len(agent.explain(again).items) == 60 and len(agent._shown) == 1
+    larger = agent.decide(np.repeat(ARMS, 11, axis=0))
+    told = agent.explain(larger)
+    assert len(told.items) == 1 and len(agent._shown) == 1
+    assert told.missing.startswith("65 other arms of this decision are not kept") and told.missing in str(told)
+
+
+def test_two_hundred_arms_of_143_features_are_explained_with_a_reason():
+    arms = unit_arms(200, 143, 0)
+    agent = dw.Agent(dw.LinearUCB(dim=143, memory=dw.Keep(), lam=1.0, delta=0.1), rewards=(0, 1))
+    made = [agent.decide(arms) for _ in range(SHOWN)]
+    for one in (made[0], made[-1]):
+        told = agent.explain(one)
+        assert len(told.items) == 200 and told.runner_up is not None and not told.missing
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["live", "saved"])
+def test_an_agent_driven_by_now_is_asked_at_the_newest_time_it_was_told(again):
+    """Its clock shows today, when all it learned long ago has faded to nothing."""
+    agent = dw.Agent(linear(dw.Keep(), dim=3), rewards=(0, 1), half_life="1d")
+    for day in range(20):
+        agent.reward(agent.decide(ARMS, now=day * 86400.0).id, 1.0, now=day * 86400.0 + 60.0)
+    agent = dw.Agent.from_bytes(agent.to_bytes()) if again else agent
+    at = agent.explain(ARMS, now=19 * 86400.0 + 60.0)
+    assert np.array_equal(agent.explain(ARMS).score, at.score) and at.effective > 1.0
+    facts = dict(known(agent).facts)
+    assert float(facts["effective observations"]) == pytest.approx(at.effective, abs=0.1)
+    assert agent.explain(ARMS, now=1e9).effective < at.effective / 2 or agent.explain(ARMS, now=1e9).mean.max() < 1e-9
+    with refused("value"):
+        agent.reward("nobody", 7.0, now=1e9)
+    assert np.array_equal(agent.explain(ARMS).score, at.score)  # a call that was refused drives nothing
+
+
+def test_long_work_of_the_meter_shows_a_bar_in_a_terminal(monkeypatch):
+    agent, shown = played(linear(dim=3), 30), io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr", shown)
+    agent.drift()
+    assert not shown.getvalue()  # short work says nothing
+    clock = itertools.count()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    agent.drift()
+    assert "30 rewards predicted again" in shown.getvalue()
 
 
 @pytest.mark.parametrize("name", list(variants(3)))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +47,7 @@ from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.forking import enrol
 from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
-from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Book, Decision, Entry, Item, Shown, Verdict, checked_id
+from driftwise.agent.record import Book, Decision, Entry, Item, Recent, Shown, Verdict, checked_id
 from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
@@ -115,13 +114,14 @@ class Agent:
         """All that follows from the policy, a state and the tick that it counts from (see `States`)."""
         policy = self._policy
         self._chooser = Chooser(policy, self._epsilon, self._seed)
-        self._shown: deque[Shown] = deque(maxlen=SHOWN)
+        self._shown = Recent()
         self._own, self._bank = isinstance(policy, Own), isinstance(policy, Bank)
         self._taught: Entry | None = None  # whose lesson is running
         self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
         self._digest, self._half_life = policy.digest, half_life_of(policy)
         self._states, self._meter = States(policy, state, ages(policy), zero), Meter()
         self._seq = 0
+        self._driven: float | None = None  # the newest now= that a caller gave
         self._choosing, self._learning = self._states.choosing, threading.Lock()
         enrol(self)
 
@@ -227,9 +227,13 @@ class Agent:
             with self._learning:
                 self._let_rounds_pass()
                 with self._choosing:
-                    return self._decide(prepared, name, id, places, price, at, told)
-        with self._choosing:
-            return self._decide(prepared, name, id, places, price, at, told)
+                    made = self._decide(prepared, name, id, places, price, at, told)
+        else:
+            with self._choosing:
+                made = self._decide(prepared, name, id, places, price, at, told)
+        if now is not None:
+            self._drive(at)
+        return made
 
     def decide_many(
         self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None,
@@ -286,8 +290,8 @@ class Agent:
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
-        if isinstance(offered, ArmSet) and offered.count * offered.dim <= SHOWN_NUMBERS:
-            self._shown.append(Shown(decision.id, offered, items, places, place))
+        if isinstance(offered, ArmSet):
+            self._shown.add(Shown(decision.id, offered, items, places, place))
         return decision
 
     def _crowd_out(self, room: int) -> None:
@@ -329,6 +333,15 @@ class Agent:
         self._clock.hear(at, now is not None, jump, self._half_life)
         return at
 
+    def _drive(self, at: float) -> None:
+        """Remember the newest time that a caller told in a call that was not refused."""
+        if self._driven is None or at > self._driven:
+            self._driven = at
+
+    def _asked_at(self, now: object = None) -> float:
+        """The time of a question: as told, or the newest that the agent was driven to, or that of its clock."""
+        return self._at(self._driven if now is None else now)
+
     def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
         if not self._ranked:
             wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
@@ -349,9 +362,10 @@ class Agent:
             if self._expire_after is not None:
                 self._expire(tick)
             entry = self._book.open.get(id) if isinstance(id, str) else None
-            if entry is None:
-                return self._settled(id, value)
-            return self._learn(entry, value, tick, Verdict.LEARNED)
+            verdict = self._settled(id, value) if entry is None else self._learn(entry, value, tick, Verdict.LEARNED)
+        if now is not None:
+            self._drive(at)
+        return verdict
 
     def reward_many(
         self, rewards: Iterable[tuple[str, float]], now: float | None = None, *, jump: bool = False
@@ -506,11 +520,12 @@ class Agent:
         """Why: every arm's estimate, bonus and score, and the features that moved the choice most.
 
         Of arms, what would be chosen now; of a decision, the arms it was chosen from as they look now: those of the
-        last decisions are at hand, for others pass `arms`; of an open one there is its own vector at least.
+        last decisions are at hand, for others pass `arms`; of an open one there is its own vector at least. An agent
+        that is driven by now= is explained at the newest time it was told, unless another is given here.
         """
         from driftwise.agent.explain import explain
 
-        return explain(self, what, arms, items, features, self._at(now))
+        return explain(self, what, arms, items, features, self._asked_at(now))
 
     def drift(self) -> Drift:
         """How long it remembers, and whether a shorter or longer memory would have predicted better."""

@@ -158,13 +158,14 @@ def drift(agent: Agent) -> Drift:
     with agent._learning:
         meter, front = copy.copy(agent._meter), agent._states.front.copy()
         meter.history, meter.recent = list(meter.history), meter.recent.copy()
-    return reading(agent._policy, front, meter, (agent._low, agent._high), agent._clock.days)
+    return reading(agent._policy, front, meter, (agent._low, agent._high), agent._clock.days, progress=None)
 
 
 def reading(
-    policy: Any, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None]
+    policy: Any, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None],
+    progress: bool | None = False,
 ) -> Drift:
-    """What the meter says of a policy in this state, whose rewards lie in this range."""
+    """What the meter says of a policy in this state, whose rewards lie in this range. progress: see `bar`."""
     history, recent = meter.history, list(meter.recent)
     now = remembered(policy, front)
     days = in_days(now)
@@ -179,7 +180,7 @@ def reading(
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
         return Drift(memories, at, np.zeros((0, len(memories))), np.zeros(len(memories)), now, days)
-    nats = np.cumsum(replayed(policy, recent, memories, rewards), axis=0)
+    nats = np.cumsum(replayed(policy, recent, memories, rewards, progress), axis=0)
     shares = np.exp(nats - nats.max(axis=1, keepdims=True))
     base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise.agent.own import Lent, Own, OwnState
-from driftwise.agent.record import Decision, Entry, Item
+from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
 from driftwise.errors import BadInput
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
@@ -35,8 +35,8 @@ class Explanation:
     `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
     (Σw)²/Σw², the observations the estimate is worth; `memory` the rounds remembered, `days` the same where the clock
     knows; a policy of your own tells none of these, nor θ. `decision` is the record, if one was asked about: what it
-    was chosen by then, and not now. A bank for clicks chooses among the arms its memories propose; `proposed` says
-    which, the others having an estimate and no bonus.
+    was chosen by then, and not now. `missing` says how many of its arms are not shown, and why. A bank for clicks
+    chooses among the arms its memories propose; `proposed` says which, the others having an estimate and no bonus.
     """
 
     items: tuple[Item, ...]
@@ -52,6 +52,7 @@ class Explanation:
     days: float | None
     decision: Decision | None = None
     proposed: npt.NDArray[np.bool_] | None = None
+    missing: str = ""
 
     @property
     def order(self) -> list[int]:
@@ -77,6 +78,8 @@ class Explanation:
         days = "" if self.days is None else f" ({self.days:.3g} days)"
         if not math.isnan(self.memory):
             lines.append(f"remembers {self.memory:g} ticks{days}, worth {self.effective:.1f} observations")
+        if self.missing:
+            lines.append(self.missing)
         if self.decision is not None:
             then = self.decision
             what = f"estimate {then.mean:.4f}, bonus {then.bonus:.4f}, propensity {then.propensity:.4f}"
@@ -120,7 +123,7 @@ def explain(
     features: Sequence[str] | None, at: float,
 ) -> Explanation:
     """See `Agent.explain`."""
-    decision, place = None, None
+    decision, place, missing = None, None, ""
     if isinstance(what, (Decision, str)):
         id = what if isinstance(what, str) else what.id
         entry = agent._book.find(id)
@@ -129,6 +132,7 @@ def explain(
         decision = entry.decision
         if arms is None:
             arms, items, place = _arms_of(agent, entry)
+            missing = _missing(decision, arms)
     else:
         arms = what
     if isinstance(arms, Region):
@@ -167,7 +171,7 @@ def explain(
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
-        scores.bonus >= 0.0 if judged else None,
+        scores.bonus >= 0.0 if judged else None, missing,
     )  # fmt: skip
 
 
@@ -179,12 +183,23 @@ def pulls_of(
     return tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
 
 
+def _missing(decision: Decision, arms: Any) -> str:
+    """What is said where not all arms of a decision are at hand."""
+    there = len(arms) if not isinstance(arms, ArmSet) else arms.count
+    if there >= decision.n:
+        return ""
+    return (
+        f"{decision.n - there} other arms of this decision are not kept, only those of the last decisions "
+        f"(at most {SHOWN}, {SHOWN_NUMBERS:,} numbers in all); pass arms= to compare it with them"
+    )
+
+
 def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     """What is at hand of a decision: the arms it was chosen from (of an open one also those it will be logged with), or
     while it is open its own vector; their names, and the place of the one that was chosen."""
     decision = entry.decision
     with agent._choosing:
-        kept, x = next((one for one in reversed(agent._shown) if one.id == decision.id), None), entry.x
+        kept, x = agent._shown.find(decision.id), entry.x
     if kept is not None:
         _, arms, items, places, place = kept
         numbers = range(arms.count) if places is None else places.tolist()

@@ -28,7 +28,7 @@ def known(agent: Agent) -> Known:
     policy, clock = agent._policy, agent._clock
     with agent._learning, agent._choosing:
         lessons = agent._states.tick
-        state = agent._states.at(clock.born(agent._at(None), lessons)[1]).copy()
+        state = agent._states.at(clock.born(agent._asked_at(), lessons)[1]).copy()
         counts = {name: count for name, count in agent.counts.items() if count}
     theta, lane = estimate(policy, state)
     memory = remembered(policy, state)

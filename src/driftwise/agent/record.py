@@ -137,8 +137,35 @@ class Shown(NamedTuple):
     place: int
 
 
-# How many of the last decisions have their arms at hand to be explained, and how many numbers such arms may be: 13 MB.
-SHOWN, SHOWN_NUMBERS = 64, 25_000
+# How many of the last decisions have their arms at hand to be explained, and how many numbers all of these are: 16 MB.
+SHOWN, SHOWN_NUMBERS = 64, 2_000_000
+
+
+class Recent:
+    """Arms of the last decisions, as many as SHOWN and SHOWN_NUMBERS allow; the oldest go first."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Shown] = {}
+        self._numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, one: Shown) -> None:
+        """Keep arms, unless they are more than there is room for at all."""
+        size = one.arms.count * one.arms.dim
+        if size > SHOWN_NUMBERS:
+            return
+        known = self._kept.pop(one.id, None)  # an id that was forgotten meanwhile
+        self._numbers += size - (0 if known is None else known.arms.count * known.arms.dim)
+        self._kept[one.id] = one
+        while len(self._kept) > SHOWN or self._numbers > SHOWN_NUMBERS:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._numbers -= oldest.arms.count * oldest.arms.dim
+
+    def find(self, id: str) -> Shown | None:
+        """The arms of a decision, if they are kept."""
+        return self._kept.get(id)
 
 
 def checked_id(id: object) -> str:

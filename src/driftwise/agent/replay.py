@@ -19,6 +19,7 @@ from driftwise.policies.adapt import Adaptive
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.model import Link
+from driftwise.progress import bar
 
 # tick, born, x (1, d, 1), reward
 Lesson = tuple[int, int, Floats, float]
@@ -26,7 +27,10 @@ Lesson = tuple[int, int, Floats, float]
 LEAST = 1e-4
 
 
-def replayed(policy: Any, recent: list[Lesson], memories: tuple[float, ...], rewards: tuple[float, float]) -> Floats:
+def replayed(
+    policy: Any, recent: list[Lesson], memories: tuple[float, ...], rewards: tuple[float, float],
+    progress: bool | None = False,
+) -> Floats:
     """Log densities (rewards, memories) of every reward before it was learned."""
     base = policy.base if isinstance(policy, Adaptive) else policy
     count, dim = len(memories), recent[0][2].size
@@ -35,10 +39,13 @@ def replayed(policy: Any, recent: list[Lesson], memories: tuple[float, ...], rew
         predict = _Curved(base, count, dim)
     rates = np.array([0.0 if math.isinf(memory) else -math.log1p(-1.0 / memory) for memory in memories])
     out, last = np.empty((len(recent), len(memories))), recent[0][0]
-    for row, (tick, born, column, value) in enumerate(recent):
-        predict.fade(np.exp(-rates * (tick - last)))
-        out[row] = predict.learn(column.ravel(), value, np.exp(-rates * (tick - born)))
-        last = tick
+    what = f"drift: {len(recent)} rewards predicted again with {count} memories"
+    with bar(what, len(recent), progress, after=2.0) as advance:  # seconds to a minute where features are many
+        for row, (tick, born, column, value) in enumerate(recent):
+            predict.fade(np.exp(-rates * (tick - last)))
+            out[row] = predict.learn(column.ravel(), value, np.exp(-rates * (tick - born)))
+            last = tick
+            advance(1)
     return out
 
 

@@ -58,6 +58,7 @@ def written(agent: Agent) -> bytes:
         "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
         "zero": agent._states.zero, "silence": float(agent._clock.silence),
         "origin": agent._origin, **agent._lineage.facts(), "open": len(book.open),
+        **({} if agent._driven is None else {"driven": agent._driven}),
         "stride": agent._meter.stride, "waited": agent._meter.waited,
         "outside": state.outside, "told": state.told,
         **({} if agent.features is None else {"features": agent.features.to_dict()}),
@@ -221,6 +222,10 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     if lineage is None:
         raise _no("sources that are no names")
     agent._origin, agent._lineage = facts["origin"], lineage
+    driven = facts.get("driven")
+    if driven is not None and not (type(driven) in (int, float) and abs(driven) <= 1e15):
+        raise _no("a time that is none")
+    agent._driven = driven
     agent._meter.stride, agent._meter.waited = max(1, _count(facts, "stride")), _count(facts, "waited")
     _fill_book(agent, _count(facts, "open"), arrays)
     _fill_meter(agent, arrays)
