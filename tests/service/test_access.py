@@ -1,6 +1,7 @@
 """Who may do what, and from when on: a database that had a key is never open again, and a revocation takes a second."""
 
 import asyncio
+import threading
 import time
 from contextlib import ExitStack
 
@@ -172,6 +173,34 @@ def test_a_revocation_takes_less_than_a_second_however_slow_commits_are(
             one.result(30)
         monkeypatch.undo()
     assert spent < 1.0
+
+
+def test_a_command_gets_its_turn_beside_a_busy_server(tmp_path):
+    db, busy = tmp_path / "a.db", [True]
+    keeping.create_key(db, None, "*", "")
+
+    def write():  # as a server whose commits take 50 ms, with 1 ms between two groups
+        held = SQLiteStore(db, lock=False)
+        while busy:
+            held.begin()
+            time.sleep(0.05)
+            held.rollback()
+            time.sleep(0.001)
+        held.close()
+
+    server = threading.Thread(target=write)
+    server.start()
+    spent = 0.0
+    try:
+        for _ in range(6):
+            time.sleep(0.1)  # the server has the lock again
+            began = time.monotonic()
+            keeping.create_key(db, "decide", "*", "")
+            spent += time.monotonic() - began
+    finally:
+        busy.clear()
+        server.join()
+    assert spent < 4.0  # 10 s where the lock is asked for ten times a second, or a command that fails after 5 s
 
 
 def test_a_key_that_is_revoked_while_its_body_comes_changes_nothing(tmp_path):

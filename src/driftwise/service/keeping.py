@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from driftwise.errors import BadInput
+from driftwise.errors import BadInput, DriftwiseError
 from driftwise.files import beside, private, settle
 from driftwise.service.access import SCOPES, checked_scopes, hashed, new_key
 from driftwise.service.opening import is_shared, open_store
@@ -19,6 +20,7 @@ from driftwise.service.store import KeyRow
 
 _OTHERS = "decide,reward"  # scopes of a key that is not the only valid one, where none are given
 _MOST_NAME = 200
+_WAIT = 10.0  # seconds for the lock of a database that a server writes to
 
 
 def backup(path: str | Path, out: Path) -> int:
@@ -74,33 +76,46 @@ def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> 
     if not name.isprintable() or len(name) > _MOST_NAME:
         raise BadInput("name", name, f"up to {_MOST_NAME} printable characters", "pass a shorter or plainer name")
     key = new_key()
-    store = open_store(path, lock=False)
-    try:
-        store.begin()
+    with _writing(path) as store:
         if checked is None:
             checked = _OTHERS if _valid(store.keys()) else ",".join(SCOPES)
         store.run("INSERT INTO key (sha256, name, scopes, stream, created) VALUES (?, ?, ?, ?, ?)",
                   values=(hashed(key), name, checked, stream, time.time()))  # fmt: skip
-        store.changed()
-        store.commit()
-    finally:
-        store.close()
     return key
 
 
 def revoke_key(path: str | Path, number: int) -> None:
-    """A key that is no longer good, within a second."""
-    store = open_store(path, lock=False)
-    try:
-        store.begin()
+    """A key that is no longer valid, within a second."""
+    with _writing(path) as store:
         changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
                             values=(time.time(), number)).rowcount  # fmt: skip
+    if not changed:
+        raise BadInput("key", number, "the number of a valid key", "driftwise keys list shows them")
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[Any]:
+    """One transaction beside a server that may be busy. Such a server holds SQLite's lock nearly all the time: asked
+    for each millisecond it is had in the next gap between two groups. SQLite's own wait asks ten times a second, and a
+    revocation took 5 s or failed."""
+    store = open_store(path, lock=False)
+    try:
+        if not store.shared:
+            store.run("PRAGMA busy_timeout=0")
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                store.begin()
+                break
+            except DriftwiseError:
+                if store.shared or time.monotonic() > until:
+                    raise
+                time.sleep(0.001)
+        yield store
         store.changed()
         store.commit()
     finally:
         store.close()
-    if not changed:
-        raise BadInput("key", number, "the number of a key that is good", "driftwise keys list shows them")
 
 
 def keys(path: str | Path) -> list[KeyRow]:
