@@ -1,7 +1,7 @@
 """The server with something wrong with it, as told: `python broken.py DB PORT [what …]`.
 
 slow             every commit takes 20 ms longer
-kill:POINT:N     kill -9 itself when it comes to a named point for the N-th time
+kill:POINT:N     kill -9 itself when it comes to a named point for the N-th time; in-upgrade: in step N of the tables
 early            answer before the commit            (negative control)
 twice            learn every reward twice            (negative control)
 forgetful        know no id again, and no UNIQUE     (negative control)
@@ -77,9 +77,11 @@ def in_checkpoint(times):
     sqlite.SQLiteStore.commit = commit
 
 
-def in_migration():
-    """Dies between two statements of a step."""
-    schema.STEPS = (schema.STEPS[0].replace("CREATE TABLE digest", "SELECT die();\nCREATE TABLE digest"),)
+def in_step(number):
+    """Dies between two statements of a step, after all but its last."""
+    *first, last = [one for one in schema.STEPS[number].split(";\n") if one.strip()]
+    dying = ";\n".join([*first, "SELECT die()", last])
+    schema.STEPS = (*schema.STEPS[:number], dying, *schema.STEPS[number + 1 :])
     inside = schema.step
 
     def step(database, number):
@@ -96,23 +98,15 @@ POINTS = {
     "before-reply": lambda times: before(engine, "_settle", killer(times)),
     "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
-    "in-migration": lambda times: in_migration(),
-    "in-upgrade": lambda times: next_version(dies=True),
+    "in-migration": lambda times: in_step(0),
+    "in-upgrade": lambda times: (next_version(), in_step(times)),
 }
 
 
-def next_version(dies=False):
+def next_version():
     """A driftwise whose tables are one step further."""
-    last = "SELECT die();\nCREATE TABLE later_still (x INTEGER)" if dies else "CREATE TABLE later_still (x INTEGER)"
-    schema.STEPS = (*schema.STEPS, f"CREATE TABLE later (x INTEGER);\n{last}")
+    schema.STEPS = (*schema.STEPS, "CREATE TABLE later (x INTEGER);\nCREATE TABLE later_still (x INTEGER)")
     schema.VERSION += 1
-    inside = schema.step
-
-    def step(database, number):
-        database.create_function("die", 0, killer(1))
-        inside(database, number)
-
-    schema.step = step
 
 
 def early():
@@ -148,7 +142,7 @@ def twice():
 
 
 def forgetful():
-    schema.STEPS = (schema.STEPS[0].replace(", UNIQUE (stream, event_id)", ""),)
+    schema.STEPS = (schema.STEPS[0].replace(", UNIQUE (stream, event_id)", ""), *schema.STEPS[1:])
     find = stream.Stream.find
     fresh = threading.local()
 

@@ -28,8 +28,10 @@ def version(path):
 
 @pytest.fixture(params=sorted(path.stem for path in GOLDEN.glob("*.db")))
 def golden(request, tmp_path):
-    """A copy of a golden database, and what is known of it."""
+    """A copy of a golden database, and what is known of it. Its digests are those of the machine that made it."""
     shutil.copy(GOLDEN / f"{request.param}.db", tmp_path / "a.db")
+    if any(one.foreign or one.unlike for one in verify(tmp_path / "a.db")):
+        pytest.skip("a machine that computes other bits: tests/service/test_travel.py has what follows")
     return tmp_path / "a.db", json.loads((GOLDEN / f"{request.param}.json").read_text(encoding="utf-8"))
 
 
@@ -56,11 +58,13 @@ def test_a_golden_database_opens_verifies_and_refolds_to_its_digests(golden):
 
 def test_killed_in_an_upgrade_it_is_the_database_it_was_and_none_goes_back(golden):
     path, known = golden
-    before = version(path)
-    server = Server(path, "kill:in-upgrade:1", wait=False, nursery=NURSERY)
-    server.end()
-    assert server.process.returncode == -9
-    assert facts(path) == known and version(path) == before
+    for number in range(version(path)[0], VERSION + 1):  # every step that it has before it, and one more
+        before = version(path)
+        server = Server(path, f"kill:in-upgrade:{number}", wait=False, nursery=NURSERY)
+        server.end()
+        assert server.process.returncode == -9
+        assert facts(path) == known and version(path)[0] == number
+        assert number > before[0] or version(path) == before
     server = Server(path, "next", nursery=NURSERY)  # now it is not killed
     server.kill()
     assert version(path)[0] == VERSION + 1

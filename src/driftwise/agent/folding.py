@@ -163,7 +163,7 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
         ("reward", reward, (reward >= low) & (reward <= high), f"a reward from {low:g} to {high:g}"),
         ("reward_tick", tick, np.diff(tick, prepend=at.tick) >= 0, f"ticks that never fall, from {at.tick} on"),
         ("reward_tick", tick, tick <= LATEST, "a tick below 2^53"),
-        ("born", born, (born <= tick) & (born >= 0), "a tick from 0 to that of its reward"),
+        ("born", born, (born <= tick) & (born >= -LATEST), "a tick up to that of its reward"),
     )
     for column, values, good, wanted in limits:
         if not good.all():

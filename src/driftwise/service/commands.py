@@ -20,7 +20,7 @@ keys_app = typer.Typer(help="Keys of a database.", no_args_is_help=True, rich_ma
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (serve, verify, export, backup, restore, forget):
+    for command in (serve, verify, export, backup, restore, forget, refold):
         app.command()(command)
     app.add_typer(keys_app, name="keys")
 
@@ -59,17 +59,22 @@ def serve(
 def verify(db: Database) -> None:
     """Recompute every decision, score and digest from what is written."""
     _needs("msgspec")
+    from driftwise.service.origin import Foreign
     from driftwise.service.verify import verify as run
 
     found = run(db)
     for one in found:
         print(one)
-        for what in one.differs:
+        for what in (*one.differs, *one.foreign):
             print(f"  {what}")
-    differs = sum(len(one.differs) for one in found)
+    differs, foreign = sum(len(one.differs) for one in found), sum(len(one.foreign) for one in found)
     if differs:
         got = f"{differs} differences, listed above"
         raise BadInput(str(db), got, "everything as it was written", "restore a backup")
+    if foreign:
+        got = f"{foreign} eras that another machine, library or version computed, listed above"
+        wanted = "eras that can be recomputed here; nothing is damaged"
+        raise Foreign(str(db), got, wanted, "run driftwise verify where they were computed")
 
 
 def export(
@@ -77,13 +82,16 @@ def export(
     out: Annotated[Path, typer.Option(help="A new folder for the log's parts.")],
     stream: Annotated[str | None, typer.Option(help="Which stream, where there are several.")] = None,
     format: Annotated[str | None, typer.Option(help="parquet or jsonl.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="What closed before the last reset, too.")] = False,
 ) -> None:
     """Write a stream as a log that agents learn from and evaluations read."""
     _needs("msgspec")
     from driftwise.service.export import export as run
 
-    written, left_out = run(db, out, stream, format)
-    print(f"{out}: {written} rows" + (f", {left_out} left out whose arms were forgotten" if left_out else ""))
+    found = run(db, out, stream, format, everything)
+    forgotten = f", {found.forgotten} left out whose arms were forgotten" if found.forgotten else ""
+    before = f", {found.before} left out that closed before the last reset (--all has them)" if found.before else ""
+    print(f"{out}: {found.rows} rows{forgotten}{before}")
 
 
 def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a file that is not there yet.")]) -> None:
@@ -120,6 +128,18 @@ def forget(
 
     for name, count in run(db, moment(before)).items():
         print(f"{name}: {count} decisions forgotten")
+
+
+def refold(db: Database) -> None:
+    """Go on with a database that another machine, library or version computed: fold the rewards again here."""
+    _needs("msgspec")
+    from driftwise.service.refold import refold as run
+
+    begun = run(db)
+    for name, number in begun.items():
+        print(f"{name}: era {number} begins, folded here")
+    if not begun:
+        print("every stream's newest era was computed here: nothing to do")
 
 
 @keys_app.command("create")

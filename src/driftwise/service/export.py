@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,12 +15,33 @@ from driftwise.service.recompute import Era, eras_of
 from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store
 from driftwise.tables.write import Row, Writer
 
-_NOTHING = (None, None, None, None)
+_NOTHING: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
 
 
-def export(path: str | Path, out: Path, stream: str | None = None, format: str | None = None) -> tuple[int, int]:
-    """Write a stream's rows in the order in which they closed, then the open ones; how many, and how many were
-    forgotten and left out."""
+class Written(NamedTuple):
+    """How many rows were written, how many were forgotten and left out, and how many closed before the last reset."""
+
+    rows: int
+    forgotten: int
+    before: int
+
+
+class Since(NamedTuple):
+    """Where a log begins: after reward `first`, the lessons up to it, and the tick at which the state starts."""
+
+    first: int
+    learned: int
+    origin: int
+
+
+def export(
+    path: str | Path, out: Path, stream: str | None = None, format: str | None = None, everything: bool = False
+) -> Written:
+    """Write a stream's rows in the order in which they closed, then the open ones.
+
+    What closed before the last reset is left out, and lessons and ticks are counted from the reset on: an agent that
+    learns the log comes to the stream's state. `everything` writes all rows by the stream's own numbers.
+    """
     store = open_store(path, writes=False)
     try:
         names = {row.name: row.id for row in store.streams()}
@@ -30,38 +52,41 @@ def export(path: str | Path, out: Path, stream: str | None = None, format: str |
         one_of("stream", name, list(names))
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadInput("out", str(out), "a folder that is empty or not there", "pass a new one")
-        return _write(store, names[name], name, out, format)
+        return _write(store, names[name], name, out, format, everything)
     finally:
         store.close()
 
 
-def _write(store: Store, stream: int, name: str, out: Path, format: str | None) -> tuple[int, int]:
+def _write(store: Store, stream: int, name: str, out: Path, format: str | None, everything: bool) -> Written:
     eras = {era.row.number: era for era in eras_of(store, stream)}
-    features = eras[max(eras)].setup.features
+    newest = eras[max(eras)]
+    features = newest.setup.features
     writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
     lessons, written, left_out = [0], 0, 0
     try:
         for reward in store.rewards(stream):
             lessons.append(reward.learned)
-        for reward in store.rewards(stream):
+        first = 0 if everything else newest.row.first
+        since = Since(first, lessons[first], 0 if everything else max(newest.row.origin, 0))
+        for reward in store.rewards(stream, first):
             decision = store.decision(stream, reward.id)
-            row = None if decision is None else _row(store, name, eras[decision.era], decision, reward, lessons)
+            row = None if decision is None else _row(store, name, eras[decision.era], decision, reward, lessons, since)
             written, left_out = written + (row is not None), left_out + (row is None)
             if row is not None:
                 writer.add(row)
         for decision in store.decisions(stream):
             if store.reward(stream, decision.id) is None:
-                row = _row(store, name, eras[decision.era], decision, None, lessons)
+                row = _row(store, name, eras[decision.era], decision, None, lessons, since)
                 written, left_out = written + (row is not None), left_out + (row is None)
                 if row is not None:
                     writer.add(row)
     finally:
         writer.close()
-    return written, left_out
+    return Written(written, left_out, first)
 
 
 def _row(
-    store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int]
+    store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
 ) -> Row | None:
     """A decision with what came of it; none where its arms were forgotten."""
     found = None if one.arm_set is None else store.arms(one.arm_set)
@@ -70,12 +95,16 @@ def _row(
     arms = rows_of(found[2], found[1])
     learned = reward is not None and reward.verdict in LESSONS
     own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
-    value, at, tick, number = (reward.value, reward.at, reward.tick, reward.learned) if learned and reward else _NOTHING
+    value, at, tick, number = _NOTHING
+    if learned and reward:
+        value, at = reward.value, reward.at
+        tick, number = reward.tick - since.origin, reward.learned - since.learned
+    known = lessons[one.state_seq] - since.learned if one.state_seq >= since.first else None
     return Row(
-        one.seq, one.id, name, one.at, one.born, one.arm, one.item, one.n, arms[one.arm],
+        one.seq, one.id, name, one.at, one.born - since.origin, one.arm, one.item, one.n, arms[one.arm],
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
-        era.row.policy, lessons[one.state_seq], value, at, tick, number,
+        era.row.policy, known, value, at, tick, number,
         "open" if reward is None else reward.verdict if learned else "expired",
         None if one.context is None else msgspec.json.decode(one.context),
         None if one.candidates is None else msgspec.json.decode(one.candidates), arms,

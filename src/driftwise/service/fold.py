@@ -196,11 +196,16 @@ def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
 
 
 def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, upto: int | None = None) -> Fold:
-    """The state of an era as the store has it: from its newest sound snapshot, or all of it folded again."""
+    """The state of an era as the store has it: from its newest sound snapshot, or all of it folded again.
+
+    No snapshot before `base` is used: the rewards after it were forgotten.
+    """
+    if setup.policy.digest != era.policy:
+        raise Unlike(era, era.first)
     fold = None
     found = store.snapshots(era.stream, era.number) if snapshots or era.base else []
     for row in found:
-        if (row.seq != era.base and not snapshots) or (upto is not None and row.seq > upto):
+        if row.seq < era.base or (row.seq > era.base and not snapshots) or (upto is not None and row.seq > upto):
             continue
         try:
             fold = _restored(store, era, setup, row)
@@ -215,9 +220,24 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
     return fold
 
 
+def based(store: Store, era: EraRow, setup: Setup) -> Fold:
+    """The state at the base of an era, whatever computed it: all that is left of what was forgotten."""
+    for row in store.snapshots(era.stream, era.number):
+        if row.seq == era.base:
+            try:
+                fold = _restored(store, era, setup, row)
+            except BadInput:
+                break
+            fold.learn_rows(())
+            return fold
+    raise Unlike(era, era.base)
+
+
 def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
     state = State.from_bytes(row.data)
     setup.policy._check_layout(state)
+    if state.owner == era.policy:
+        state.owner = setup.policy.digest  # the same policy, whose numbers another machine may round otherwise
     setup.policy._vet(state)
     zero: int | None = era.origin
     shown = float(row.tick - era.origin)

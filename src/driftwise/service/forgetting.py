@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftwise.errors import BadInput
-from driftwise.service.fold import resume
+from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.keeping import one_file
-from driftwise.service.recompute import eras_of
-from driftwise.service.sqlite import SQLiteStore, seal
+from driftwise.service.origin import check_machine, elsewhere, foreign, refused
+from driftwise.service.recompute import Era, eras_of
+from driftwise.service.sqlite import SQLiteStore, seal, seal_era
 from driftwise.service.store import EraRow, Taken
 
 if TYPE_CHECKING:
@@ -114,19 +115,37 @@ def stretch(store: Any, stream: int, before: float, done: int = 0, most: int | N
         cut = reward.seq
     changed = []
     eras = eras_of(store, stream)
-    for place, (row, made) in enumerate(eras):
+    for place, (row, _) in enumerate(eras):
         end = eras[place + 1].row.begun_at if place + 1 < len(eras) else cut
         base = min(cut, end)
         if base <= max(row.first, row.base):
             continue
-        fold = resume(store, row, made, upto=base)
-        changed.append(row._replace(base=base))
+        fold = _fold_at(store, eras[place], base, newest=place + 1 == len(eras))
+        changed.append(row._replace(base=end if fold is None else base))
         store.run("UPDATE era SET base = ?, seal = ? WHERE stream = ? AND number = ?",
-                  values=(base, seal(changed[-1]), stream, row.number))  # fmt: skip
-        store.add_snapshot(fold.snapshot_behind())
+                  values=(changed[-1].base, seal_era(changed[-1]), stream, row.number))  # fmt: skip
+        if fold is not None:
+            store.add_snapshot(fold.snapshot_behind())
+        store.run("DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq < ?", values=(stream, row.number, base))
     if changed:
         store.changed()
     return Forgotten(cut, _erase(store, stream, done, cut), changed)
+
+
+def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
+    """The state that an era goes on from; none where the era is over and not recomputable here: all of it is then
+    forgotten, because a state computed here would not be the one that its later decisions were made on."""
+    name = next(one.name for one in store.streams() if one.id == era.row.stream)
+    if newest:
+        check_machine(store.path, name, era.row)
+    elif foreign(era.row):
+        return None
+    try:
+        return resume(store, era.row, era.setup, upto=base)
+    except Unlike as slip:
+        if newest or (era.row.probe is not None and not elsewhere(era.row)):
+            raise refused(store.path, name, slip) from None
+        return None
 
 
 def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from driftwise.service.connection import CHANNEL
 from driftwise.service.rows import COLUMNS, NEXT_REWARDS, TABLES, Rows
-from driftwise.service.sqlite import _KEPT_SETS, _SNAPSHOTS, seal
+from driftwise.service.sqlite import _KEPT_SETS, _SNAPSHOTS, seal, seal_era
 from driftwise.service.store import (
     Conflict,
     DecisionRow,
@@ -26,6 +26,7 @@ from driftwise.service.store import (
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
 _SETS = 0x44575354  # whose lock is shared by those that use sets of arms, and had by whoever drops some
+SERVING = 0x44575356  # whose lock is shared by the replicas that run
 _CHANGES = "SELECT changes FROM driftwise"
 _ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
              "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
@@ -81,6 +82,10 @@ class PostgresStore(Rows):
         )
         return Head(*head.fetchone()), list(self._checked(RewardRow, rows))
 
+    def alone(self) -> bool:
+        """Whether no replica serves the database; until the end of the transaction none that starts begins to."""
+        return bool(self._one("SELECT pg_try_advisory_xact_lock(%s)", (SERVING,))[0])
+
     def look(self) -> tuple[int, dict[int, Head]]:
         """The count of changes, and how far every stream is."""
         changes, rows = self._together(
@@ -131,7 +136,7 @@ class PostgresStore(Rows):
         self.changed()
 
     def add_era(self, row: EraRow) -> None:
-        self._copy(_PLACES[EraRow], _TYPES[EraRow], [(*row, seal(row))])
+        self._copy(_PLACES[EraRow], _TYPES[EraRow], [(*row, seal_era(row))])
         self._run("UPDATE stream SET era = %s WHERE id = %s", (row.number, row.stream))
         self.changed()
 

@@ -12,18 +12,11 @@ from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import rows_of
+from driftwise.service.origin import elsewhere
 from driftwise.service.protocol import Arm, Explained, Refusal, StreamBody
 from driftwise.service.setup import Setup, setup
-from driftwise.service.store import Damaged, DecisionRow, EraRow, Store
+from driftwise.service.store import DecisionRow, EraRow, Store
 from driftwise.service.stream import decided
-
-
-def setup_of(era: EraRow, tick: float | None = None) -> Setup:
-    """The parts that an era was made of; a policy that is no longer the same is said to be."""
-    made = setup(msgspec.json.decode(era.body, type=StreamBody), tick)
-    if made.policy.digest != era.policy:
-        raise Damaged("policy", f"numbers of digest {made.policy.digest}, where {era.policy} was written")
-    return made
 
 
 class Era(NamedTuple):
@@ -34,10 +27,11 @@ class Era(NamedTuple):
 
 
 def eras_of(store: Store, stream: int) -> list[Era]:
-    """All eras of a stream."""
+    """All eras of a stream. Another machine may round the numbers of a policy otherwise: `resume` refuses that."""
     made: list[Era] = []
     for row in store.eras(stream):
-        made.append(Era(row, setup_of(row, made[-1].setup.tick if made else None)))
+        body = msgspec.json.decode(row.body, type=StreamBody)
+        made.append(Era(row, setup(body, made[-1].setup.tick if made else None)))
     return made
 
 
@@ -65,7 +59,7 @@ def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
 
 
 class Remade(NamedTuple):
-    """A decision, its era, and where its arms are still known these and the fold that it was chosen on."""
+    """A decision, its era, and its arms and the fold that it was chosen on, where neither was forgotten."""
 
     row: DecisionRow
     era: Era
@@ -100,7 +94,7 @@ def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
 def remade(store: Store, row: DecisionRow) -> Remade:
     """A decision as it was made, from the log alone."""
     era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
-    arms = arms_of(store, row)
+    arms = arms_of(store, row) if row.state_seq >= era.row.base else None
     return Remade(row, era, arms, None if arms is None else _fold_at(store, era, row.state_seq))
 
 
@@ -114,7 +108,7 @@ def explained(store: Store, found: Remade) -> Explained:
     row, era, arms, fold = found
     listed, recomputed = [], None
     if arms is not None and fold is not None:
-        recomputed = same(row, again(fold, era.setup, row, arms))
+        recomputed = same(row, again(fold, era.setup, row, arms)) or (None if elsewhere(era.row) else False)
         scores, names = fold.policy.scores(found.state, arms, found.draw), found.names
         listed = [
             Arm(arm=arm, item=None if names is None else names[arm], score=float(scores.score[arm]),
@@ -128,9 +122,12 @@ def explained(store: Store, found: Remade) -> Explained:
     )  # fmt: skip
 
 
-def _fold_at(store: Store, era: Era, seq: int) -> Fold:
-    """The state of an era after so many rewards, from the nearest snapshot before."""
+def _fold_at(store: Store, era: Era, seq: int) -> Fold | None:
+    """The state of an era after so many rewards, from the nearest snapshot before; none where another machine or
+    version computed it and it does not come out here."""
     try:
         return resume(store, era.row, era.setup, upto=seq)
     except Unlike as slip:
+        if elsewhere(era.row):
+            return None
         raise Refusal(409, f"the log does not come out as written: {slip}", "id", "run driftwise verify") from None

@@ -9,6 +9,8 @@ others write comes by polling; a notice only says that it is time to.
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +23,8 @@ from driftwise.errors import DriftwiseError
 from driftwise.service.connection import CHANNEL
 from driftwise.service.engine import _LONG, Engine, Waiting, _settle, end
 from driftwise.service.fold import resume
-from driftwise.service.postgres import PostgresStore
+from driftwise.service.origin import Foreign, check_machine
+from driftwise.service.postgres import SERVING, PostgresStore
 from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
 from driftwise.service.recompute import eras_of
 from driftwise.service.serving import Service
@@ -156,6 +159,12 @@ class SharedEngine(Engine):
             self._gather()
 
 
+def leave(slip: Foreign) -> None:
+    """Another machine goes on with a stream, to other bits: end at once, before a decision is made on the old state."""
+    print(f"driftwise: {slip}", file=sys.stderr, flush=True)
+    os._exit(slip.exit_code)
+
+
 class SharedService(Service):
     """The streams of a database that other replicas serve too."""
 
@@ -198,7 +207,10 @@ class SharedService(Service):
         streams: list[Any] = list(self.engine.streams.values())
         version, heads = self.store.look()
         if version != self._seen and not any(stream.leading or stream.touched for stream in streams):
-            self._reload()
+            try:
+                self._reload()
+            except Foreign as slip:
+                leave(slip)
             self._seen = version
         for stream in streams:
             if stream.row.id in heads:
@@ -223,6 +235,7 @@ class SharedService(Service):
                 continue
             stream.paused = row.paused
             eras = eras_of(self.store, row.id)
+            check_machine(self.store.path, row.name, eras[-1].row)
             last, erased = eras[-1], max(era.row.base for era in eras)
             if erased > stream.forgotten:
                 stream.forget(erased, last.row, last.setup)
@@ -237,6 +250,7 @@ class SharedService(Service):
             try:
                 with psycopg.connect(self.store.url, autocommit=True, connect_timeout=3) as ears:
                     ears.execute(f"LISTEN {CHANNEL}")
+                    ears.execute("SELECT pg_advisory_lock_shared(%s)", (SERVING,))  # as long as this connection lasts
                     while not self._ended:
                         for _ in ears.notifies(timeout=POLL, stop_after=1):
                             pass

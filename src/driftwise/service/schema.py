@@ -37,8 +37,20 @@ CREATE TABLE key (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, name TEXT
     stream TEXT NOT NULL, created REAL NOT NULL, revoked REAL);
 """
 
+# Why an era began, and which machine and version computed it; nothing is known of those before.
+_ORIGIN = """
+CREATE TABLE era_of_version_2 (stream INTEGER NOT NULL, number INTEGER NOT NULL, after INTEGER NOT NULL,
+    first INTEGER NOT NULL, begun_at INTEGER NOT NULL, origin INTEGER NOT NULL, body TEXT NOT NULL,
+    policy TEXT NOT NULL, base INTEGER NOT NULL, reason TEXT, probe TEXT, sources TEXT, seal INTEGER NOT NULL,
+    PRIMARY KEY (stream, number)) WITHOUT ROWID;
+INSERT INTO era_of_version_2 SELECT stream, number, after, first, begun_at, origin, body, policy, base,
+    NULL, NULL, NULL, seal FROM era;
+DROP TABLE era;
+ALTER TABLE era_of_version_2 RENAME TO era
+"""
+
 # Step i takes a database of version i to version i + 1.
-STEPS: tuple[str, ...] = (_FIRST,)
+STEPS: tuple[str, ...] = (_FIRST, _ORIGIN)
 VERSION = len(STEPS)
 
 

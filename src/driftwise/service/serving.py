@@ -18,6 +18,7 @@ from driftwise.policies.base import Compiled
 from driftwise.service.access import Access, KeyWatch
 from driftwise.service.engine import Engine, end
 from driftwise.service.fold import Fold, Unlike, resume
+from driftwise.service.origin import begun, check_machine, refused
 from driftwise.service.protocol import (
     Explained,
     ItemsBody,
@@ -27,6 +28,7 @@ from driftwise.service.protocol import (
     checked_name,
 )
 from driftwise.service.recompute import eras_of, explain
+from driftwise.service.refold import record_machine
 from driftwise.service.setup import Setup, setup, text_of
 from driftwise.service.steady import steady
 from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
@@ -52,6 +54,7 @@ class Service:
                 self._aside.submit(_check_aside, store)
         self.engine = self.engine_of(store)
         for row in store.streams():
+            record_machine(store, row)
             self.engine.streams[row.name] = self._resumed(row)
         self.access = Access(store.keys())
         self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
@@ -60,11 +63,11 @@ class Service:
     def _resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
         last = eras_of(self.store, row.id)[-1]
+        check_machine(self.store.path, row.name, last.row)
         try:
             fold = resume(self.store, last.row, last.setup)
         except Unlike as slip:
-            what = f"rewards of stream {row.name} that fold to another state: {slip}"
-            raise Damaged(str(self.store.path), what) from None
+            raise refused(self.store.path, row.name, slip) from None
         stream = self.stream_of(row, last.setup, fold, self.store)
         self._teach_items(stream)
         return stream
@@ -113,7 +116,7 @@ class Service:
                     raise Refusal(409, "there is another stream of this name", "stream", hint)
                 return 200, await self.answer(name)
             made = await self._in_thread(_warm, body, None)
-            era = EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest)
+            era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
             rows: list[Stream] = []
 
             def write() -> None:
@@ -194,11 +197,11 @@ class Service:
         def write() -> None:
             stream.lead()
             before = stream.era
-            era = EraRow(
+            era = begun(EraRow(
                 stream.row.id, before.number + 1, stream.seq, stream.rewarded if stream_first else before.first,
                 stream.rewarded, made.origin(stream.learned if stream_first else before.origin), made.text,
                 made.policy.digest,
-            )  # fmt: skip
+            ), "reset" if stream_first else "policy")  # fmt: skip
             fold = fold_of(era)
             self.store.add_era(era)
             if not stream_first and fold.seq:

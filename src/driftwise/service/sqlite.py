@@ -45,13 +45,26 @@ _SNAPSHOTS = 3
 _WAIT = 5.0  # seconds that a command may keep the file from us
 _FULL = ("SQLITE_FULL", "SQLITE_NOMEM")
 _ENCODE = msgspec.msgpack.Encoder().encode
-_Sealed = TypeVar("_Sealed", EraRow, DecisionRow, RewardRow)
+_Sealed = TypeVar("_Sealed", DecisionRow, RewardRow)
 _TABLES = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
 
 
 def seal(row: Sequence[Any]) -> int:
     """A checksum of a row's values."""
     return zlib.crc32(_ENCODE(row))
+
+
+def seal_era(row: Sequence[Any]) -> int:
+    """That of an era, without the columns at its end that are empty: version 1 of the tables did not have them."""
+    count = len(row)
+    while row[count - 1] is None:
+        count -= 1
+    return seal(row[:count])
+
+
+def whole(digest: bytes, n: int, data: bytes) -> bool:
+    """Whether a set of arms is as it was written: `n` rows of numbers of this sha256."""
+    return sha256(data).digest() == digest and n > 0 and len(data) % (8 * n) == 0
 
 
 def _insert(kind: type[EraRow] | type[DecisionRow] | type[RewardRow]) -> str:
@@ -212,7 +225,7 @@ class SQLiteStore:
         self.run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
 
     def add_era(self, row: EraRow) -> None:
-        self.run(_ADD[EraRow], values=(*row, seal(row)))
+        self.run(_ADD[EraRow], values=(*row, seal_era(row)))
 
     def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
         known = self._sets.get(digest)
@@ -296,7 +309,12 @@ class SQLiteStore:
         return found
 
     def eras(self, stream: int) -> list[EraRow]:
-        return list(self._sealed(EraRow, "WHERE stream = ? ORDER BY number", (stream,)))
+        found = []
+        for *row, sealed in self._read("SELECT * FROM era WHERE stream = ? ORDER BY number", (stream,)):
+            if seal_era(row) != sealed:
+                raise Damaged(str(self.path), f"a changed row {tuple(row[:2])} of table era")
+            found.append(EraRow(*row))
+        return found
 
     def items(self, stream: int) -> list[tuple[str, str]]:
         found = []
@@ -351,7 +369,7 @@ class SQLiteStore:
         found = next(self._read("SELECT sha256, n, data FROM arm_set WHERE id = ?", (number,)), None)
         if found is None:
             return None
-        if sha256(found[2]).digest() != found[0]:
+        if not whole(*found):
             raise Damaged(str(self.path), f"a changed row {number} of table arm_set")
         return found[0], found[1], found[2]
 

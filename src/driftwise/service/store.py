@@ -24,8 +24,10 @@ class StreamRow(NamedTuple):
 class EraRow(NamedTuple):
     """From a decision on, a policy plays: its state is the fold of the rewards after number `first`.
 
-    An era begins with the stream, with a reset (`first` is then the newest reward) or with another policy. Where rows
-    were forgotten, the fold goes on from the snapshot at `base`.
+    An era begins with the stream, with a reset (`first` is then the newest reward), with another policy or with a
+    refold by another machine; `reason` says which. Where rows were forgotten, the fold goes on from the snapshot at
+    `base`. `probe` and `sources` say which machine and which version computed it (origin.py); version 1 of the tables
+    recorded neither.
     """
 
     stream: int
@@ -37,6 +39,9 @@ class EraRow(NamedTuple):
     body: str
     policy: str  # the digest of its numbers
     base: int = 0
+    reason: str | None = None
+    probe: str | None = None
+    sources: str | None = None
 
 
 # The origin of an era whose state starts at the birth of the decision that it learns from first (agent/states.py). Wall

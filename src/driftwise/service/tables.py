@@ -49,8 +49,11 @@ CREATE TABLE replica (name TEXT NOT NULL, stream BIGINT NOT NULL, decided BIGINT
     folded BIGINT NOT NULL DEFAULT 0, at DOUBLE PRECISION NOT NULL DEFAULT 0, PRIMARY KEY (name, stream));
 """
 
+# Why an era began, and which machine and version computed it; nothing is known of those before.
+_ORIGIN = "ALTER TABLE era ADD COLUMN reason TEXT, ADD COLUMN probe TEXT, ADD COLUMN sources TEXT"
+
 # Step i takes a database of version i to version i + 1.
-STEPS: tuple[str, ...] = (_FIRST,)
+STEPS: tuple[str, ...] = (_FIRST, _ORIGIN)
 VERSION = len(STEPS)
 
 

@@ -40,7 +40,7 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     if batch.x is not None:
         width = np.full(batch.rows, batch.x.shape[1])
         yield "x", width == dim, width, f"{dim} numbers, as in the rows before it"
-    for name, least in (("seq", 1), ("n", 1), ("born", 0)):
+    for name, least in (("seq", 1), ("n", 1), ("born", -(2**53))):  # below 0: decided before the log begins
         values = getattr(batch, name)
         if values is not None:
             good = values >= least

@@ -6,11 +6,15 @@ One file a version of the tables, which stays: every later driftwise must open i
 import json
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
+from driftwise.service import origin
 from driftwise.service.access import Access
-from driftwise.service.keeping import backup, create_key, forget
+from driftwise.service.forgetting import forget
+from driftwise.service.keeping import backup, create_key
+from driftwise.service.refold import refold
 from driftwise.service.schema import VERSION
 from driftwise.service.verify import verify
 from service.living import living
@@ -47,13 +51,14 @@ def main():
         raise SystemExit(f"{target} is there: a golden file is made once")
     with tempfile.TemporaryDirectory() as folder:
         db, now = Path(folder) / "a.db", [1_700_000_000.0]
-        with living(db, now=lambda: now[0]) as asked:
+        with patch.object(origin, "probe", lambda: "c:another"), living(db, now=lambda: now[0]) as asked:
             for name, body in STREAMS.items():
                 assert asked.ask("PUT", name, json=body).status_code == 201
             live(asked, now, 20, "early", 1)
             changed = {**STREAMS["linear"], "epsilon": 0.0}  # another era, taught what the one before was
             assert asked.ask("PUT", "linear/policy", json=changed).status_code == 200
             live(asked, now, 10, "then", 4)
+        assert len(refold(db)) == len(STREAMS)  # as if it came from another machine
         forget(db, 1_700_000_015.0)
         now[0] += 86_400.0
         create_key(db, "decide,reward", "linear", "golden")
@@ -63,7 +68,7 @@ def main():
             assert asked.ask("POST", "auto/reset").status_code == 200
             live(asked, now, 20, "last", 3)
         found = verify(db)
-        assert not [one for row in found for one in row.differs]
+        assert not [one for row in found for one in (*row.differs, *row.foreign)]
         backup(db, target)
     facts = {one.name: {"digest": one.digest, "decisions": one.decisions, "rewards": one.rewards, "eras": one.eras,
                         "forgotten": one.forgotten} for one in found}  # fmt: skip

@@ -18,6 +18,7 @@ from driftwise.service.dashboard.markup import Html
 from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
 from driftwise.service.fold import Unlike
+from driftwise.service.origin import elsewhere
 from driftwise.service.protocol import Explained, Refusal
 from driftwise.service.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.store import DecisionRow, KeyRow, Store
@@ -139,6 +140,9 @@ def why(store: Store, stream: int, id: str) -> Why:
     era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
     if row.arm_set is None:
         return Why(row, era.setup, _record(store, row, era.row.policy), (), "", "Its arms were forgotten.")
+    if row.state_seq < era.row.base:
+        reason = "Rewards that were learned after it were forgotten, and the state before them with them."
+        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
     starts = [one.seq for one in store.snapshots(stream, row.era) if one.seq <= row.state_seq]
     far = row.state_seq - max(starts, default=era.row.first)
     if far > MOST_FOLD:
@@ -146,6 +150,10 @@ def why(store: Store, stream: int, id: str) -> Why:
         return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
     found = remade(store, row)
     told = explained(store, found)
+    other = elsewhere(era.row) if told.recomputed is None else ""
+    if other:
+        reason = f"It was computed by {other}, and is not recomputable here, which is not damage."
+        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
     pulls: tuple[tuple[str, float], ...] = ()
     rival = next((arm for arm in told.arms if arm.arm != row.proposed), None)
     if found.arms is not None and rival is not None:

@@ -57,7 +57,8 @@ class Track:
 
     def _start(self, store: Store, newest: int) -> None:
         """Where there is some way to go, and not too long a one: at a snapshot, or at the beginning."""
-        known = [row.seq for row in store.snapshots(self.era.stream, self.era.number) if row.seq <= newest]
+        found = store.snapshots(self.era.stream, self.era.number)
+        known = [row.seq for row in found if self.era.base <= row.seq <= newest]
         if not self.era.base:
             known.append(self.era.first)
         near = [seq for seq in known if newest - seq <= _FAR]

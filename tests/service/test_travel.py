@@ -1,0 +1,289 @@
+"""A database that another machine, library or version computed: told apart from damage, and taken on by a refold."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise.cli import main
+from driftwise.errors import BadInput
+from driftwise.service import fold, origin, refold
+from driftwise.service.export import export
+from driftwise.service.fold import digest
+from driftwise.service.forgetting import forget, stretch
+from driftwise.service.opening import open_store, service_of
+from driftwise.service.origin import Foreign
+from driftwise.service.recompute import eras_of
+from driftwise.service.store import Damaged, Taken
+from driftwise.service.verify import verify
+from service.desk import Desk, arms_of
+from service.living import living
+from service.loading import Server
+from service.nursery import Nursery
+from test_machine import PLAIN, _flags
+
+NURSERY = Nursery()
+AUTO = {"policy": {"name": "Auto", "dim": 2}, "rewards": [0, 1]}
+HALF = "c:another numpy:another"
+COMMANDS = """
+import json, sys
+from driftwise.cli import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as end:
+        print("ended", end.code, flush=True)
+"""
+
+
+@contextmanager
+def another(bits=True, probe=HALF):
+    """Another machine: it has another probe, and its arithmetic other bits."""
+    lesson = fold.Fold.lesson
+
+    def other(self, x, value, tick, born):
+        lesson(self, x, value * (1.0 - 2.0**-50), tick, born)
+
+    with patch.object(origin, "probe", lambda: probe), patch.object(fold.Fold, "lesson", other if bits else lesson):
+        yield
+
+
+def live(asked, tag, rounds=6, name="home"):
+    rng = np.random.default_rng(len(tag))
+    for number in range(rounds):
+        assert asked.decide(f"{tag}{number}", arms=arms_of(rng, 3, 2), stream=name).status_code == 200
+        if number % 3:
+            assert asked.reward(f"{tag}{number}", float(number % 2), stream=name).status_code == 200
+
+
+def made(db, tag="there", bits=True, **more):
+    """A database that another machine computed; the digest of its state."""
+    with another(bits, **more), living(db) as asked:
+        asked.put()
+        live(asked, tag)
+        return asked.stream()["digest"]
+
+
+def refusal(db):
+    """Why a server does not start."""
+    store = open_store(db)
+    try:
+        service_of(store).close()
+    except BadInput as slip:
+        return slip
+    finally:
+        store.close()
+
+
+def changed(db, statement):
+    raw = sqlite3.connect(db)
+    raw.execute(statement)
+    raw.commit()
+    raw.close()
+
+
+def told(capsys, *words):
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return ended.value.code, *capsys.readouterr()
+
+
+@pytest.fixture(params=["file", "postgres"])
+def db(request, tmp_path):
+    return tmp_path / "a.db" if request.param == "file" else request.getfixturevalue("database")
+
+
+def test_a_server_refuses_what_another_machine_computed_and_names_the_way_on(db):
+    made(db)
+    slip = refusal(db)
+    assert isinstance(slip, Foreign) and slip.exit_code == 5
+    assert "another machine or library" in str(slip) and "driftwise refold" in str(slip)
+    assert "the C library" in str(slip) and "backup" not in str(slip)
+
+
+@pytest.mark.parametrize("forgotten", [0, 2, 4])
+def test_a_refold_begins_an_era_and_what_was_decided_before_keeps_its_numbers(db, forgotten):
+    there = made(db)
+    if forgotten:
+        with another():
+            _forget(db, forgotten)
+    with closing(open_store(db, writes=False)) as store:
+        before = list(store.decisions(1))
+    assert refold.refold(db) == {"home": 2} and refold.refold(db) == {}
+    with living(db) as asked:
+        assert (asked.stream()["digest"] == there) == (forgotten == 4) and asked.stream()["era"] == 2
+        live(asked, "here")
+        found = [asked.ask("GET", f"home/explain/{id}") for id in ("there5", "here1", "here5")]
+        assert [one.status_code for one in found] == [200] * 3
+        assert [one.json()["recomputed"] for one in found] == [None, True, True]
+        assert asked.get("/streams/home").status_code == asked.get("/streams/home/decisions/there5").status_code == 200
+        here = asked.stream()["digest"]
+    with closing(open_store(db, writes=False)) as store:
+        assert [one for one in store.decisions(1) if one.era == 1] == before
+        first, second = store.eras(1)
+        assert (first.reason, second.reason, first.probe, second.base) == ("made", "refold", HALF, forgotten)
+    (found,) = verify(db)
+    assert not found.differs and found.digest == here and len(found.foreign) == (forgotten < 4)
+
+
+def _forget(db, count):
+    store = open_store(db)
+    try:
+        store.begin()
+        assert stretch(store, 1, 2.0**40, most=count).cut == count
+        store.commit()
+    finally:
+        store.close()
+
+
+def test_verify_tells_another_machine_from_damage(tmp_path, capsys):
+    db = tmp_path / "a.db"
+    made(db)
+    code, out, err = told(capsys, "verify", db)
+    assert code == 5 and "not recomputable here" in out and "nothing is damaged" in err and "backup" not in err
+    changed(db, "UPDATE reward SET value = 0.25 WHERE seq = 2")
+    code, out, err = told(capsys, "verify", db)
+    assert code == 2 and "a changed row" in out and "backup" in err
+    assert isinstance(refusal(db), Foreign)
+    with pytest.raises(Damaged):
+        refold.refold(db)
+
+
+@pytest.mark.parametrize("statement", [
+    "DELETE FROM reward WHERE seq = 2", "DELETE FROM decision WHERE seq = 2", "UPDATE arm_set SET n = 2 WHERE id = 1",
+    "UPDATE decision SET arm = 2 WHERE seq = 2",
+])  # fmt: skip
+def test_what_needs_no_arithmetic_is_compared_in_foreign_eras_too(tmp_path, statement):
+    made(tmp_path / "a.db")
+    (found,) = verify(tmp_path / "a.db")
+    assert found.foreign and not found.differs
+    changed(tmp_path / "a.db", statement)
+    (found,) = verify(tmp_path / "a.db")
+    assert found.differs
+
+
+def test_a_foreign_era_that_comes_out_equal_is_fine_but_a_server_does_not_go_on_with_it(tmp_path):
+    made(tmp_path / "a.db", bits=False)
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs and not found.foreign
+    assert isinstance(refusal(tmp_path / "a.db"), Foreign)
+    assert refold.refold(tmp_path / "a.db") == {"home": 2}
+    assert refusal(tmp_path / "a.db") is None
+
+
+def test_an_agent_learns_the_export_of_a_refolded_stream_to_its_state(tmp_path):
+    made(tmp_path / "a.db")
+    refold.refold(tmp_path / "a.db")
+    with closing(open_store(tmp_path / "a.db", writes=False)) as store:
+        setup = eras_of(store, 1)[-1].setup
+    export(tmp_path / "a.db", tmp_path / "log")
+    agent = dw.Agent(setup.policy, rewards=(0.0, 1.0), clock="rewards")
+    agent.learn_log(tmp_path / "log")
+    (found,) = verify(tmp_path / "a.db")
+    assert digest(setup.policy, agent.state) == found.digest
+
+
+def desk_of(db, bits):
+    """A database of a version that recorded no machine, with a snapshot."""
+    desk, rng = Desk(db), np.random.default_rng(0)
+    with another(bits):
+        for number in range(9):
+            desk.decide(arms_of(rng), id=str(number))
+            desk.commit()
+            desk.reward(str(number), 1.0)
+            desk.commit()
+    desk.store.begin()
+    desk.store.add_snapshot(desk.stream.fold.snapshot_behind())
+    desk.store.commit()
+    desk.close()
+
+
+def test_an_era_of_an_unknown_machine_that_comes_out_here_is_recorded_as_computed_here(tmp_path):
+    desk_of(tmp_path / "a.db", bits=False)
+    assert refold.refold(tmp_path / "a.db") == {}  # nothing to do
+    assert refusal(tmp_path / "a.db") is None
+    with closing(open_store(tmp_path / "a.db", writes=False)) as store:
+        assert store.eras(1)[-1].probe == origin.probe()
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs
+
+
+def test_an_era_of_an_unknown_machine_that_does_not_come_out_may_be_damage_or_another_machine(tmp_path, capsys):
+    desk_of(tmp_path / "a.db", bits=True)
+    slip = refusal(tmp_path / "a.db")
+    assert "restore a backup" in str(slip) and "another machine or library" in str(slip) and "refold" in str(slip)
+    code, out, _ = told(capsys, "verify", tmp_path / "a.db")
+    assert code == 2 and "it was damaged, or another machine or library computed it" in out
+    code, out, _ = told(capsys, "refold", tmp_path / "a.db")
+    assert code == 0 and out == "home: era 2 begins, folded here\n"
+    assert refusal(tmp_path / "a.db") is None
+
+
+def test_another_version_is_named_where_the_state_differs_and_refused_only_there(tmp_path):
+    with patch.object(origin, "_sources", lambda: "older"):
+        made(tmp_path / "a.db", bits=False, probe=origin.probe())
+        made(tmp_path / "b.db", bits=True, probe=origin.probe())
+    assert refusal(tmp_path / "a.db") is None
+    changed(tmp_path / "b.db", "DELETE FROM snapshot")
+    changed(tmp_path / "b.db", f"INSERT INTO digest VALUES (1, 1, 4, '{'0' * 64}')")
+    with patch.object(fold, "EVERY", 4):
+        assert "another version of driftwise" in str(refusal(tmp_path / "b.db"))
+    (found,) = verify(tmp_path / "b.db")
+    assert not found.differs and "another version" in found.foreign[0]
+
+
+def test_what_another_machine_computed_can_be_forgotten_once_an_era_began_here(tmp_path):
+    db = tmp_path / "a.db"
+    made(db)
+    with pytest.raises(Foreign):
+        forget(db, 2.0**40)
+    refold.refold(db)
+    with living(db) as asked:
+        live(asked, "here")
+        here = asked.stream()["digest"]
+    assert forget(db, 2.0**40) == {"home": 8}
+    (found,) = verify(db)
+    assert not found.differs and not found.foreign and found.digest == here
+    with living(db) as asked:
+        assert asked.ask("GET", "home/explain/there3").json()["recomputed"] is None
+
+
+def test_a_replica_that_computes_otherwise_does_not_join_nor_stay(database):
+    server = Server(database, nursery=NURSERY)
+    server.put()
+    with another():
+        assert isinstance(refusal(database), Foreign)
+        with pytest.raises(Taken, match="no replica"):
+            refold.refold(database)
+        with patch("driftwise.service.postgres.PostgresStore.alone", lambda self: True):  # as if it began just then
+            assert refold.refold(database) == {"home": 2}
+    assert server.process.wait(20) == 5
+    assert "another machine or library" in server.end()
+
+
+@pytest.mark.skipif("fma" not in _flags() or sys.platform != "linux", reason="a processor without FMA")
+def test_a_database_travels_to_a_processor_without_fma_and_back(tmp_path, capsys):
+    db = tmp_path / "a.db"
+    with living(db) as asked:
+        asked.ask("PUT", "home", json=AUTO)
+        live(asked, "here", 60)
+    words = [["verify", db], ["serve", "--db", db], ["refold", db], ["verify", db]]
+    script = [sys.executable, "-c", COMMANDS, json.dumps(words, default=str)]
+    ended = subprocess.run(script, env={**os.environ, **PLAIN}, capture_output=True, text=True, check=True)
+    codes = [int(line.split()[1]) for line in ended.stdout.splitlines() if line.startswith("ended")]
+    assert codes == [5, 5, 0, 5] and "home: era 2 begins" in ended.stdout and "Traceback" not in ended.stderr
+    assert isinstance(refusal(db), Foreign)
+    code, out, _ = told(capsys, "verify", db)
+    assert code == 5 and "era 2, computed by another machine or library" in out and "era 1" not in out
+    assert refold.refold(db) == {"home": 3}
+    with living(db) as asked:
+        live(asked, "back", 12)
+    (found,) = verify(db)
+    assert not found.differs and len(found.foreign) == 1
