@@ -1,5 +1,6 @@
 """The commands between a log and an agent: learn folds what live learning learned, explain says what the agent says."""
 
+import dataclasses
 import json
 import re
 from contextlib import contextmanager
@@ -158,8 +159,14 @@ def test_explain_explains_a_choice_three_ways(lived, capsys):
     assert str(saved.explain(arms)) in run(capsys, "explain", folder / "whole.dw", "--arms", folder / "arms.json").out
 
 
-def test_items_may_bring_rows_and_those_without_are_named(lived, capsys):
+def test_items_may_bring_rows_and_those_without_are_refused_or_named(lived, capsys):
     _, folder = lived
+    strict = run(capsys, "explain", folder / "whole.dw", "--context", '{"device": "phone"}', "--items", "finale", ok=2)
+    assert "the nearest is 'final'" in strict.err
+    lenient = dw.Agent(POLICY, rewards=(0.0, 1.0), features=dataclasses.replace(FEATURES, unknown="allow"))
+    lenient.learn_log(folder / "log")
+    lenient.decide(context={}, items=ITEMS)
+    lenient.save(folder / "whole.dw")
     rows = json.dumps({"cup": {"genre": "sport"}, "budget": {"genre": "news"}})
     said = run(capsys, "explain", folder / "whole.dw", "--context", '{"device": "phone"}', "--items", rows)
     assert "> cup" in said.out and said.err == ""

@@ -1,5 +1,6 @@
 """Features: declared, bounded, the same after a file, and with a meaning for whatever is missing."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -21,13 +22,14 @@ SPEC = F(
     item={"price": F.number(5.0, 2.0, 2.0), "genre": F.levels(("a", "b"))},
     cross=[("device", "genre"), ("hour", "price")], blocks=("one", "two"), L=2.0,
 )  # fmt: skip
+ALLOWS = dataclasses.replace(SPEC, unknown="allow")
 ITEMS = {"one": {"price": 6.0, "genre": "a"}, "two": {"price": None, "genre": "z"}, "three": {}}
 CONTEXT = {"hour": 15, "device": "desktop", "user": "u1"}
 
 
 def named(context, items, row=0):
     """What a vector says, by name, unscaled."""
-    vector = Encoder(SPEC).arms(context, items)[row] / SPEC.scale
+    vector = Encoder(ALLOWS).arms(context, items)[row] / SPEC.scale
     return {name: round(float(value), 12) for name, value in zip(SPEC.names, vector, strict=True) if value}
 
 
@@ -53,6 +55,59 @@ def test_what_is_missing_or_unknown_has_a_meaning():
     far = {"hour": 1e300}
     assert named(far, ["one"])["hour"] == 1.0
     assert named({"user": 7}, ["one"]) == named({"user": 7.0}, ["one"]) == named({"user": "7"}, ["one"])
+
+
+def test_names_that_nobody_declared_are_refused_with_the_nearest_one():
+    encoder = Encoder(SPEC)
+    encoder.know(ITEMS)
+    for ask, parts in (
+        (lambda: encoder.arms({"devise": "phone"}, ITEMS), ("context", "'devise'", "the nearest is 'device'")),
+        (lambda: encoder.context({"device": "phone", "": 1}), ("context", "''", 'unknown="allow"')),
+        (lambda: encoder.know({"four": {"gendre": "a"}}), ("items", "'gendre'", "the nearest is 'genre'")),
+        (lambda: encoder.arms({}, {"four": {"prize": 2.0}}), ("items", "'prize'", "the nearest is 'price'")),
+        (lambda: encoder.arms({}, ["one", "thre"]), ("items", "'thre'", "the nearest is 'three'")),
+        (lambda: Encoder(SPEC).arms({}, ["one"]), ("items", "'one'", "described by a row")),
+    ):  # fmt: skip
+        with refused(*parts):
+            ask()
+    assert set(encoder.rows) == set(ITEMS)
+    lenient = Encoder(ALLOWS)
+    want = lenient.arms({"device": "phone"}, ["one"])
+    np.testing.assert_array_equal(lenient.arms({"device": "phone", "devise": 1}, {"one": {"gendre": "a"}}), want)
+    blocks = Encoder(F(context={}, item={}, blocks=("one", "two")))
+    assert blocks.arms({}, ["two", "one"]).shape == (2, 4)
+    with refused("items", "'tow'", "the nearest is 'two'"):
+        blocks.arms({}, ["tow"])
+    assert blocks.arms({}, {"new": {}})[0, -1] > 0.0  # described by a row: it shares the block "other"
+    assert Encoder(F(context={"hour": F.number()}, item={})).arms({}, ["any", "name"]).shape == (2, 2)
+
+
+def test_features_of_before_allow_what_is_unknown_and_new_ones_say_so():
+    assert SPEC.unknown == F.fit([{"a": 1}], {}).unknown == "refuse" and SPEC.to_dict()["unknown"] == "refuse"
+    old = {name: value for name, value in SPEC.to_dict().items() if name != "unknown"}
+    assert F.from_dict(old) == ALLOWS and F.from_dict(ALLOWS.to_dict()) == ALLOWS
+    with refused("unknown", "refuse, allow"):
+        dataclasses.replace(SPEC, unknown="ignore")
+
+
+def test_no_masked_value_is_taken_for_the_number_behind_its_mask():
+    hidden = np.ma.array([[1.0, 0.0], [0.0, 99.0]], mask=[[0, 0], [0, 1]])
+    agent = dw.Agent(dw.LinearUCB(dim=2, memory=dw.Keep(), lam=1.0, delta=0.1, L=100.0), rewards=(0, 1))
+    with refused("arms", "masked value at [1, 1]"):
+        agent.decide(hidden)
+    with refused("arms", "masked value at [1]"):
+        agent.decide(list(hidden))
+    with refused("cost", "masked"):
+        agent.decide(np.eye(2), cost=np.ma.array([0.1, 5.0], mask=[1, 0]))
+    with refused("rewards", "masked value at [0, 1]"):
+        dw.Outcomes(arms=np.eye(2), rewards=np.ma.array([[1.0, 0.5]], mask=[[0, 1]]))
+    with refused("value"):
+        agent.reward(agent.decide(np.eye(2)).id, np.ma.masked)
+    paid = np.ma.array([0.0, 1.0], mask=[0, 1])
+    for column, values in (("reward", paid), ("born", np.ma.array([1, 2], mask=[0, 1])), ("x", hidden)):
+        with refused("log", "row 1"):
+            log_of(**{column: values})
+    assert agent.decide(np.ma.array(np.eye(2))).arm in (0, 1)  # nothing is masked
 
 
 numbers = st.one_of(st.none(), st.floats(allow_infinity=False))

@@ -83,8 +83,18 @@ def text(name: str, value: str) -> str:
     return value
 
 
+def check_unmasked(name: str, value: object) -> None:
+    """Refuse masked values: what converts an array to plain numbers would show what the mask hides."""
+    rows = [value, *value] if isinstance(value, (list, tuple)) else [value]
+    for row in rows:
+        if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
+            place = [int(i) for i in np.argwhere(np.ma.getmaskarray(row))[0]]
+            raise BadInput(name, f"a masked value at {place}", "an array without masked values", "fill or remove them")
+
+
 def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -> Floats:
     """A finite float64 array, C-contiguous, with the given shape (None: any length of at least 1)."""
+    check_unmasked(name, value)
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
     try:
         raw = np.asarray(value)

@@ -6,7 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from driftwise.service import keeping
+from driftwise.service import keeping, serving
 from driftwise.service.verify import verify
 from service.living import ARMS, BODY, living, soon
 
@@ -112,9 +112,42 @@ def test_items_in_a_context_are_the_arms_that_features_make_of_them(tmp_path):
         made = dw.tables.Encoder(features)
         arms = made.arms({"hour": 6}, rows).tolist()
         assert asked.decide("1", arms=arms, items=["a", "b"]).json() == first
-        assert asked.decide("2", arms=None, context={"hour": 6}, items=["a", "nobody"]).status_code == 200
+        assert asked.ask("PUT", "home", json=body).status_code == 200
+        for refused, nearest in (
+            (asked.decide("2", arms=None, context={"our": 6}, items=["a"]), "'hour'"),
+            (asked.decide("2", arms=None, context={"hour": 6}, items=["a", "bb"]), "'b'"),
+            (asked.ask("PUT", "home/items", json={"items": {"c": {"kid": "news"}}}), "'kind'"),
+        ):  # fmt: skip
+            assert refused.status_code == 422 and f"the nearest is {nearest}" in refused.json()["hint"]
         assert asked.decide("3", arms=None, context={"hour": "noon"}, items=["a"]).status_code == 422
     assert not verify(tmp_path / "a.db")[0].differs
+
+
+def test_a_stream_of_before_allows_unknown_names_and_a_new_one_refuses_them_unless_it_says_so(tmp_path, monkeypatch):
+    import driftwise as dw
+
+    F = dw.Features
+    new = F(context={"hour": F.number(12, 6)}, item={"kind": F.levels(("news",))}).to_dict()
+    old = {name: value for name, value in new.items() if name != "unknown"}
+
+    def body(features):
+        return {"policy": {"name": "OFUL", "dim": 4, "horizon": 99}, "rewards": [0, 1], "features": features}
+
+    def decides(asked, stream):
+        return asked.decide(arms=None, context={"our": 6}, items=["nobody"], stream=stream).status_code
+
+    with living(tmp_path / "a.db") as asked:
+        with monkeypatch.context() as before:
+            before.setattr(serving, "declared", lambda body, before=None: body)
+            assert asked.ask("PUT", "old", json=body(old)).status_code == 201
+        assert asked.ask("PUT", "new", json=body(old)).status_code == 201  # written by hand, without a word on it
+        assert asked.ask("PUT", "free", json=body({**old, "unknown": "allow"})).status_code == 201
+        assert [decides(asked, one) for one in ("old", "new", "free")] == [200, 422, 200]
+        assert [asked.ask("PUT", one, json=body(old)).status_code for one in ("old", "new", "free")] == [200, 200, 409]
+        for one in ("old", "new", "free"):
+            assert asked.ask("PUT", f"{one}/policy", json={**body(old), "epsilon": 0.1}).status_code == 200
+    with living(tmp_path / "a.db") as asked:
+        assert [decides(asked, one) for one in ("old", "new", "free")] == [200, 422, 200]
 
 
 def test_a_shadow_plays_what_the_caller_plays_and_notes_its_own(home):

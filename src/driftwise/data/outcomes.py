@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array, whole
+from driftwise.border import array, check_unmasked, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
@@ -34,6 +34,7 @@ class Outcomes:
     _paid: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_unmasked("rewards", self.rewards)
         try:
             paid = np.array(self.rewards, dtype=np.float64)
         except (TypeError, ValueError):

@@ -29,7 +29,7 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.recompute import eras_of, explain
 from driftwise.service.refold import record_machine
-from driftwise.service.setup import Setup, setup, text_of
+from driftwise.service.setup import Setup, declared, setup, text_of
 from driftwise.service.steady import steady
 from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
 from driftwise.service.stream import Stream
@@ -111,11 +111,11 @@ class Service:
         async with self._changing:
             found = self.engine.streams.get(name)
             if found is not None:
-                if found.setup.text != text_of(body):
+                if found.setup.text not in (text_of(body), text_of(declared(body))):
                     hint = "PUT …/policy changes its policy"
                     raise Refusal(409, "there is another stream of this name", "stream", hint)
                 return 200, await self.answer(name)
-            made = await self._in_thread(_warm, body, None)
+            made = await self._in_thread(_warm, declared(body), None)
             era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
             rows: list[Stream] = []
 
@@ -151,7 +151,7 @@ class Service:
         async with self._changing:
             stream = self.stream(name)
             old = stream.setup
-            made = await self._in_thread(_warm, body, old.tick)
+            made = await self._in_thread(_warm, declared(body, old.body), old.tick)
             for what, mine, theirs in (
                 ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
                 ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),

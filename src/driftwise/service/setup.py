@@ -60,6 +60,19 @@ def text_of(body: StreamBody) -> str:
     return canonical(msgspec.to_builtins(body)).decode()
 
 
+def declared(body: StreamBody, before: StreamBody | None = None) -> StreamBody:
+    """The body of a new stream, or of another policy of one, whose features say what becomes of unknown names.
+
+    They are refused where nothing is said. Streams of before say nothing and allow them, and go on so.
+    """
+    if body.features is None or "unknown" in body.features:
+        return body
+    kept = {"unknown": "refuse"}
+    if before is not None and before.features is not None:
+        kept = {name: value for name, value in before.features.items() if name == "unknown"}
+    return msgspec.structs.replace(body, features={**body.features, **kept})
+
+
 def setup(body: StreamBody, tick: float | None = None) -> Setup:
     """A stream's parts, or the one sentence. `tick` is that of the stream whose policy this is to take over."""
     asked = _policy(body.policy)

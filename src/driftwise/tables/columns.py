@@ -45,7 +45,8 @@ def _null(value: Any) -> bool:
 def _array(values: Any, kinds: str) -> Any:
     """The values as one array of numbers of these kinds, or None."""
     if isinstance(values, np.ndarray):
-        return values if values.dtype.kind in kinds else None
+        hidden = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)  # found one by one, and refused
+        return values if values.dtype.kind in kinds and not hidden else None
     try:
         if kinds != "b" and bool in set(map(type, values)):  # which numpy takes for 0 and 1 among numbers
             return None

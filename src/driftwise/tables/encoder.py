@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from driftwise.tables.schema import Floats
 
 # Item rows that are kept; the one encoded first goes first.
 MOST_ITEMS = 100_000
+# Names that the nearest one is looked for among, how much of a name is compared, and how many names a sentence has.
+_LOOKED, _LONG, _SHOWN = 1_000, 40, 5
 
 
 class Encoder:
@@ -38,7 +42,7 @@ class Encoder:
             self._item[field] = slice(item, item + kind.width)
             item += kind.width
         self._widths = context, item
-        self._unknown = np.zeros(item)
+        self._unknown, self._refuses = np.zeros(item), features.unknown == "refuse"
 
     def know(self, items: Mapping[Any, Mapping[str, Any]]) -> None:
         """Encode item rows by name, those that are new or changed."""
@@ -48,6 +52,7 @@ class Encoder:
                 raise BadInput("items", row, "a row of fields for each item", "pass {name: {field: value}}")
             if _same(self._given.get(key), row):
                 continue
+            self._check_fields("items", self.features.item, row)
             kept = _plain(self.features.item, row)
             made = np.zeros(self._widths[1])
             for field, kind in self.features.item.items():
@@ -62,6 +67,7 @@ class Encoder:
         """A context's declared fields as a log keeps them: numbers and texts."""
         if not isinstance(context, Mapping):
             raise BadInput("context", context, "fields by name", 'pass {"hour": 12}, or {} for none')
+        self._check_fields("context", self.features.context, context)
         return _plain(self.features.context, context)
 
     def arms(self, context: Mapping[str, Any], items: Sequence[Any] | Mapping[Any, Mapping[str, Any]]) -> Floats:
@@ -74,6 +80,8 @@ class Encoder:
         known = [self._kept.get(one if type(one) is str else name_of(one)) for one in items]
         if not known:
             raise BadInput("items", items, "an item at least", "pass the names of the items to choose from")
+        if self._refuses and None in known:
+            self._check_described(items, known)
         told, given = self.context(context), np.zeros(wide)
         for field, kind in spec.context.items():
             kind.put(field, told[field], given[self._context[field]])
@@ -99,8 +107,35 @@ class Encoder:
             made[every[:, None], first[:, None] + 1 + np.arange(wide)] = given
         return made
 
+    def _check_fields(self, what: str, declared: Mapping[str, Field], row: Mapping[str, Any]) -> None:
+        """Refuse fields that nobody declared, unless they are allowed."""
+        if self._refuses and not row.keys() <= declared.keys():
+            field = next(name for name in row if name not in declared)
+            raise _unheard(what, "field", field, "declared fields", declared)
+
+    def _check_described(self, items: Iterable[Any], known: Sequence[object]) -> None:
+        """Refuse items that were never described: those without a row, or where items have no fields but blocks those
+        without a block. Where items have neither, there is nothing to describe."""
+        if not self.features.item and not self._owners:
+            return
+        for one, found in zip(items, known, strict=True):
+            name = name_of(one)
+            if found is None and (self.features.item or name not in self._owners):
+                described = {**self.rows, **self._owners}
+                raise _unheard("items", "item", name, "items that were described by a row", described)
+
     def _owner(self, known: tuple[Floats, int] | None, name: Any) -> int:
         return known[1] if known is not None else self._owners.get(name_of(name), len(self._owners))
+
+
+def _unheard(what: str, kind: str, name: Any, wanted: str, known: Iterable[str]) -> BadInput:
+    """The sentence for a name that nobody declared, with the nearest one that somebody did."""
+    listed = list(islice(known, _LOOKED))
+    near = get_close_matches(str(name)[:_LONG], listed, n=1, cutoff=0.4)
+    few = ", ".join(one[:_LONG] for one in listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
+    wanted = f"{wanted}: {few}" if few else wanted
+    hint = f"the nearest is {near[0][:_LONG]!r}; " if near else ""
+    return BadInput(what, f"the {kind} {name!r}", wanted, f'{hint}Features(unknown="allow") takes any')
 
 
 def _same(known: dict[str, Any] | None, row: Mapping[str, Any]) -> bool:

@@ -3,7 +3,9 @@
 A vector is an intercept, the context's fields, the item's fields, crosses of a field of one with a field of the other,
 and blocks: for each item named its own copy of (1, context). Every term has norm 1 at most, and all are scaled by one
 number so that ‖x‖ ≤ L. What is not there has a meaning: a missing value is 0 (for a number, its mean); a level nobody
-declared is "other"; an item without a row has no item fields, one without a block shares the block "other".
+declared is "other"; an item without a block shares the block "other". A field that was not declared, or an item that
+was never described, is a typing error and refused. With unknown="allow" the field is ignored, and the item has no item
+fields.
 """
 
 from __future__ import annotations
@@ -14,17 +16,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal
 
-from driftwise.border import array, real, text, whole
+from driftwise.border import array, one_of, real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, listed, name_of, text_of
+
+UNKNOWN = ("refuse", "allow")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
     """What becomes of a context and an item: fields of either by name, (context field, item field) to cross, and items
-    with a block of their own."""
+    with a block of their own. `unknown` says whether fields and items that nobody declared are refused or allowed."""
 
     context: Mapping[str, Field]
     item: Mapping[str, Field]
@@ -32,6 +37,7 @@ class Features:
     blocks: Sequence[str] = ()
     intercept: bool = True
     L: float = 1.0
+    unknown: Literal["refuse", "allow"] = "refuse"
 
     number: ClassVar[type[Number]] = Number
     levels: ClassVar[type[Levels]] = Levels
@@ -54,6 +60,7 @@ class Features:
         blocks = listed("blocks", self.blocks, "names of items")
         object.__setattr__(self, "blocks", tuple(name_of(one) for one in blocks))
         real("L", self.L, 0.0, low_open=True, way_out="pass the L of the policy")
+        one_of("unknown", self.unknown, UNKNOWN)
         if not self.names:
             raise BadInput("features", "nothing", "an intercept, a field or a block at least", "declare one")
 
@@ -89,20 +96,23 @@ class Features:
     def to_dict(self) -> dict[str, Any]:
         """As plain data that JSON holds; equal features, equal data."""
         made: dict[str, Any] = {"intercept": bool(self.intercept), "L": float(self.L), "blocks": list(self.blocks)}
+        made["unknown"] = self.unknown
         for name in ("context", "item"):
             made[name] = [[field, _kind(one), _numbers(one)] for field, one in getattr(self, name).items()]
         return made | {"cross": [list(pair) for pair in self.cross]}
 
     @classmethod
     def from_dict(cls, data: Any) -> Features:
-        """The features that `to_dict` wrote, or the one sentence."""
+        """The features that `to_dict` wrote, or the one sentence. Data of before, which do not say, allow what is
+        unknown."""
         try:
             rest = {name: data[name] for name in ("cross", "blocks", "intercept", "L")}
+            rest["unknown"] = data.get("unknown", "allow")
             sides: dict[str, Any] = {
                 name: {field: KINDS[kind](**numbers) for field, kind, numbers in data[name]}
                 for name in ("context", "item")
             }
-            if set(data) != {*rest, *sides} or type(data["intercept"]) is not bool:
+            if {*data, "unknown"} != {*rest, *sides} or type(data["intercept"]) is not bool:
                 raise KeyError
             return cls(**sides, **rest)
         except (LookupError, TypeError, ValueError, AttributeError) as slip:
@@ -113,7 +123,7 @@ class Features:
     @classmethod
     def fit(
         cls, contexts: Any, items: Any, *, cross: Sequence[tuple[str, str]] = (), blocks: bool = False,
-        most_levels: int = 32, width: int = 32, L: float = 1.0,
+        most_levels: int = 32, width: int = 32, L: float = 1.0, unknown: Literal["refuse", "allow"] = "refuse",
     ) -> Features:
         """Features as data suggest them. contexts are rows (dicts, or a data frame), items rows by name.
 
@@ -124,7 +134,7 @@ class Features:
         sides = {"context": rows_of(contexts), "item": rows_of(list(rows.values()))}
         found = {name: _fitted(side, whole("most_levels", most_levels), width) for name, side in sides.items()}
         owners = tuple(name_of(name) for name in rows) if blocks else ()
-        return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L)
+        return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L, unknown=unknown)
 
 
 def _kind(field: Field) -> str:
@@ -138,6 +148,9 @@ def _numbers(field: Field) -> Any:
 def rows_of(table: Any) -> list[dict[str, Any]]:
     """Rows as dicts, of a data frame too."""
     if hasattr(table, "columns"):
+        if not find_spec("narwhals"):
+            way_out = 'pip install "driftwise[logs]", or pass a list of {field: value}'
+            raise BadInput("rows", "a data frame without narwhals", "narwhals, which reads data frames", way_out)
         import narwhals
 
         return list(narwhals.from_native(table, eager_only=True).iter_rows(named=True))
