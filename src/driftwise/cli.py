@@ -1,4 +1,4 @@
-"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence (3: another has the file)."""
+"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence (3: another has the file, 5: not computed here)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _version(name: str) -> str | None:
 
 def _compiled() -> dict[str, Any]:
     """Where compiled code is kept, and how much of it there is."""
-    from driftwise import compiling  # here: commands start without numba
+    from driftwise import compiling, machine  # here: commands start without numba
 
     folder, off = compiling.FOLDER, bool(compiling.config.DISABLE_JIT)
     files = list(folder.rglob("*.nbc")) if folder else []
@@ -75,6 +75,7 @@ def _compiled() -> dict[str, Any]:
     return {
         "compiles": not off, "folder": _home(folder) if folder else None, "kept beyond the process": compiling.lasts(),
         "functions": len(files), "megabytes": round(size / 1e6, 1), "sources": compiling.source_hash(),
+        "bits": machine.probe(),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from driftwise.agent import clock
 from driftwise.cli import main
 from driftwise.errors import BadInput
 from driftwise.service import fold, origin, refold
@@ -141,6 +142,51 @@ def _forget(db, count):
         store.commit()
     finally:
         store.close()
+
+
+def test_numbers_of_a_policy_that_another_machine_rounds_otherwise_are_not_damage(tmp_path):
+    db, forget_of = tmp_path / "a.db", clock.half_life_to_forget
+    with patch.object(clock, "half_life_to_forget", lambda ticks: np.nextafter(forget_of(ticks), 1.0)):
+        made(db, bits=False)
+        with another():
+            _forget(db, 2)
+    (found,) = verify(db)
+    assert found.foreign and not found.differs and isinstance(refusal(db), Foreign)
+    assert refold.refold(db) == {"home": 2}
+    with living(db) as asked:
+        live(asked, "here")
+        assert asked.ask("GET", "home/explain/there5").json()["recomputed"] is None
+        here = asked.stream()["digest"]
+    (found,) = verify(db)
+    assert len(found.foreign) == 1 and not found.differs and found.digest == here
+
+
+@pytest.mark.parametrize("column", ["probe", "sources", "reason"])
+def test_what_computed_an_era_is_sealed_with_it(tmp_path, column):
+    made(tmp_path / "a.db")
+    changed(tmp_path / "a.db", f"UPDATE era SET {column} = NULL")
+    assert isinstance(refusal(tmp_path / "a.db"), Damaged)
+
+
+def test_a_postgres_database_of_version_1_is_read_upgraded_and_recorded(database):
+    with patch("driftwise.service.serving.begun", lambda era, reason: era), living(database) as asked:
+        asked.put()
+        live(asked, "old")
+        digest = asked.stream()["digest"]
+    store = open_store(database)
+    for column in ("reason", "probe", "sources"):
+        store.run(f"ALTER TABLE era DROP COLUMN {column}")
+    store.run("UPDATE driftwise SET version = 1")
+    store.close()
+    (found,) = verify(database)  # as it is
+    assert not found.differs and found.digest == digest
+    with living(database) as asked:
+        live(asked, "newer")
+        assert asked.stream()["era"] == 1
+    with closing(open_store(database, writes=False)) as store:
+        assert [era.probe for era in store.eras(1)] == [origin.probe()]
+    (found,) = verify(database)
+    assert not found.differs and found.decisions == 12
 
 
 def test_verify_tells_another_machine_from_damage(tmp_path, capsys):
