@@ -372,3 +372,25 @@ def test_a_clock_that_tells_no_time_is_refused_and_changes_nothing():
         with refused("now"):
             agent.decide(ARMS)
         assert agent.to_bytes() == before
+
+
+def test_an_id_of_the_callers_is_never_one_of_the_agents_own(tmp_path, monkeypatch):
+    """A decision by an id that the agent gives next would be overwritten, and its reward learned for the other."""
+    agent = agent_of()
+    first = agent.decide(ARMS)
+    suffix = first.id.split(".")[1]
+    for id in (f"2.{suffix}", f"3.{suffix}", "1f.0a1b2c3d"):
+        with refused("id", id, "another id"):
+            agent.decide(ARMS, id=id)
+    assert isinstance(agent.decide_many([ARMS], ids=[f"2.{suffix}"])[0], dw.BadInput)
+    assert agent.counts["decided"] == agent.counts["open"] == 1
+    for id in (f"02.{suffix}", f"2.{suffix.upper()}G", f"2.{suffix}0", f"x2.{suffix}"):
+        assert agent.decide(ARMS, id=id).id == id
+    second = agent.decide(ARMS)
+    assert agent.reward(second.id, 0.5) == agent.reward(first.id, 0.25) == "learned"
+    with monkeypatch.context() as older:  # a snapshot may have such an id of the caller's: it is still known
+        older.setattr("driftwise.agent.agent.check_not_automatic", lambda id: None)
+        old = agent.decide(ARMS, id="ff.0a1b2c3d")
+    agent.save(tmp_path / "a.dw")
+    again = dw.Agent.load(tmp_path / "a.dw")
+    assert again.decide(ARMS, id=old.id) == old and again.reward(old.id, 0.5) == "learned"

@@ -2,6 +2,7 @@
 
 slow             every commit takes 20 ms longer
 kill:POINT:N     kill -9 itself when it comes to a named point for the N-th time; in-upgrade: in step N of the tables
+stop:POINT:N     stop itself (SIGSTOP) when it comes to a named point for the N-th time, on PostgreSQL
 early            answer before the commit            (negative control)
 twice            learn every reward twice            (negative control)
 forgetful        know no id again, and no UNIQUE     (negative control)
@@ -52,13 +53,13 @@ def after(owner, name, act):
     setattr(owner, name, wrapped)
 
 
-def killer(times):
+def killer(times, number=signal.SIGKILL):
     left = [times]
 
     def act():
         left[0] -= 1
         if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
 
     return act
 
@@ -101,6 +102,19 @@ POINTS = {
     "in-migration": lambda times: in_step(0),
     "in-upgrade": lambda times: (next_version(), in_step(times)),
 }
+
+
+def stopping(point, times):
+    """Stops with the lock of a stream's row, or in the middle of the statement that writes rewards."""
+    import psycopg
+
+    from driftwise.service.postgres import PostgresStore
+
+    if point == "in-lock":
+        after(PostgresStore, "lock", killer(times, signal.SIGSTOP))
+    else:
+        act = killer(times, signal.SIGSTOP)
+        before(PostgresStore, "add_rewards", lambda: before(psycopg.Copy, "write_row", act))
 
 
 def next_version():
@@ -230,6 +244,8 @@ def serve(words):
         name, *rest = word.split(":")
         if name == "kill":
             POINTS[rest[0]](int(rest[1]))
+        elif name == "stop":
+            stopping(rest[0], int(rest[1]))
         elif name == "nosync":
             nosync(int(rest[0]))
         else:

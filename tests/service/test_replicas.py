@@ -1,23 +1,26 @@
 """Several servers on one PostgreSQL database (PRODUCT.md 6): no gap, no duplicate, equal digests, whoever is killed."""
 
 import asyncio
+import itertools
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import httpx
 import numpy as np
 import pytest
 
+from driftwise import Features
 from driftwise.service import forgetting
-from driftwise.service.http import _leading
+from driftwise.service.engine import leading
 from driftwise.service.opening import open_store
 from driftwise.service.protocol import DecideBody, RewardBody
 from driftwise.service.store import Lost
 from driftwise.service.verify import verify
 from service.desk import arms_of
-from service.living import ARMS, living, soon
+from service.living import ARMS, BODY, living, soon
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
 
@@ -153,13 +156,13 @@ def test_a_group_that_is_lost_half_way_was_never_decided(two, monkeypatch, where
 
     async def together():
         offer = stream.offers.offer(asked)
-        works = lambda: stream.decide(asked, offer, 1.0), _leading(stream, lambda: stream.reward(rewarded, 1.0))
+        works = lambda: stream.decide(asked, offer, 1.0), leading(stream, lambda: stream.reward(rewarded, 1.0))
         return await asyncio.gather(*map(a.service.engine.submit, works), return_exceptions=True)
 
     monkeypatch.setattr(store, where, lost)
     assert [answer.status for answer in a.wait(together())] == [503, 503]
     monkeypatch.undo()
-    assert "one" not in stream.known and stream.known["known"].reward is None
+    assert "one" not in stream.known
     assert a.decide("one").status_code == 200 and a.reward("known", 1.0).json() == {"verdict": "learned", "seq": 1}
     (found,) = verify(store.url)
     assert found.differs == [] and (found.decisions, found.rewards) == (2, 1)
@@ -304,6 +307,74 @@ def test_a_replica_that_slept_goes_on_from_the_snapshot_of_what_was_forgotten(da
     assert soon(lambda: len(digests(a, b)) == 1)
     (found,) = verify(database)
     assert found.differs == [] and found.rewards == 21
+
+
+def test_changes_on_two_replicas_are_one_history(database, two):
+    """A policy change and a reset within .4 s, in any order: both are there afterwards, and all comes out again."""
+    a, b = two
+    made(a, b)
+    rng, names = random.Random(8), itertools.count()
+
+    def change(one, lam):
+        policy = {**BODY["policy"], "lam": lam}
+        return one.ask("PUT", "home/policy", json={**BODY, "policy": policy})
+
+    def play(count):
+        for _ in range(count):
+            one, other = rng.sample(two, 2)
+            name = str(next(names))
+            assert one.decide(name).status_code == other.reward(name, float(rng.random() < 0.5)).status_code == 200
+
+    def later(seconds, work, *arguments):
+        time.sleep(seconds)
+        return work(*arguments).status_code
+
+    def at_one():
+        return len(digests(a, b)) == 1 and a.stream()["era"] == b.stream()["era"]
+
+    for turn in range(12):
+        play(3)
+        one, other = rng.sample(two, 2)
+        lam = 2.0 + turn
+        second = (change, other, lam + 0.5) if turn % 3 == 2 else (other.ask, "POST", "home/reset")
+        with ThreadPoolExecutor(2) as pool:
+            works = [pool.submit(later, rng.uniform(0, 0.1), *work) for work in ((change, one, lam), second)]
+            assert {work.result() for work in works} == {200}
+        assert soon(at_one) and a.stream()["era"] == 2 * turn + 3
+        played = a.service.stream("home").setup.body.policy["lam"]
+        assert played in ((lam, lam + 0.5) if turn % 3 == 2 else (lam,))  # none is undone by the other
+    play(3)
+    assert soon(lambda: len(digests(a, b)) == 1)
+    (found,) = verify(database)
+    assert found.differs == [] and found.eras == 25 and found.digest == a.stream()["digest"]
+
+
+def test_two_replicas_that_make_one_stream_make_it_once(two):
+    for number in range(4):
+        with ThreadPoolExecutor(2) as pool:
+            answers = [pool.submit(one.put, f"s{number}") for one in two]
+        assert sorted(one.result().status_code for one in answers) == [200, 201]
+
+
+def test_pauses_and_items_of_two_replicas_are_the_last_ones_on_both(two):
+    a, b = two
+    features = Features(context={}, item={"kind": Features.levels(("news", "sport"))})
+    made(a, b, policy={"name": "OFUL", "dim": features.dim, "horizon": 1000}, features=features.to_dict())
+    kinds = itertools.cycle(("news", "sport"))
+    for turn in range(6):
+        rows = [{"items": {"a": {"kind": next(kinds)}}} for _ in range(2)]
+        works = [lambda one=one, body=body: one.ask("PUT", "home/items", json=body).status_code
+                 for one, body in zip(two, rows, strict=True)]  # fmt: skip
+        works += [lambda one=one, what=what: one.ask("POST", f"home/{what}").status_code
+                  for one, what in zip(two, ("pause", "resume"), strict=True)]  # fmt: skip
+        with ThreadPoolExecutor(4) as pool:
+            assert {one.result() for one in [pool.submit(work) for work in works]} == {200}, turn
+        assert soon(lambda: a.stream()["paused"] == b.stream()["paused"])
+
+        def known(one):
+            return {name: dict(row) for name, row in one.service.stream("home").offers.encoder.rows.items()}
+
+        assert soon(lambda: known(a) == known(b) and a.service._seen == b.service._seen)
 
 
 def test_one_forgets_again_and_again_while_another_decides_and_nobody_waits_for_ever(database, two):

@@ -47,7 +47,19 @@ from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.forking import enrol
 from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
-from driftwise.agent.record import Book, Decision, Entry, Item, Recent, Shown, Verdict, checked_id
+from driftwise.agent.record import (
+    Book,
+    Decision,
+    Entry,
+    Item,
+    Recent,
+    Shown,
+    Verdict,
+    automatic_id,
+    check_not_automatic,
+    checked_id,
+    new_process,
+)
 from driftwise.agent.states import States
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
@@ -105,7 +117,7 @@ class Agent:
             raise BadInput("now", now, "a function that gives seconds", "pass time.time")
         self._now = now
         self._encoder = None if features is None else encoder_for(features, self._policy)
-        self._process = os.urandom(4).hex()
+        self._process = new_process()
         self._origin = os.urandom(8).hex()
         self._lineage = Lineage({self._origin})
         self._begin(self._policy.start(self._seed), None if self._clock.kind == "wall" else 0)
@@ -262,6 +274,7 @@ class Agent:
             known = book.find(id)
             if known is not None:
                 return self._again(known, same_arms(known.mark, prepared, places, price))
+            check_not_automatic(id)
         if self._alone and book.open:
             wanted = f"the reward of {next(iter(book.open))!r} first: {type(self.policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
@@ -278,7 +291,7 @@ class Agent:
         arm = place if places is None else int(places[place])
         mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
-            f"{seq:x}.{self._process}" if id is None else id, seq, arm, None if items is None else items[arm],
+            automatic_id(seq, self._process) if id is None else id, seq, arm, None if items is None else items[arm],
             score, mean, bonus, propensity, explored, born, at, offered.count, self._digest, draws, found.x,
             found.number, density_of(offered, explored),
         )  # fmt: skip

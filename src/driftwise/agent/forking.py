@@ -16,6 +16,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from driftwise.agent.record import new_process
 from driftwise.errors import BadInput
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _in_child() -> None:
         if agent._encoder is not None:
             agent._encoder.lock = threading.Lock()
     for agent in list(_living):
-        agent._process = os.urandom(4).hex()
+        agent._process = new_process()
         if agent._book.log is not None:
             agent._book.log.disown()
             agent._book.log = None

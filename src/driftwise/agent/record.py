@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -182,6 +184,32 @@ def checked_id(id: object) -> str:
     if length > 128 or any(not (c.isprintable() or c == "\u00a0") for c in id):
         raise BadInput("id", id, wanted, "pass a shorter or cleaner one")
     return str(id)
+
+
+# The form of the ids that agents and streams give themselves: the decision's number and 8 digits of the process.
+_AUTOMATIC = re.compile(r"[1-9a-f][0-9a-f]*\.[0-9a-f]{8}", re.ASCII)
+
+
+def new_process() -> str:
+    """Eight digits that tell the automatic ids of one process from those of another."""
+    return os.urandom(4).hex()
+
+
+def automatic_id(seq: int, process: str) -> str:
+    """The id of a decision that the caller gave none."""
+    return f"{seq:x}.{process}"
+
+
+def is_automatic(id: str) -> bool:
+    """Whether an id has the form of an automatic one."""
+    return _AUTOMATIC.fullmatch(id) is not None
+
+
+def check_not_automatic(id: str) -> None:
+    """Refuse a new decision by an id that a later automatic one could equal."""
+    if is_automatic(id):
+        wanted = "an id of another form than automatic ones have (1f.0a1b2c3d), unless it was already decided"
+        raise BadInput("id", id, wanted, "pass another id, or leave it out")
 
 
 # Python writes no whole number of more than 4,300 digits as text, which logs and snapshots need.

@@ -1,5 +1,8 @@
 """A connection to PostgreSQL that says in our words what went wrong, and is made anew when it broke.
 
+No wait is without end: the server ends statements, waits for locks and transactions of a client that is silent, and a
+client that gets no answer closes the connection (`cut`).
+
 A connection that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to
 ask again, by the same id. A turn to the server and back costs more than most statements do: those whose result nobody
 needs at once wait for the next one (`_later`) and go with it.
@@ -9,22 +12,36 @@ from __future__ import annotations
 
 import os
 import socket
+import time
+import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from driftwise.errors import BadInput
-from driftwise.service.store import Conflict, Full, Lost
+from driftwise.service.store import Conflict, Failed, Full, Held, Lost, Rejected
 from driftwise.service.tables import migrate, version_of
 
 CHANNEL = "driftwise"
-_CONNECT = 3  # seconds to wait for the server
+WRITER, READER = "driftwise/", "driftwise reader/"  # how the names of connections begin
+NO_ANSWER = 8.0  # seconds after which a statement is given up: the server would have ended it before
+_NETWORK: dict[str, Any] = {  # of the client, unless the address says otherwise
+    "connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
+    "tcp_user_timeout": int(1000 * NO_ANSWER),
+}  # fmt: skip
+_PEER = {  # of the server: a replica that is stopped or cut off in a transaction loses it, and its locks
+    "idle_in_transaction_session_timeout": "5s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3", "tcp_user_timeout": "8s", "synchronous_commit": "on",
+}  # fmt: skip
+_STATEMENTS = {"lock_timeout": "3s", "statement_timeout": "5s"}
 _AGAIN = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
+_REJECTED = (psycopg.DataError, psycopg.IntegrityError, UnicodeError, OverflowError)
 _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
 
 
@@ -37,8 +54,25 @@ def shown(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{parts.username}:…@{host}"))
 
 
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()  # of this process
+
+
+def cut_silent(seconds: float) -> None:
+    """Close the connections of this process whose servers owe an answer for so long."""
+    for one in list(_OPEN):
+        if one.quiet() > seconds:
+            one.cut()
+
+
+def _set(made: psycopg.Connection[Any], settings: dict[str, str]) -> None:
+    made.execute("SELECT " + ", ".join("set_config(%s, %s, false)" for _ in settings), sum(settings.items(), ()))
+
+
 class Connection:
     """One connection and its transaction."""
+
+    _limited = False  # whether statements have limits, as a replica's have
+    _asked: float | None = None  # since when the server owes an answer
 
     def __init__(self, url: str, *, writes: bool = True, lock: bool = True, pages: int | None = None) -> None:
         if pages is not None:
@@ -50,9 +84,10 @@ class Connection:
         self._ahead: list[tuple[str, Sequence[Any]]] = []  # what goes with the next statement
         self._inside = False  # whether a transaction was begun on the connection there is
         self._database: psycopg.Connection[Any] | None = None
+        _OPEN.add(self)
         try:
             self._connection()
-        except Lost as slip:
+        except Failed as slip:
             way_out = "start it, or pass another address"
             raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
 
@@ -62,20 +97,52 @@ class Connection:
             return self._database
         if self._inside:
             raise Lost(f"{self.path}: the connection broke in a transaction")
+        self._asked = time.monotonic()
         try:
-            made = psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT, application_name=self.name)
-            if self._writes:
-                made.execute("SET synchronous_commit TO on")
-                migrate(made, self.path)
-            elif not version_of(made, self.path):
-                raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
-            else:
-                made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
-                self._inside = True
+            name = f"{WRITER if self._writes else READER}{self.name}"
+            told = {**_NETWORK, **conninfo_to_dict(self.url), "application_name": name}
+            made = self._database = psycopg.connect(autocommit=True, **told)
+            try:
+                self._set_up(made)
+            except BaseException:
+                made.close()
+                raise
         except psycopg.Error as slip:
             raise Lost(f"{self.path}: {_first_line(slip)}") from None
-        self._database = made
+        finally:
+            self._asked = None
         return made
+
+    def _set_up(self, made: psycopg.Connection[Any]) -> None:
+        if self._writes:
+            _set(made, _PEER)
+            migrate(made, self.path)
+            if self._limited:
+                _set(made, _STATEMENTS)
+        elif not version_of(made, self.path):
+            raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
+        else:
+            made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+            self._inside = True
+
+    def limit(self) -> None:
+        """From now on no statement and no wait for a lock takes longer than a replica may make others wait."""
+        self._limited = True
+        with self._in_our_words() as made:
+            _set(made, _STATEMENTS)
+
+    def quiet(self) -> float:
+        """Seconds since the server was asked something that it has not answered."""
+        asked = self._asked
+        return 0.0 if asked is None else time.monotonic() - asked
+
+    def cut(self) -> None:
+        """From any thread: end the connection under a wait for its server, which is then `Lost`."""
+        made = self._database
+        with suppress(OSError, psycopg.Error):
+            if made is not None and not made.closed:
+                with socket.socket(fileno=os.dup(made.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)
 
     # ------------------------------------------------------------------------------------ transactions
 
@@ -103,10 +170,8 @@ class Connection:
         self._ahead.clear()
         self._inside = False
         if self.in_transaction:
-            try:
+            with suppress(Failed):  # then there is none any more
                 self._run("ROLLBACK")
-            except Lost:  # then there is none any more
-                pass
 
     def close(self) -> None:
         if self._database is not None:
@@ -162,16 +227,23 @@ class Connection:
     @contextmanager
     def _in_our_words(self) -> Iterator[psycopg.Connection[Any]]:
         made = self._connection()
+        self._asked = time.monotonic()
         try:
             yield made
         except _AGAIN as slip:
             raise Conflict(f"{self.path}: {_first_line(slip)}") from None
+        except errors.LockNotAvailable as slip:
+            raise Held(f"{self.path}: {_first_line(slip)}") from None
+        except _REJECTED as slip:
+            raise Rejected(_first_line(slip)) from None
         except _FULL as slip:
             raise Full(f"{self.path}: {_first_line(slip)}") from None
         except psycopg.Error as slip:
             if isinstance(slip, (psycopg.OperationalError, psycopg.InterfaceError)):
                 made.close()
             raise Lost(f"{self.path}: {_first_line(slip)}") from None
+        finally:
+            self._asked = None
 
     def _one(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._run(statement, values).fetchone()
@@ -183,5 +255,5 @@ class Connection:
         self._run(f"NOTIFY {CHANNEL}")
 
 
-def _first_line(slip: psycopg.Error) -> str:
+def _first_line(slip: Exception) -> str:
     return (str(slip).strip().splitlines() or [type(slip).__name__])[0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.protocol import MOST_BODY, Refusal, checked_name, refusal_of
+from driftwise.service.protocol import MOST_BODY, Refusal, checked_name, decoder, refusal_of
 
 if TYPE_CHECKING:
     from driftwise.service.http import Api
@@ -40,7 +40,7 @@ class Endpoint:
 
     def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
         self.api, self.handler, self.scope = api, handler, scope
-        self.decode = None if body is None else msgspec.json.Decoder(body).decode
+        self.decode = None if body is None else decoder(body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, api = time.perf_counter(), self.api

@@ -6,6 +6,9 @@ is started before the last group is answered, unless syncs take long: then a qua
 those who were just answered to ask again, because two small groups in turn cost each caller two syncs. A request that
 is alone is committed in place, which saves two turns between threads; so is a group where syncs are short, because the
 turns would take longer than what could be read meanwhile.
+
+A group that fails for any reason but the store's room, lock or soundness is undone, divided and done again in halves:
+only the request which made it fail is refused.
 """
 
 from __future__ import annotations
@@ -15,21 +18,23 @@ import bisect
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.protocol import MOST_WAITING, Refusal
-from driftwise.service.store import Broken, Full, Lost, Store
+from driftwise.service.protocol import MOST_WAITING, Refusal, error_of, refusal_of
+from driftwise.service.store import Broken, Failed, Full, Held, Lost, Rejected, Store
 from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 _SHORT, _LONG = 0.0005, 0.002  # seconds: what is worth neither a wait nor a thread, and the most that is waited
 _LOOKS = 8  # turns of the event loop in which nobody came, before a group is complete
+_HELD = 1.0  # seconds that requests wait for a lock which another process holds, before they are refused
+_AGAIN = 0.02  # and from try to try to take it
 BROKEN = 4  # the exit code of a process whose disk can no longer be relied on
 
 
@@ -40,6 +45,58 @@ class Waiting(NamedTuple):
     tell: Callable[[Any], None]
 
 
+class Batch:
+    """Work of many members, each with an answer of its own: a member that is refused stops no other."""
+
+    def __init__(self, works: Sequence[Callable[[], Any]], leads: Any = None) -> None:
+        self.works = works
+        if leads is not None:
+            self.leads = leads
+
+    def __call__(self) -> list[Any]:
+        return [self._each(work) for work in self.works]
+
+    @staticmethod
+    def _each(work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Failed:
+            raise
+        except DriftwiseError as slip:
+            return error_of(slip)
+
+    def part(self, begin: int, end: int) -> Batch:
+        return Batch(self.works[begin:end], getattr(self, "leads", None))
+
+
+def leading(stream: Any, work: Callable[[], Any]) -> Callable[[], Any]:
+    """Work that learns, marked by its stream: where others write too its lock is had before the group is worked on."""
+    work.leads = stream  # type: ignore[attr-defined]
+    return work
+
+
+def halves(group: list[Waiting]) -> list[list[Waiting]]:
+    """A group in two, a batch that is alone in it in two batches; nothing where nothing can be divided."""
+    if len(group) > 1:
+        middle = len(group) // 2
+        return [group[:middle], group[middle:]]
+    if not group:
+        return []
+    batch, told = group[0].work, group[0].tell
+    if not isinstance(batch, Batch) or len(batch.works) < 2:
+        return []
+    middle = len(batch.works) // 2
+    parts: list[list[Any]] = [[], []]
+
+    def tell(place: int, size: int, answer: Any) -> None:
+        parts[place] = [error_of(answer)] * size if isinstance(answer, BaseException) else answer
+        if all(parts):
+            told(parts[0] + parts[1])
+
+    cuts = ((0, 0, middle), (1, middle, len(batch.works)))
+    return [[Waiting(batch.part(begin, end), partial(tell, place, end - begin))] for place, begin, end in cuts]
+
+
 class Engine:
     """All writing of a server goes through here, one group at a time."""
 
@@ -47,11 +104,14 @@ class Engine:
         self.store = store
         self.streams: dict[str, Stream] = {}
         self.full = ""  # why nothing can be written now
-        self.away = ""  # why the store cannot be reached now, where it is not a file
+        self.away = ""  # why the store cannot be reached, or another process keeps it from us
         self.stopping = False
         self.commits = [0] * (len(BUCKETS) + 1)
         self.commit_seconds = 0.0
         self._waiting: list[Waiting] = []
+        self._again: list[list[Waiting]] = []  # parts of a group that failed, which come before all that waits
+        self._alone: Waiting | None = None  # the last request that was done again by itself
+        self._since = 0.0  # since when another process holds the store's lock
         self._extra: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
         self._due = self._committing = False
@@ -60,7 +120,7 @@ class Engine:
         self._patience = 0.0  # how long they are waited for
         self._usual = _LONG  # seconds of a commit, as they lately were
         self._last = 1  # how many the last group had
-        self._to_commit: SimpleQueue[Callable[[Full | None], None] | None] = SimpleQueue()
+        self._to_commit: SimpleQueue[Callable[[Failed | None], None] | None] = SimpleQueue()
         self._thread = Thread(target=self._commits, name="driftwise commit", daemon=True)
         self._thread.start()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,8 +170,8 @@ class Engine:
     def _turn(self) -> None:
         """Decide what waits, write it, and have it committed."""
         self._due, self._held = False, None
-        group, self._waiting = self._waiting, []
-        if not group:
+        group = self._taken()
+        if not group and not self._since:  # an empty one says whether the store's lock is free again
             return
         answers: list[Any] = []
         try:
@@ -119,6 +179,8 @@ class Engine:
             for one in group:
                 try:
                     answers.append(one.work())
+                except Failed:
+                    raise
                 except DriftwiseError as slip:
                     answers.append(slip)
             touched = self._touched()
@@ -129,15 +191,13 @@ class Engine:
         except Broken as slip:
             end(slip)
         except Exception as slip:
-            # No room; or a slip of ours: half a request may have been done, so nothing of the group is.
-            if not isinstance(slip, DriftwiseError):
-                self.slip(slip)
-            answers += [None] * (len(group) - len(answers))
-            self._refuse(slip, list(self.streams.values()), group, answers)
+            self._failed(slip, group, answers)
             return
-        if not touched and not self._extra:
+        if group and not touched and not self._extra:
             self.store.rollback()
+            self._since, self.away = 0.0, ""
             _settle(group, answers)
+            self._next()
             return
         alone, self._last = len(group) == self._last == 1, len(group)
         if alone or self._usual < _SHORT:
@@ -145,6 +205,23 @@ class Engine:
         else:
             self._committing = True
             self._to_commit.put(lambda slip: self._done(slip, touched, group, answers))
+
+    def _taken(self) -> list[Waiting]:
+        """The next group: a part of one that failed, or all that waits."""
+        if self._again:
+            return self._again.pop(0)
+        group, self._waiting = self._waiting, []
+        return group
+
+    def _next(self) -> None:
+        """Let the next turn come, if something waits for it."""
+        if self._committing or self._due:
+            return
+        if self._again:
+            self._due, loop = True, asyncio.get_running_loop()
+            loop.call_soon(self._turn)
+        elif self._waiting:
+            self._gather()
 
     def _touched(self) -> list[Stream]:
         return [stream for stream in self.streams.values() if stream.touched]
@@ -156,12 +233,12 @@ class Engine:
             assert self._loop is not None
             self._loop.call_soon_threadsafe(done, slip)
 
-    def _commit(self) -> Full | None:
+    def _commit(self) -> Failed | None:
         """What is on disk when it returns None."""
         began = time.perf_counter()
         try:
             self.store.commit()
-        except Full as slip:
+        except (Full, Held) as slip:
             return slip
         except BaseException as slip:
             end(slip)
@@ -174,42 +251,82 @@ class Engine:
         self._patience = min(0.25 * spent, _LONG)
         self._usual += 0.25 * (min(spent, _LONG) - self._usual)
 
-    def _done(self, slip: Full | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
+    def _done(self, slip: Failed | None, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
         """After a commit: publish, start the next group, then answer this one."""
         self._committing = False
         if slip is not None:
-            self._refuse(slip, touched, group, answers)
-        else:
-            self.full = ""
-            for stream in touched:
-                stream.publish()
-            after, self._extra, self._after = self._after, [], []
-            for then in after:
-                then()
-            self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
-            if self._waiting and self._patience < _SHORT:
-                self._turn()
-            _settle(group, answers)
-        if self._waiting and not self._committing and not self._due:
-            self._gather()
-
-    def _refuse(self, slip: Exception, touched: list[Stream], group: list[Waiting], answers: list[Any]) -> None:
-        """The group could not be written, for want of room as a rule: it has never been, and its callers are told."""
-        self.store.rollback()
+            self._failed(slip, group, answers)
+            return
+        self.full, self.away, self._since = "", "", 0.0
         for stream in touched:
+            stream.publish()
+        after, self._extra, self._after = self._after, [], []
+        for then in after:
+            then()
+        self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
+        if self._waiting and not self._again and self._patience < _SHORT:
+            self._turn()
+        _settle(group, answers)
+        self._next()
+
+    def _failed(self, slip: Exception, group: list[Waiting], answers: list[Any]) -> None:
+        """The group could not be written: it has never been. Where it was not for want of room or of the store's lock,
+        one request is the reason, and is found by halves."""
+        self._take_back()
+        if isinstance(slip, Held):
+            self._wait_for(slip, group)
+        elif isinstance(slip, Full):
+            refusal = self._without_room(slip)
+            answers += [refusal] * (len(group) - len(answers))
+            _settle(group, [answer if isinstance(answer, DriftwiseError) else refusal for answer in answers])
+        elif parts := halves(group):
+            self._again[:0] = parts
+        elif isinstance(slip, Rejected) and self._alone is not group[0]:  # its id may be known by now
+            self._alone = group[0]
+            self._again.insert(0, group)
+        else:
+            _settle(group, [self._refused(slip, one) for one in group])
+        self._next()
+
+    def _take_back(self) -> None:
+        self.store.rollback()
+        for stream in self.streams.values():
             stream.undo()
         self._extra, self._after = [], []
-        if isinstance(slip, Full):
-            self.full = str(slip)
-            hint = "make room; the same id may be sent again"
-            refusal = Refusal(507, "the disk is full: nothing was written", "", hint)
-        else:
-            refusal = Refusal(503, "the group could not be written", "", "send it again", retry_after=1)
-        _settle(group, [answer if isinstance(answer, DriftwiseError) else refusal for answer in answers])
+
+    def _without_room(self, slip: Full) -> Refusal:
+        self.full = str(slip)
+        hint = "make room; the same id may be sent again"
+        return Refusal(507, "the disk is full: nothing was written", "", hint)
+
+    def _refused(self, slip: Exception, one: Waiting) -> Any:
+        """The answer to the one request that a group failed for."""
+        if not isinstance(slip, DriftwiseError):
+            self.slip(slip)
+            slip = Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1)
+        return [error_of(slip)] if isinstance(one.work, Batch) else refusal_of(slip)
+
+    def _wait_for(self, slip: Held, group: list[Waiting]) -> None:
+        """Another process holds the store's lock: try again in a moment. After a while all that waits is refused, as is
+        what comes, until the lock is free."""
+        now = time.monotonic()
+        self._since = self._since or now
+        if group:
+            self._again.insert(0, group)
+        if now - self._since > _HELD:
+            self.away = str(slip)
+            waiting = [*(one for part in self._again for one in part), *self._waiting]
+            self._again, self._waiting = [], []
+            hint = "nothing was written; send it again"
+            refusal = Refusal(503, "another process holds the database", "", hint, retry_after=1)
+            _settle(waiting, [refusal] * len(waiting))
+        if self._again or not self.stopping:
+            self._due = True
+            asyncio.get_running_loop().call_later(_AGAIN, self._turn)
 
     async def idle(self) -> None:
         """When nothing waits and nothing is being committed."""
-        while self._waiting or self._committing or self._due:
+        while self._waiting or self._again or self._committing or self._due:
             await asyncio.sleep(0.002)
 
     def close(self) -> None:
@@ -217,12 +334,13 @@ class Engine:
         self._to_commit.put(None)
         self._thread.join()
         try:
-            self.store.begin()
-            for stream in self.streams.values():
-                if stream.fold.seq > stream.era.first:
-                    self.store.add_snapshot(stream.fold.snapshot_behind())
-            self.store.commit()
-        except (Full, Lost):  # the next start folds instead
+            if not self.away:
+                self.store.begin()
+                for stream in self.streams.values():
+                    if stream.fold.seq > stream.era.first:
+                        self.store.add_snapshot(stream.fold.snapshot_behind())
+                self.store.commit()
+        except (Full, Held, Lost):  # the next start folds instead
             self.store.rollback()
         except Broken as slip:
             end(slip)

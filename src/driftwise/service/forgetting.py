@@ -70,21 +70,24 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
 
 async def online(service: Service, name: str, before: float) -> dict[str, int]:
     """Forget in a stream that is served, a stretch a group."""
-    async with service._changing:
-        stream, store = service.stream(name), service.store
-        await service.engine.submit(store.erase_wholly)
-        done = count = 0
-        while True:
-            found = await _group(service, stream, before, done)
-            count += len(found.ids)
-            if found.cut < done + STRETCH:
-                break
-            done = found.cut
-        if store.shared:
-            await service._in_thread(store.drop_sets_aside)
-        else:
-            await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
-        return {"forgotten": count}
+    return await service.changed(_forgotten, service, service.stream(name), before)
+
+
+async def _forgotten(service: Service, stream: Stream, before: float) -> dict[str, int]:
+    store = service.store
+    await service.engine.submit(store.erase_wholly)
+    done = count = 0
+    while True:
+        found = await _group(service, stream, before, done)
+        count += len(found.ids)
+        if found.cut < done + STRETCH:
+            break
+        done = found.cut
+    if store.shared:
+        await service._in_thread(store.drop_sets_aside)
+    else:
+        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
+    return {"forgotten": count}
 
 
 async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:
@@ -92,8 +95,7 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
     found: list[Forgotten] = []
 
     def write() -> None:
-        stream.lead()  # so that two replicas never forget the same
-        found.append(stretch(service.store, stream.row.id, before, done, STRETCH))
+        found[:] = [stretch(service.store, stream.row.id, before, done, STRETCH)]
 
     def then() -> None:
         for id in found[0].ids:
@@ -102,7 +104,7 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
             if era.number == stream.era.number:
                 stream.fold.era = era
 
-    await service._change(write, then)
+    await service._change(write, then, stream)  # under its lock, so that two replicas never forget the same
     return found[0]
 
 

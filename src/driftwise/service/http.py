@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -14,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from driftwise.errors import DriftwiseError
 from driftwise.service import metrics
 from driftwise.service.access import authorization, caller_of
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode, headers_of, refuse
+from driftwise.service.engine import Batch, leading
 from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
 from driftwise.service.openapi import document
@@ -33,11 +34,10 @@ from driftwise.service.protocol import (
     Refusal,
     RewardBody,
     StreamBody,
-    refusal_of,
 )
 from driftwise.service.serving import Service
 from driftwise.service.sites import Site
-from driftwise.service.store import Broken, KeyRow, Lost
+from driftwise.service.store import KeyRow
 from driftwise.service.straight import Straight
 
 _JSON_TYPE = "application/json"
@@ -56,13 +56,7 @@ def _decide(api: Api, stream: str, body: DecideBody) -> Callable[[], Any]:
 def _reward(api: Api, stream: str, body: RewardBody) -> Callable[[], Any]:
     service = api.service
     found = service.stream(stream)
-    return _leading(found, lambda: found.reward(body, service.now()))
-
-
-def _leading(stream: Any, work: Callable[[], Any]) -> Callable[[], Any]:
-    """Work that learns, marked by its stream: where others write too its lock is had before the group is worked on."""
-    work.leads = stream  # type: ignore[attr-defined]
-    return work
+    return leading(found, lambda: found.reward(body, service.now()))
 
 
 def _grouped(work: Work) -> Handler:
@@ -81,7 +75,7 @@ async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Sc
     def one(asked: DecideBody) -> Any:
         return found.decide(asked, found.offers.offer(asked), service.now())
 
-    return 200, await service.engine.submit(lambda: [_each(one, asked) for asked in _few(body)])
+    return 200, await service.engine.submit(Batch([partial(one, asked) for asked in _few(body)]))
 
 
 async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
@@ -91,25 +85,13 @@ async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Sc
     def one(asked: RewardBody) -> Any:
         return found.reward(asked, service.now())
 
-    return 200, await service.engine.submit(_leading(found, lambda: [_each(one, asked) for asked in _few(body)]))
+    return 200, await service.engine.submit(Batch([partial(one, asked) for asked in _few(body)], found))
 
 
 def _few(body: list[Any]) -> list[Any]:
     if len(body) > MOST_BATCH:
         raise Refusal(422, f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
     return body
-
-
-def _each(work: Callable[[Any], Any], asked: Any) -> Any:
-    """The answer to a member of a batch; one that is refused stops nobody."""
-    try:
-        return work(asked)
-    except (Broken, Lost):  # of the store: nothing of the group can be answered
-        raise
-    except DriftwiseError as slip:
-        refusal = refusal_of(slip)
-        answer = refusal.answer
-        return Error(error=answer.error, field=answer.field, hint=answer.hint, status=refusal.status)
 
 
 async def _put(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
 
-from driftwise.service.connection import CHANNEL
+from driftwise.service.connection import CHANNEL, WRITER
 from driftwise.service.rows import COLUMNS, NEXT_REWARDS, TABLES, Rows
 from driftwise.service.sqlite import _KEPT_SETS, _SNAPSHOTS, seal, seal_era
 from driftwise.service.store import (
@@ -36,6 +36,13 @@ _TYPES = {  # of columns, as the fields of rows are declared, and the seal's
     kind: [*(_NAMES[(get_args(told) or (told,))[0]] for told in get_type_hints(kind).values()), "int8"]
     for kind in TABLES
 }
+
+
+_END_STOPPED = f"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND application_name LIKE '{WRITER}%%' AND wait_event = 'ClientRead' AND xact_start IS NOT NULL
+    AND greatest(query_start, state_change) < now() - interval '5 s'
+"""
 
 
 class Head(NamedTuple):
@@ -85,6 +92,16 @@ class PostgresStore(Rows):
     def alone(self) -> bool:
         """Whether no replica serves the database; until the end of the transaction none that starts begins to."""
         return bool(self._one("SELECT pg_try_advisory_xact_lock(%s)", (SERVING,))[0])
+
+    def free(self, streams: Sequence[int]) -> list[int]:
+        """Which of these streams' locks nobody holds now."""
+        found = self._run("SELECT id FROM stream WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED", (list(streams),))
+        return [row[0] for row in found]
+
+    def end_stopped(self) -> None:
+        """End the transactions of replicas that do not go on with them. The server does so itself where it waits for
+        the next statement, but not where it waits for the rest of one."""
+        self._run(_END_STOPPED)
 
     def look(self) -> tuple[int, dict[int, Head]]:
         """The count of changes, and how far every stream is."""
@@ -186,6 +203,7 @@ class PostgresStore(Rows):
         aside = self.aside()
         try:
             aside.begin()
+            aside._run("SET LOCAL lock_timeout TO '3s'")
             aside._run("SELECT pg_advisory_xact_lock(%s)", (_SETS,))
             aside._run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
             aside.changed()

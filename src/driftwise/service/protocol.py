@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from driftwise.errors import BadInput, DriftwiseError
-from driftwise.service.store import Damaged
+from driftwise.service.store import Damaged, Rejected
 
 MOST_BODY = 1 << 20  # bytes of a request
 MOST_HEAD = 32 << 10  # bytes of its URL and headers
@@ -28,6 +29,7 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Text = Annotated[str, Meta(max_length=1000)]
 Row = Annotated[list[float], Meta(min_length=1)]
+_NUL = b"\\u0000"  # the only way that JSON has for it
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -199,12 +201,46 @@ class Refusal(DriftwiseError):
         self.answer = Error(error=error, field=field, hint=hint)
 
 
+class Stale(Refusal):
+    """A change that was computed for a stream as it no longer is: nothing was changed, and it is computed again."""
+
+    def __init__(self) -> None:
+        hint = "look at the stream, then send the change again"
+        super().__init__(409, "another change of this stream came first", "stream", hint)
+
+
+def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
+    """What reads a body of one kind. A NUL is refused in any text of it: PostgreSQL stores none."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(raw: bytes | bytearray) -> Any:
+        body = decode(raw)
+        if _NUL in raw:
+            plain = msgspec.to_builtins(body)
+            for field, value in plain.items() if isinstance(plain, dict) else [("body", plain)]:
+                if _has_nul(value):
+                    raise Refusal(422, "text with a NUL character", field, "leave it out of names, ids and values")
+        return body
+
+    return decoded
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nul(name) or _has_nul(one) for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
 def refusal_of(slip: BaseException) -> Refusal:
     """What the caller is told of something raised on purpose."""
     if isinstance(slip, Refusal):
         return slip
     if isinstance(slip, Damaged):
         return Refusal(503, str(slip), "", slip.way_out, retry_after=60)
+    if isinstance(slip, Rejected):
+        return Refusal(422, f"the database does not accept it: {slip}", "body", "change what was sent")
     if isinstance(slip, BadInput):
         return Refusal(422, str(slip), slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):
@@ -216,6 +252,13 @@ def refusal_of(slip: BaseException) -> Refusal:
     if isinstance(slip, DriftwiseError):
         return Refusal(422, str(slip), "value", "nothing was learned; change the policy, or leave this reward out")
     raise slip
+
+
+def error_of(slip: BaseException) -> Error:
+    """What a member of a batch is told of something raised on purpose."""
+    refusal = refusal_of(slip)
+    told = refusal.answer
+    return Error(error=told.error, field=told.field, hint=told.hint, status=refusal.status)
 
 
 def checked_name(name: str) -> str:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from driftwise.agent.choosing import Picked
+from driftwise.agent.record import checked_id
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.fold import Fold, Unlike, resume
@@ -85,7 +86,7 @@ class Remade(NamedTuple):
 
 def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
     """A decision by its id."""
-    row = store.decision(stream, id)
+    row = store.decision(stream, checked_id(id))
     if row is None:
         raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
     return row

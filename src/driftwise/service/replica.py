@@ -14,14 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
 import psycopg
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.connection import CHANNEL
-from driftwise.service.engine import _LONG, Engine, Waiting, _settle, end
+from driftwise.service.connection import CHANNEL, NO_ANSWER, cut_silent
+from driftwise.service.engine import _LONG, Engine, Waiting, _settle, end, halves
 from driftwise.service.fold import resume
 from driftwise.service.origin import Foreign, check_machine
 from driftwise.service.postgres import SERVING, PostgresStore
@@ -29,11 +30,13 @@ from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
 from driftwise.service.recompute import eras_of
 from driftwise.service.serving import Service
 from driftwise.service.shared import SharedStream
-from driftwise.service.store import Broken, Conflict, Lost
+from driftwise.service.store import Broken, Conflict, Failed, Full, Held, Lost
 
 POLL = 0.1  # seconds from look to look at what others wrote
 TELL = 1.0  # and from word to word on how far this replica is
 _TRIES = 4  # of a group that met another's
+_TOLD = 2.0  # seconds without an answer of the database after which callers are told
+_STOPPING = 2.0  # and after which a server that stops waits no more
 _COME_AGAIN = "send it again: the same id gets the same answer"
 
 
@@ -43,9 +46,24 @@ class SharedEngine(Engine):
     store: PostgresStore
     refresh: Callable[[], None]
 
+    def __init__(self, store: PostgresStore) -> None:
+        super().__init__(store)
+        self.hung = False  # whether the database has not answered for so long that nothing more is taken
+
+    def enter(self, work: Callable[[], Any], tell: Callable[[Any], None]) -> None:
+        if self.hung:
+            raise _unanswered()
+        super().enter(work, tell)
+
+    def hang(self, why: str) -> None:
+        """On the event loop: the database does not answer. What waits is refused, as is what comes, until it does."""
+        self.away, self.hung = why, True
+        waiting, self._waiting = self._waiting, []
+        _settle(waiting, [_unanswered()] * len(waiting))
+
     def _turn(self) -> None:
         self._due, self._held = False, None
-        group, self._waiting = self._waiting, []
+        group = self._taken()
         if group:
             self._committing = True
             self._to_commit.put(group)  # type: ignore[arg-type]
@@ -54,42 +72,58 @@ class SharedEngine(Engine):
         """The thread: one group after the other, each told on the event loop."""
         queue: SimpleQueue[Any] = self._to_commit
         while (group := queue.get()) is not None:
-            answers = self._group(group)
+            told = self._group(group)
             assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._over, answers, group)
+            self._loop.call_soon_threadsafe(self._over, told)
 
-    def _group(self, group: list[Waiting]) -> list[Any]:
-        """In the thread: the answers of a group that is on disk, or why it is not."""
-        slip: BaseException
+    def _group(self, group: list[Waiting]) -> list[tuple[Waiting, Any]]:
+        """In the thread: a group that is on disk or refused, each request with its answer."""
+        slip: Exception | None = None
         for number in range(_TRIES):
             try:
                 began = time.perf_counter()
                 answers = self._tried(group, careful=number > 0)
-                self.away = ""
+                self.full, self.away = "", self._blocked()
                 self._patience = min(0.25 * (time.perf_counter() - began), _LONG)
-                return answers
-            except Conflict as met:
-                slip, changes = met, bool(self._extra)
+                return list(zip(group, answers, strict=True))
+            except Exception as met:
+                slip = met
                 self._take_back()
-                if changes:  # made for what was; whoever asked for them asks again
-                    break
-                try:
-                    self.refresh()  # it may have been another era, or another stream of this name
-                except DriftwiseError as more:
-                    slip = more
-            except Broken as broken:
-                end(broken)
-            except DriftwiseError as lost:
-                self._take_back()
-                slip, self.away = lost, str(lost)
+            if not self._once_more(slip):
                 break
-            except Exception as mine:
-                self._take_back()
-                self.slip(mine)
-                slip = mine
-                break
-        refusal = Refusal(503, f"the group may not have been written: {type(slip).__name__}", "", _COME_AGAIN, 1)
-        return [refusal] * len(group)
+        assert slip is not None
+        if isinstance(slip, Full):
+            refusal = self._without_room(slip)
+        elif isinstance(slip, (Lost, Held)):
+            refusal = Refusal(503, f"the group may not have been written: {type(slip).__name__}", "", _COME_AGAIN, 1)
+        elif parts := halves(group):
+            return [told for part in parts for told in self._group(part)]
+        elif isinstance(slip, Conflict):
+            refusal = Refusal(503, "another replica wrote the same at the same time", "", _COME_AGAIN, 1)
+        else:
+            return [(one, self._refused(slip, one)) for one in group]
+        return [(one, refusal) for one in group]
+
+    def _once_more(self, slip: Exception) -> bool:
+        """Whether a group that failed for this is to be done again as it is."""
+        if isinstance(slip, Conflict):
+            with suppress(Failed):
+                self.refresh()  # it may have been another era, or another stream of this name
+            return True
+        if isinstance(slip, Broken):
+            end(slip)
+        if isinstance(slip, (Lost, Held)):
+            self.away = str(slip)
+        if isinstance(slip, Held):
+            with suppress(Failed):
+                self.store.end_stopped()
+            return bool(self._blocked())  # without what needs the lock of that stream
+        return False
+
+    def _blocked(self) -> str:
+        """Which streams' locks another replica holds without going on."""
+        held = [name for name, stream in self.streams.items() if stream.held]  # type: ignore[attr-defined]
+        return f"another replica holds the locks of streams {', '.join(held)}" if held else ""
 
     def _tried(self, group: list[Waiting], careful: bool) -> list[Any]:
         streams: list[Any] = list(self.streams.values())
@@ -105,7 +139,8 @@ class SharedEngine(Engine):
             stream.write_decisions()
         leads: set[Any] = {group[place].work.leads for place in learning}  # type: ignore[attr-defined]
         for stream in sorted(leads, key=lambda one: one.row.id):
-            stream.lead()  # in one order, so that two replicas never wait for each other
+            if not stream.held:
+                stream.lead()  # in one order, so that two replicas never wait for each other
         self._work(group, learning, answers)
         self._write()
         for stream in streams:
@@ -116,7 +151,7 @@ class SharedEngine(Engine):
         for place in places:
             try:
                 answers[place] = group[place].work()
-            except (Lost, Broken):
+            except Failed:
                 raise
             except DriftwiseError as slip:
                 answers[place] = slip
@@ -134,6 +169,9 @@ class SharedEngine(Engine):
         self._commit()
         for stream in touched:
             stream.publish()
+        after, self._extra, self._after = self._after, [], []
+        for then in after:
+            then()
 
     def _commit(self) -> Any:
         began = time.perf_counter()
@@ -141,22 +179,24 @@ class SharedEngine(Engine):
         self._count(time.perf_counter() - began)
         return None
 
-    def _take_back(self) -> None:
-        self.store.rollback()
-        for stream in self.streams.values():
-            stream.undo()
-        self._extra, self._after = [], []
-
-    def _over(self, answers: list[Any], group: list[Waiting]) -> None:
+    def _over(self, told: list[tuple[Waiting, Any]]) -> None:
         """On the event loop again."""
-        self._committing = False
-        after, self._extra, self._after = self._after, [], []
-        for then in after:
-            then()
-        self._expected = min(len(group) + len(self._waiting), MOST_WAITING // 2)
-        _settle(group, answers)
-        if self._waiting and not self._committing and not self._due:
-            self._gather()
+        self._committing = self.hung = False
+        self._expected = min(len(told) + len(self._waiting), MOST_WAITING // 2)
+        for one, answer in told:
+            one.tell(answer)
+        self._next()
+
+    def close(self) -> None:
+        """As alone; but a database that does not answer is not waited for."""
+        timer = threading.Timer(_STOPPING, self.store.cut)
+        timer.start()
+        super().close()
+        timer.cancel()
+
+
+def _unanswered() -> Refusal:
+    return Refusal(503, "the database does not answer", "", _COME_AGAIN, retry_after=1)
 
 
 def leave(slip: Foreign) -> None:
@@ -186,7 +226,23 @@ class SharedService(Service):
         """From now on, on this event loop, look at what others write."""
         super().start()
         self._loop = asyncio.get_running_loop()
+        self.store.limit()
         self._listener.start()
+        self._guard()
+
+    def _guard(self) -> None:
+        """On the event loop, again and again: whether the database answers."""
+        if self._ended or self._loop is None:
+            return
+        quiet = self.store.quiet()
+        if quiet > _TOLD:
+            self.engine.hang(f"{self.store.path}: no answer for {quiet:.0f} s")
+        if quiet > (_STOPPING if self.engine.stopping else NO_ANSWER):
+            self.store.cut()
+        self._loop.call_later(0.2, self._guard)
+
+    async def look(self) -> None:
+        await self.engine.submit(self._look)
 
     def refresh(self) -> None:
         """Look, unless somebody does; on the event loop."""
@@ -205,6 +261,11 @@ class SharedService(Service):
     def _look(self) -> None:
         """In the engine's thread: what is new."""
         streams: list[Any] = list(self.engine.streams.values())
+        held: dict[int, Any] = {stream.row.id: stream for stream in streams if stream.held}
+        if held and not self.store.in_transaction:
+            self.store.end_stopped()
+            for number in self.store.free(list(held)):
+                held[number].held = False
         version, heads = self.store.look()
         if version != self._seen and not any(stream.leading or stream.touched for stream in streams):
             try:
@@ -275,5 +336,6 @@ class SharedService(Service):
     def close(self) -> None:
         self._ended = True
         if self._listener.is_alive():
-            self._listener.join(5.0)
+            self._listener.join(1.0)
+        cut_silent(1.0)  # of those that read aside
         super().close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -16,13 +16,14 @@ from driftwise.errors import BadInput
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.service.access import Access, KeyWatch
-from driftwise.service.engine import Engine, end
+from driftwise.service.engine import Engine, end, leading
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.origin import begun, check_machine, refused
 from driftwise.service.protocol import (
     Explained,
     ItemsBody,
     Refusal,
+    Stale,
     StreamAnswer,
     StreamBody,
     checked_name,
@@ -35,6 +36,7 @@ from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, 
 from driftwise.service.stream import Stream
 
 _T = TypeVar("_T")
+_TRIES = 4  # of a change that met another
 _SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
 
 
@@ -59,6 +61,8 @@ class Service:
         self.access = Access(store.keys())
         self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
         self._changing = asyncio.Lock()
+        if not store.shared:
+            store.never_wait()
 
     def _resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
@@ -105,70 +109,96 @@ class Service:
 
     # ------------------------------------------------------------------------------------ changes
 
+    async def changed(self, change: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
+        """A change to a stream, one at a time here; computed again where another replica's came first, so that the
+        changes of a stream are one history."""
+        async with self._changing:
+            for _ in range(_TRIES - 1):
+                try:
+                    return await change(*arguments)
+                except Stale:
+                    await self.look()
+            return await change(*arguments)
+
+    async def look(self) -> None:
+        """Take in what others changed: alone there is nothing."""
+
     async def put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
         """Make a stream; the same again is fine, another of that name is not."""
-        checked_name(name)
-        async with self._changing:
-            found = self.engine.streams.get(name)
-            if found is not None:
-                if found.setup.text not in (text_of(body), text_of(declared(body))):
-                    hint = "PUT …/policy changes its policy"
-                    raise Refusal(409, "there is another stream of this name", "stream", hint)
-                return 200, await self.answer(name)
-            made = await self._in_thread(_warm, declared(body), None)
-            era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
-            rows: list[Stream] = []
+        return await self.changed(self._put, checked_name(name), body)
 
-            def write() -> None:
-                at = self.now()
-                number = self.store.add_stream(name, at)
-                self.store.add_era(era._replace(stream=number))
-                row = StreamRow(number, name, at, False)
-                rows[:] = [self.stream_of(row, made, Fold(era._replace(stream=number), made), self.store)]
+    async def _put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
+        found = self.engine.streams.get(name)
+        if found is not None:
+            if found.setup.text not in (text_of(body), text_of(declared(body))):
+                hint = "PUT …/policy changes its policy"
+                raise Refusal(409, "there is another stream of this name", "stream", hint)
+            return 200, await self.answer(name)
+        made = await self._in_thread(_warm, declared(body), None)
+        era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
+        rows: list[Stream] = []
 
-            await self._change(write, lambda: self.engine.streams.update({name: rows[0]}))
-            return 201, await self.answer(name)
+        def write() -> None:
+            if name in self.engine.streams:
+                raise Stale
+            at = self.now()
+            number = self.store.add_stream(name, at)
+            self.store.add_era(era._replace(stream=number))
+            row = StreamRow(number, name, at, False)
+            rows[:] = [self.stream_of(row, made, Fold(era._replace(stream=number), made), self.store)]
+
+        def then() -> None:
+            self.engine.streams = {**self.engine.streams, name: rows[0]}
+
+        await self._change(write, then)
+        return 201, await self.answer(name)
 
     async def pause(self, name: str, paused: bool) -> StreamAnswer:
         """Stop deciding, or go on; rewards are learned either way."""
-        async with self._changing:
-            stream = self.stream(name)
-            await self._change(
-                lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused)
-            )
-            return await self.answer(name)
+        return await self.changed(self._pause, self.stream(name), paused)
+
+    async def _pause(self, stream: Stream, paused: bool) -> StreamAnswer:
+        await self._change(
+            lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused), stream
+        )
+        return await self.answer(stream.row.name)
 
     async def reset(self, name: str) -> StreamAnswer:
         """Forget what was learned and begin anew: an era that folds only what comes from now on."""
-        async with self._changing:
-            stream = self.stream(name)
-            made = stream.setup
-            await self._begin(stream, made, lambda era: Fold(era, made), stream_first=True)
-            return await self.answer(name)
+        return await self.changed(self._reset, self.stream(name))
+
+    async def _reset(self, stream: Stream) -> StreamAnswer:
+        before, made = stream.era, stream.setup
+        await self._begin(stream, before, made, lambda era: Fold(era, made), stream_first=True)
+        return await self.answer(stream.row.name)
 
     async def change(self, name: str, body: StreamBody) -> StreamAnswer:
         """Another policy, taught all that the one before was: its state is the fold of the same rewards."""
-        async with self._changing:
-            stream = self.stream(name)
-            old = stream.setup
-            made = await self._in_thread(_warm, declared(body, old.body), old.tick)
-            for what, mine, theirs in (
-                ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
-                ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
-            ):  # fmt: skip
-                if mine != theirs:
-                    raise Refusal(409, f"another {what} than the rewards were written with", what, "make a new stream")
-            before = stream.era
-            fold = await self._in_thread(self._taught, made, before)
-            await self._in_thread(self._catch_up, fold, made)  # with what came while the thread folded
+        return await self.changed(self._replace, self.stream(name), body)
 
-            def taught(era: EraRow) -> Fold:
-                self._teach(fold, made, self.store)  # with the rows of this group, which are in the transaction
-                fold.era = era
-                return fold
+    async def _replace(self, stream: Stream, body: StreamBody) -> StreamAnswer:
+        before, old = stream.era, stream.setup
+        made = await self._in_thread(_warm, declared(body, old.body), old.tick)
+        for what, mine, theirs in (
+            ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
+            ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
+        ):  # fmt: skip
+            if mine != theirs:
+                raise Refusal(409, f"another {what} than the rewards were written with", what, "make a new stream")
+        fold = await self._in_thread(self._taught, made, before)
+        await self._in_thread(self._catch_up, fold, made)  # with what came while the thread folded
+        taken: list[EraRow] = []
 
-            await self._begin(stream, made, taught, stream_first=False)
-            return await self.answer(name)
+        def taught(era: EraRow) -> Fold:
+            if taken:  # the group that it learned the rows of was undone
+                raise Stale
+            taken.append(era)
+            self._teach(fold, made, self.store)  # with the rows of this group, which are in the transaction
+            fold.era = era
+            return fold
+
+        await self._begin(stream, before, made, taught, stream_first=False)
+        return await self.answer(stream.row.name)
 
     def _taught(self, made: Setup, before: EraRow) -> Fold:
         """In a thread: a policy taught all rewards that are committed now."""
@@ -188,15 +218,20 @@ class Service:
 
     @staticmethod
     def _teach(fold: Fold, made: Setup, store: Store) -> None:
-        fold.learn_rows(_fitting(store.rewards(fold.era.stream, fold.seq), made))
+        try:
+            fold.learn_rows(_fitting(store.rewards(fold.era.stream, fold.seq), made))
+        except Unlike:  # another replica forgets them
+            raise Stale from None
 
-    async def _begin(self, stream: Stream, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool) -> None:
-        """A new era from the end of the group on."""
+    async def _begin(
+        self, stream: Stream, before: EraRow, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool
+    ) -> None:
+        """A new era from the end of the group on, if the stream still has the one that this was computed for."""
         folds: list[Fold] = []
 
         def write() -> None:
-            stream.lead()
-            before = stream.era
+            if self.store.eras(stream.row.id)[-1] != before or stream.era != before:  # under the stream's lock
+                raise Stale
             era = begun(EraRow(
                 stream.row.id, before.number + 1, stream.seq, stream.rewarded if stream_first else before.first,
                 stream.rewarded, made.origin(stream.learned if stream_first else before.origin), made.text,
@@ -206,30 +241,37 @@ class Service:
             self.store.add_era(era)
             if not stream_first and fold.seq:
                 self.store.add_snapshot(fold.snapshot_behind())
-            folds.append(fold)
+            folds[:] = [fold]
 
         def then() -> None:
             stream.begin_era(made, folds[0])
             self._teach_items(stream)
 
-        await self._change(write, then)
+        await self._change(write, then, stream)
 
     async def items(self, name: str, body: ItemsBody) -> dict[str, int]:
         """Rows of items that decisions call by name."""
-        async with self._changing:
-            stream = self.stream(name)
-            encoder, trial = stream.offers.encoder, stream.setup.encoder()
-            if encoder is None or trial is None:
-                raise Refusal(409, "this stream has no features", "items", "declare features when you make the stream")
-            for item in body.items:
-                if not item or not item.isprintable():
-                    raise BadInput("items", item, "names of printable text", "mend the name")
-            trial.know(body.items)
-            rows = [(item, canonical(row).decode()) for item, row in body.items.items()]
-            await self._change(
-                lambda: self.store.add_items(stream.row.id, rows), lambda: encoder.know(body.items)
-            )
-            return {"items": len(encoder.rows)}
+        return await self.changed(self._items, self.stream(name), body)
+
+    async def _items(self, stream: Stream, body: ItemsBody) -> dict[str, int]:
+        trial = stream.setup.encoder()
+        if trial is None:
+            raise Refusal(409, "this stream has no features", "items", "declare features when you make the stream")
+        for item in body.items:
+            if not item or not item.isprintable():
+                raise BadInput("items", item, "names of printable text", "mend the name")
+        trial.know(body.items)
+        rows = [(item, canonical(row).decode()) for item, row in body.items.items()]
+        known: list[int] = []
+
+        def then() -> None:
+            encoder = stream.offers.encoder
+            assert encoder is not None, "features stay with a stream"
+            encoder.know(body.items)
+            known.append(len(encoder.rows))
+
+        await self._change(lambda: self.store.add_items(stream.row.id, rows), then, stream)
+        return {"items": known[0]}
 
     async def explain(self, name: str, id: str) -> Explained:
         """One decision again from the log, aside from those that decide."""
@@ -247,8 +289,20 @@ class Service:
 
         return await self._in_thread(found)
 
-    async def _change(self, write: Callable[[], None], then: Callable[[], None]) -> None:
-        await self.engine.submit(lambda: self.engine.also(write, then))
+    async def _change(
+        self, write: Callable[[], None], then: Callable[[], None], stream: Stream | None = None
+    ) -> None:
+        """Something else to write with the next group, under the lock of the stream that it changes."""
+
+        def under_lock() -> None:
+            if stream is not None:
+                stream.lead()
+            write()
+
+        def work() -> None:
+            self.engine.also(under_lock, then)
+
+        await self.engine.submit(work if stream is None else leading(stream, work))
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._aside, work, *arguments)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from driftwise.agent.record import is_automatic
 from driftwise.service.fold import Fold, resume
 from driftwise.service.offers import Offer
 from driftwise.service.overdue import MOST, Overdue, _limit
 from driftwise.service.postgres import PostgresStore, Replica
-from driftwise.service.protocol import DecideBody, Decided, RewardBody, Rewarded, StreamAnswer
+from driftwise.service.protocol import DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, RewardRow, StreamRow
+from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, Held, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
@@ -54,6 +55,7 @@ class SharedStream(Stream):
         self._numbers = range(0)
         self._ahead = 0  # decisions of the group that are in the transaction
         self.leading = False
+        self.held = False  # whether another replica holds its lock, and does not go on
         self.careful = False  # whether ids of decisions are looked for in the store before they are used
         self.others: list[Replica] = []
         self.numbered = 0  # up to which numbers were given out when somebody looked
@@ -105,7 +107,7 @@ class SharedStream(Stream):
 
     def find(self, id: str) -> Known | None:
         # An id that is new is as a rule new to all: its row would be refused, and the group done again with care.
-        if id not in self.known and not self.careful and not self.leading:
+        if id not in self.known and not self.careful and not self.leading and not is_automatic(id):
             return None
         return super().find(id)
 
@@ -120,7 +122,13 @@ class SharedStream(Stream):
         """Until the group is over nobody else learns; what they learned before is learned here first."""
         if self.leading:
             return
-        head, rows = self.store.lock(self.row.id, self.rewarded)
+        if self.held:
+            raise Refusal(503, "another replica holds this stream's lock", "stream", "send it again", retry_after=1)
+        try:
+            head, rows = self.store.lock(self.row.id, self.rewarded)
+        except Held:
+            self.held = True
+            raise
         if head.era != self.era.number:
             raise Conflict(f"stream {self.row.name} has begun another era")
         self._take(rows)

@@ -14,6 +14,7 @@ import sqlite3
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,19 +32,25 @@ from driftwise.service.store import (
     DecisionRow,
     DigestRow,
     EraRow,
+    Failed,
     Full,
+    Held,
     KeyRow,
     OpenRow,
+    Rejected,
     RewardRow,
     SnapshotRow,
     StreamRow,
+    Taken,
 )
 from driftwise.service.wal import damage_of, has_log, log_of, strange_log
 
 _KEPT_SETS = 50_000  # numbers of arm sets that are known without asking the file
 _SNAPSHOTS = 3
-_WAIT = 5.0  # seconds that a command may keep the file from us
+_WAIT = 5.0  # seconds that another process may hold the file's lock before this one gives up
 _FULL = ("SQLITE_FULL", "SQLITE_NOMEM")
+_HELD = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")  # and their extended codes
+_REJECTED = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, OverflowError, UnicodeError)
 _ENCODE = msgspec.msgpack.Encoder().encode
 _Sealed = TypeVar("_Sealed", DecisionRow, RewardRow)
 _TABLES = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
@@ -65,6 +72,18 @@ def seal_era(row: Sequence[Any]) -> int:
 def whole(digest: bytes, n: int, data: bytes) -> bool:
     """Whether a set of arms is as it was written: `n` rows of numbers of this sha256."""
     return sha256(data).digest() == digest and n > 0 and len(data) % (8 * n) == 0
+
+
+def _named(path: Path, slip: Exception) -> Failed:
+    """What an error of SQLite means here."""
+    name = getattr(slip, "sqlite_errorname", "")
+    if name.startswith(_HELD):
+        return Held(f"{path}: another process holds its lock ({slip})")
+    if name in _FULL:
+        return Full(f"{path}: {slip}")
+    if isinstance(slip, _REJECTED):
+        return Rejected(str(slip))
+    return Broken(f"{path}: {slip}")
 
 
 def _insert(kind: type[EraRow] | type[DecisionRow] | type[RewardRow]) -> str:
@@ -91,6 +110,9 @@ class SQLiteStore:
             self._open(writes, pages)
         except BaseException as slip:
             self.close()
+            if isinstance(slip, Held) or getattr(slip, "sqlite_errorname", "").startswith(_HELD):
+                got = f"{self.path}, whose lock another process holds"
+                raise Taken("db", got, "one that can be written", "end what holds it, then start again") from None
             if isinstance(slip, sqlite3.Error):
                 way_out = "pass the path of a database, or restore a backup"
                 raise BadInput("db", f"{self.path}: {slip}", "a database that opens", way_out) from None
@@ -149,17 +171,12 @@ class SQLiteStore:
         self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """On disk when it returns. What fails here other than for want of room leaves nothing to rely on."""
+        """On disk when it returns. What fails here other than for want of room or a lock leaves nothing to rely on."""
         gone = self._gone()
         if gone is not None:
             raise Broken(f"{gone} was removed or replaced while it was in use; put a backup in place with driftwise "
                          "restore while no server runs")  # fmt: skip
-        try:
-            self._database.execute("COMMIT")
-        except sqlite3.Error as slip:
-            if getattr(slip, "sqlite_errorname", "") in _FULL:
-                raise Full(f"{self.path}: {slip}") from None
-            raise Broken(f"{self.path}: {slip}") from None
+        self.run("COMMIT")
         self._new_sets.clear()
 
     def _gone(self) -> Path | None:
@@ -177,15 +194,18 @@ class SQLiteStore:
 
     def checkpoint(self) -> None:
         """Bring what is in the write-ahead log into the file itself."""
-        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self.run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def checkpoint_soon(self) -> None:
-        """The same unless somebody reads just now: then it comes with a later commit."""
+        """The same unless another process reads or writes just now: then it comes with a later commit."""
         self._database.execute("PRAGMA busy_timeout=50")
-        try:
+        with suppress(Held):
             self.checkpoint()
-        finally:
-            self._database.execute(f"PRAGMA busy_timeout={int(1000 * _WAIT)}")
+        self.never_wait()
+
+    def never_wait(self) -> None:
+        """From now on a lock that another process holds is `Held` at once: the event loop waits for none."""
+        self._database.execute("PRAGMA busy_timeout=0")
 
     def close(self) -> None:
         if hasattr(self, "_database"):
@@ -210,10 +230,8 @@ class SQLiteStore:
             if rows is not None:
                 return self._database.executemany(statement, rows)
             return self._database.execute(statement, values)
-        except sqlite3.Error as slip:
-            if getattr(slip, "sqlite_errorname", "") in _FULL:
-                raise Full(f"{self.path}: {slip}") from None
-            raise Broken(f"{self.path}: {slip}") from None
+        except (sqlite3.Error, OverflowError, UnicodeError) as slip:
+            raise _named(self.path, slip) from None
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -287,10 +305,11 @@ class SQLiteStore:
         try:
             for row in self._database.execute(statement, values):  # noqa: UP028 - which would close the cursor too late
                 yield row
-        except sqlite3.DatabaseError as slip:
-            raise Damaged(str(self.path), str(slip)) from None
-        except sqlite3.Error as slip:
-            raise Broken(f"{self.path}: {slip}") from None
+        except (sqlite3.Error, UnicodeError) as slip:
+            named = _named(self.path, slip)
+            if isinstance(slip, sqlite3.DatabaseError) and not isinstance(named, Held):
+                raise Damaged(str(self.path), str(slip)) from None
+            raise named from None
 
     def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...]) -> Iterator[_Sealed]:
         encode, crc, make = _ENCODE, zlib.crc32, tuple.__new__  # a million rows are read by this loop

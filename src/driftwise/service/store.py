@@ -139,15 +139,29 @@ class KeyRow(NamedTuple):
     revoked: float | None = None
 
 
-class Full(DriftwiseError):
+class Failed(DriftwiseError):
+    """The store failed: this concerns the group, not only the request in which it showed."""
+
+
+class Full(Failed):
     """There is no room for what was to be written; nothing of it was."""
 
 
-class Broken(DriftwiseError):
+class Held(Failed):
+    """Another process holds a lock that the group needs: nothing of the group was written."""
+
+    exit_code = 3
+
+
+class Rejected(Failed):
+    """The store does not accept a row of the group: nothing of the group was written."""
+
+
+class Broken(Failed):
     """The store can promise nothing any more: the process must end."""
 
 
-class Lost(DriftwiseError):
+class Lost(Failed):
     """The connection to the store broke: what was to be written may be there or not, and may be sent again."""
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from driftwise.service.endpoint import REFUSED, Work, encode, headers_of
-from driftwise.service.protocol import MOST_BODY, refusal_of
+from driftwise.service.protocol import MOST_BODY, decoder, refusal_of
 
 if TYPE_CHECKING:
     from driftwise.service.http import Api
@@ -33,7 +32,7 @@ class Straight:
 
     def __init__(self, api: Api, name: str, work: Work, scope: str, body: Any) -> None:
         self.api, self.name, self.work, self.scope = api, name, work, scope
-        self.decode = msgspec.json.Decoder(body).decode
+        self.decode = decoder(body)
 
 
 def straight(protocol: HttpToolsProtocol) -> Asked | None:

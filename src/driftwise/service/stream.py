@@ -6,13 +6,12 @@ say what became of them.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from typing import Any
 
 import msgspec
 
-from driftwise.agent.record import checked_id
+from driftwise.agent.record import automatic_id, check_not_automatic, checked_id, new_process
 from driftwise.border import real
 from driftwise.errors import DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
@@ -60,7 +59,7 @@ class Stream:
         self.defaults = self.defaults_upto(self.rewarded)
         self.duplicates = 0  # rewards that came again since this process serves
         self.overtime = 0  # rewards that came when their decision had its default, since then: no row says so
-        self.process = os.urandom(4).hex()
+        self.process = new_process()
         self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
         self._decided: list[tuple[list[Any], Offer]] = []
@@ -88,12 +87,13 @@ class Stream:
             if found is not None:
                 _check_same(found, asked, offer)
                 return found.answer
+            check_not_automatic(asked.id)
         if self.paused:
             raise Refusal(409, "this stream is paused", "stream", "POST …/resume first; rewards are still taken")
         seq, arms, fold = self.seq + 1, offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
         choice, share, draws, explored = fold.choose(arms, upon, seq)
-        id = f"{seq:x}.{self.process}" if asked.id is None else asked.id
+        id = automatic_id(seq, self.process) if asked.id is None else asked.id
         arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
         item = None if offer.items is None else offer.items[arm]
         score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
@@ -266,16 +266,16 @@ class Stream:
         self._clear()
 
     def undo(self) -> None:
-        """The group could not be written: it has never been."""
+        """The group could not be written: it has never been. Its ids are looked up again when they come again, and
+        automatic ones get another ending: an id that the store had already is not tried twice."""
         self.fold.drop()
         for reward in self._rewarded:
-            known = self.known.get(reward.id)
-            if known is not None:
-                known.reward = None
+            self.known.pop(reward.id, None)
         for row, _ in self._decided:
             self.known.pop(row[_ID], None)
         self.overdue.undo()
         self.seq, self.rewarded, self.learned = self.kept
+        self.process = new_process()
         self._clear()
 
     def _clear(self) -> None:
