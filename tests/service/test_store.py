@@ -14,13 +14,14 @@ from driftwise.service.opening import open_store
 from driftwise.service.schema import STEPS, VERSION
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import (
-    Broken,
+    Conflict,
     Damaged,
     DecisionRow,
     DigestRow,
     EraRow,
     Full,
     Lost,
+    Rejected,
     RewardRow,
     SnapshotRow,
     Taken,
@@ -80,7 +81,7 @@ def test_what_is_committed_is_there_for_the_next_and_what_is_rolled_back_never_w
 def test_an_id_and_a_number_are_written_once(opened, rows):
     store = opened()
     store.begin()
-    with pytest.raises(Broken):
+    with pytest.raises(Conflict if store.shared else Rejected):
         store.add_decisions(rows)
     store.rollback()
     assert list(store.decisions(1)) == []
@@ -245,7 +246,7 @@ def test_a_transaction_that_had_failed_is_not_taken_for_committed(database):
     store = open_store(database)
     store.begin()
     store.add_decisions([decision(1, "a")])
-    with pytest.raises(Lost):
+    with pytest.raises(Rejected):
         store.run("SELECT 1 / 0")
     with pytest.raises(Lost, match="had failed"):
         store.commit()

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from driftwise.errors import BadInput, DriftwiseError
+from driftwise.errors import BadInput
 from driftwise.files import beside, private, settle
 from driftwise.service.access import SCOPES, checked_scopes, hashed, new_key
 from driftwise.service.opening import is_shared, open_store
 from driftwise.service.protocol import checked_name
 from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import KeyRow
+from driftwise.service.store import Held, KeyRow
 
 _OTHERS = "decide,reward"  # scopes of a key that is not the only valid one, where none are given
 _MOST_NAME = 200
@@ -101,14 +101,14 @@ def _writing(path: str | Path) -> Iterator[Any]:
     store = open_store(path, lock=False)
     try:
         if not store.shared:
-            store.run("PRAGMA busy_timeout=0")
+            store.never_wait()
         until = time.monotonic() + _WAIT
         while True:
             try:
                 store.begin()
                 break
-            except DriftwiseError:
-                if store.shared or time.monotonic() > until:
+            except Held:
+                if time.monotonic() > until:
                     raise
                 time.sleep(0.001)
         yield store
