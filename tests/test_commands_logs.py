@@ -238,24 +238,23 @@ def test_an_agent_without_features_takes_no_context(tmp_path, capsys):
 def test_bars_come_to_their_end(lived, monkeypatch):
     """What is handed to a bar adds up to what it was told to expect, and nothing is counted where none is wanted."""
     from driftwise.agent import folding
-    from driftwise.data import evaluate, walk
+    from driftwise.data import evaluate
 
     _, folder = lived
     bars = []
 
     @contextmanager
-    def bar(what, total, wanted, least):
+    def bar(what, total, wanted, **_):
         one = {"what": what, "total": total, "wanted": wanted, "done": 0.0}
         bars.append(one)
         yield lambda many: one.update(done=one["done"] + many)
 
     monkeypatch.setattr(folding, "bar", bar)
     monkeypatch.setattr(evaluate, "bar", bar)
-    monkeypatch.setattr(walk, "bar", bar)
     dw.Agent(POLICY, rewards=(0.0, 1.0)).learn_log(folder / "log", progress=True)
     dw.evaluate(POLICY, folder / "log", progress=True)
-    assert [one["what"] for one in bars] == ["rows", "reading", "rows"]
-    assert [one["total"] for one in bars] == [one["done"] for one in bars] == [LIVED + CANCELLED] * 2 + [LIVED]
+    assert [one["what"] for one in bars] == ["rows", "rows"]
+    assert [one["total"] for one in bars] == [one["done"] for one in bars] == [LIVED + CANCELLED, LIVED]
     dw.Agent(POLICY, rewards=(0.0, 1.0)).learn_log(folder / "log")
     assert (bars[-1]["total"], bars[-1]["wanted"]) == (0, False)
 
@@ -282,13 +281,13 @@ def test_evaluate_tells_Auto_of_clicks(lived, capsys):
 
 @pytest.mark.parametrize("policy", [POLICY, dw.make("Auto", dim=FEATURES.dim)], ids=["one memory", "a bank"])
 def test_the_meter_of_an_evaluation_reads_what_a_fold_of_the_same_lessons_reads(lived, policy):
-    """All lessons but the last are known at the last choice, so an agent that folded those has the same meter."""
+    """By the end of the log all of its lessons are learned, so an agent that folded them has the same meter."""
     _, folder = lived
     found = dw.evaluate(policy, folder / "log")
     names = ("x", "reward", "reward_seq", "reward_tick", "born")
     batches = list(dw.read_log(folder / "log").batches(names))
     columns = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names}
-    lessons = np.flatnonzero(~np.isnan(columns["reward"]))[:-1]
+    lessons = np.flatnonzero(~np.isnan(columns["reward"]))
     agent = dw.Agent(policy, rewards=(0.0, 1.0))
     agent.learn_log({name: values[lessons] for name, values in columns.items()})
     twin = agent.drift()

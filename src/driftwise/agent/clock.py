@@ -78,6 +78,10 @@ class Clock:
             return learned + 1, learned
         return self.newest + 1, self.newest
 
+    def upon(self, born: int) -> int:
+        """The tick of the state that a decision born at this tick was chosen on."""
+        return born if self.kind == "wall" else born - 1
+
     def _wall(self, at: float) -> int:
         assert self.tick is not None
         tick = at / self.tick

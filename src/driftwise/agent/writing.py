@@ -59,7 +59,7 @@ class AgentLog:
             counts["learned"] + counts["defaulted"] + 1 if lesson else None, verdict.value,
             None if shown is None else shown.context, None if shown is None else shown.candidates,
             None if shown is None or shown.arms is None else shown.arms.columns[0].T,
-            one.measure if shown is None else shown.measure,
+            one.measure if shown is None else shown.measure, None, agent._clock.upon(one.born), one.draws,
         ))  # fmt: skip
 
     def shown(

@@ -1,77 +1,89 @@
-"""What a policy would have earned, from choices that another one made: estimates with their errors.
+"""What a policy would have earned, from choices that another one made: estimates with their intervals.
 
 With p the propensity of the logged arm, π the share with which the policy plays it, w = π/p, r the reward and q̂ a
 model of rewards: IPS is the mean of w r (Horvitz, Thompson 1952), SNIPS Σw r/Σw (Swaminathan, Joachims 2015), the
 doubly robust one the mean of Σ_a π(a) q̂(a) + w (r - q̂) (Dudík, Langford, Li 2011). Policy and model may have learned
-from earlier rows: terms are then no longer independent, but each has the mean it should have given what came before,
-and errors add up as if they were.
+from earlier rows: terms are then no longer independent, but each has the mean it should have given what came before.
+
+Intervals are by empirical likelihood (likelihood.py), which knows that w has mean 1 and how large it may be. An
+estimate that lies outside its interval, as IPS may where few weights are large, is moved to its end.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from driftwise.data.likelihood import Sample, interval, mean_interval
 from driftwise.kernels.point import Floats
 
-# The normal quantile of 95% intervals.
-QUANTILE = 1.959963984540054
+# The share of the reward range from which on an interval says nothing.
+_OPEN = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error; `effective` is how many rows of equal weight would say as much."""
+    """A mean with its standard error and its 95% interval from `low` to `high`; `effective` is how many rows of equal
+    weight would say as much.
+
+    Where the log cannot tell, `reason` says why and the value is NaN.
+    """
 
     value: float
     error: float
     rows: int
     effective: float
-
-    @property
-    def low(self) -> float:
-        """Where the 95% interval begins."""
-        return self.value - QUANTILE * self.error
-
-    @property
-    def high(self) -> float:
-        """Where the 95% interval ends."""
-        return self.value + QUANTILE * self.error
+    low: float
+    high: float
+    reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, None where no row says anything: JSON has no NaN."""
         numbers = {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
         known = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
-        return {**known, "rows": self.rows, "effective": self.effective}
+        return {**known, "rows": self.rows, "effective": self.effective, "reason": self.reason}
 
     def __str__(self) -> str:
-        if not math.isfinite(self.value):
-            return "–"
-        return f"{self.value:.4f} ± {QUANTILE * self.error:.4f}"
+        if self.reason is not None:
+            return "cannot tell"
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a row says: its reward, its weight w, and where there is a model, q̂ of the logged arm and Σ_a π(a) q̂(a)."""
+    """What a row says: its reward, its weight w, and where there is a model, q̂ of the logged arm and Σ_a π(a) q̂(a).
+
+    `range` is what a reward may be, `most` how large a weight may be.
+    """
 
     reward: Floats
     weight: Floats
     logged: Floats | None = None
     expected: Floats | None = None
+    range: tuple[float, float] = (0.0, 1.0)
+    most: float = math.inf
 
     def __len__(self) -> int:
         return len(self.reward)
 
     def cut(self, rows: slice) -> Terms:
         """A stretch of it."""
-        pair = (None if one is None else one[rows] for one in (self.logged, self.expected))
-        return Terms(self.reward[rows], self.weight[rows], *pair)
+        said, expected = (None if one is None else one[rows] for one in (self.logged, self.expected))
+        return Terms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
+
+    def within(self, range: tuple[float, float], most: float) -> Terms:
+        """The same where rewards and weights are known to be in these bounds, and so is what a model says."""
+        said, expected = (None if one is None else np.clip(one, *range) for one in (self.logged, self.expected))
+        return Terms(self.reward, self.weight, said, expected, range, max(most, float(self.weight.max())))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return ("IPS", "SNIPS") if self.logged is None else ("IPS", "SNIPS", "DR")
+        return ("SNIPS", "IPS") if self.logged is None else ("DR", "SNIPS", "IPS")
 
     def parts(self, name: str) -> tuple[Floats, Floats]:
         """Numerators and denominators: the estimate is the one's sum over the other's."""
@@ -102,21 +114,89 @@ def ratio(top: Floats, bottom: Floats, discounts: Floats) -> tuple[float, Floats
     return value, discounts * (top - value * bottom) / total
 
 
-def estimate(terms: Terms, name: str, discounts: Floats | None = None, minus_logged: bool = False) -> Estimate:
-    """An estimate by name, rows weighed by discounts; or what it has over the logged rewards, row by row paired."""
+def estimates(
+    terms: Terms, names: Iterable[str], discounts: Floats | None = None, minus_logged: bool = False
+) -> dict[str, Estimate]:
+    """Estimates by name, rows weighed by discounts; or what they have over the logged rewards, row by row paired."""
     g = np.ones(len(terms)) if discounts is None else discounts
-    value, influence = ratio(*terms.parts(name), g)
-    if minus_logged:
-        base, other = ratio(terms.reward, np.ones(len(terms)), g)
-        value, influence = value - base, influence - other
-    return Estimate(value, spread(influence), len(terms), terms.effective(g))
+    low, high = terms.range
+    start, span, widest = (0.0, high - low, 2.0) if minus_logged else (low, high - low, 1.0)
+    ends: dict[bool, tuple[float, float]] = {}
+    made = {}
+    for name in names:
+        value, influence = ratio(*terms.parts(name), g)
+        if minus_logged:
+            base, other = ratio(terms.reward, np.ones(len(terms)), g)
+            value, influence = value - base, influence - other
+        with_model = name == "DR"
+        if with_model not in ends:
+            ends[with_model] = interval(sample_of(terms, g, with_model), minus_logged)
+        near, far = (start + span * one for one in ends[with_model])
+        found = Estimate(min(max(value, near), far), spread(influence), len(terms), terms.effective(g), near, far)
+        reason = _reason(terms, g, (far - near) / (widest * span))
+        made[name] = found if reason is None else dataclasses.replace(
+            found, value=math.nan, error=math.nan, reason=reason
+        )
+    return made
+
+
+def _reason(terms: Terms, discounts: Floats, share: float) -> str | None:
+    """Why the log cannot tell, if it cannot."""
+    if not (terms.weight * discounts).any():
+        return "no logged row plays what the policy would play"
+    if share >= _OPEN:
+        few = f"{terms.effective(discounts):.0f} effective rows"
+        return f"{few} leave {min(share, 1.0):.0%} of what is possible open"
+    return None
+
+
+def sample_of(terms: Terms, discounts: Floats, with_model: bool) -> Sample:
+    """Rows in units of the reward range; those that say the same are counted once."""
+    low, high = terms.range
+    total, squares = float(discounts.sum()), float(discounts @ discounts)
+    share, n = discounts / total, total * total / squares
+
+    def unit(values: Floats) -> Floats:
+        return np.clip((values - low) / (high - low), 0.0, 1.0)
+
+    weight, reward = terms.weight, unit(terms.reward)
+    if with_model:
+        assert terms.logged is not None and terms.expected is not None
+        return Sample(weight, reward, share, n, terms.most, unit(terms.logged), unit(terms.expected))
+    pairs, place = np.unique(weight + 1j * reward, return_inverse=True)
+    if 2 * len(pairs) > len(weight):
+        return Sample(weight, reward, share, n, terms.most)
+    return Sample(pairs.real.copy(), pairs.imag.copy(), np.bincount(place, share).astype(np.float64), n, terms.most)
+
+
+def matched(terms: Terms, discounts: Floats | None = None, minus_logged: bool = False) -> Estimate:
+    """The mean of the rewards of rows that a policy matched, which have weight 1; or what it has over the logged ones,
+    whose interval is put together from those of the two means (Donner, Zou 2012)."""
+    found = _plain(terms, terms.weight if discounts is None else discounts * terms.weight)
+    if not minus_logged or found.reason is not None:
+        return found
+    base = logged(terms, discounts)
+    value = found.value - base.value
+    low = value - math.hypot(found.value - found.low, base.high - base.value)
+    high = value + math.hypot(found.high - found.value, base.value - base.low)
+    return Estimate(value, math.hypot(found.error, base.error), len(terms), found.effective, low, high)
 
 
 def logged(terms: Terms, discounts: Floats | None = None) -> Estimate:
     """The mean of the logged rewards."""
-    g = np.ones(len(terms)) if discounts is None else discounts
+    return _plain(terms, np.ones(len(terms)) if discounts is None else discounts)
+
+
+def _plain(terms: Terms, g: Floats) -> Estimate:
+    """The mean of rewards that these weights discount."""
+    low, high = terms.range
+    if not g.any():
+        reason = "no row in which the policy plays what was played"
+        return Estimate(math.nan, math.nan, len(terms), 0.0, low, high, reason)
     value, influence = ratio(terms.reward, np.ones(len(terms)), g)
-    return Estimate(value, spread(influence), len(terms), effective(g))
+    unit = np.clip((terms.reward - low) / (high - low), 0.0, 1.0)
+    near, far = (low + (high - low) * one for one in mean_interval(unit, g / g.sum(), effective(g)))
+    return Estimate(min(max(value, near), far), spread(influence), len(terms), effective(g), near, far)
 
 
 def spread(influence: Floats) -> float:

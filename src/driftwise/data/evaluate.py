@@ -15,17 +15,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from driftwise.agent.drift import Drift
 from driftwise.border import one_of, real, whole
-from driftwise.data.estimate import Estimate, Terms, estimate, logged
-from driftwise.data.walk import SHORT, Model, Player, Rows, model_of, replay, weigh
+from driftwise.data.estimate import Estimate, Terms, estimates, logged, matched
+from driftwise.data.ledger import Ledger
+from driftwise.data.walk import Model, Player, Source, model_of, replay, weigh
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.base import Policy
+from driftwise.policies.names import called
 from driftwise.progress import bar
 from driftwise.rng import checked_seed
+from driftwise.tables.features import Features
+from driftwise.tables.logs import read_log
 
 Method = Literal["weights", "replay"]
 
@@ -44,10 +47,11 @@ class Stretch:
 class Evaluation:
     """What a policy would have earned a row, by the log of another.
 
-    `estimates` has IPS, SNIPS and DR, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
+    `estimates` has DR, SNIPS and IPS, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
     time; `discounted` estimates in which a row's weight halves every `half_life` rows, at the end of the log: where
-    they differ from the whole, something drifts. `missing` rows had no reward. `arms` is what the policy would have
-    played, `report` what it has to say at the end, `drift` its drift meter by then.
+    they differ from the whole, something drifts. `missing` rows had no reward. In a log with cohorts estimates are made
+    of the rows of `cohort`; the policy learns from the rows `aside` too. `arms` is what the policy would have played,
+    `report` what it has to say at the end, `drift` its drift meter by then.
 
     Intervals are for other rows like these: contexts drawn anew count as chance. What the very rows of the log would
     have paid lies in them more often than promised, the more so the better the model of DR is.
@@ -66,6 +70,8 @@ class Evaluation:
     terms: Terms
     report: dict[str, Any]
     drift: Drift
+    cohort: str | None = None
+    aside: int = 0
 
     @property
     def best(self) -> str:
@@ -84,12 +90,12 @@ class Evaluation:
             "policy": self.policy, "method": self.method, "logged": self.logged.to_dict(),
             "estimates": named(self.estimates), "gains": named(self.gains), "blocks": list(map(stretch, self.blocks)),
             "discounted": stretch(self.discounted), "half_life": self.half_life, "missing": self.missing,
-            "report": self.report,
+            "report": self.report, "cohort": self.cohort, "aside": self.aside,
         }  # fmt: skip
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: an estimate a row, over the whole log and discounted."""
-        columns = ["estimate", "reward a row ± 95%", "less logged", "recent rows", "effective rows"]
+        columns = ["estimate", "reward a row [95%]", "less logged", "recent rows", "effective rows"]
         rows = [["logged", str(self.logged), "", str(self.discounted.logged), f"{self.logged.effective:.0f}"]]
         for name, one in self.estimates.items():
             now = str(self.discounted.estimates[name])
@@ -108,7 +114,13 @@ class Evaluation:
 
     def __str__(self) -> str:
         head = f"{self.policy} on {len(self.terms)} rows" + (f", {self.missing} without reward" if self.missing else "")
-        return "\n".join([head, _lines(*self.table()), "", _lines(*self.block_table())])
+        if self.aside:
+            head += f", {self.aside} of other cohorts than {self.cohort}"
+        return "\n".join([head, _lines(*self.table()), *self.reasons(), "", _lines(*self.block_table())])
+
+    def reasons(self) -> list[str]:
+        """Why an estimate over the whole log cannot be told, a line each."""
+        return [f"{name} cannot be told: {one.reason}" for name, one in self.estimates.items() if one.reason]
 
 
 def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -120,16 +132,18 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def evaluate(
     policy: Policy, log: Any, *, method: Method = "weights", epsilon: float = 0.0, model: Model = "policy",
-    ridge: float = 1.0, items: Mapping[str, npt.ArrayLike] | None = None, blocks: int = 10,
+    ridge: float = 1.0, items: Mapping[str, Any] | None = None, blocks: int = 10,
     half_life: float | None = None, seed: int = 0, name: str | None = None, progress: bool | None = None,
+    features: Features | None = None, rewards: tuple[float, float] | None = None,
 ) -> Evaluation:
     """What a policy would have earned on a log, with 95% intervals: over the whole, in blocks of time, and discounted.
 
     method: "weights" (IPS, SNIPS and doubly robust estimates of choices made on all earlier logged rewards), or
     "replay". epsilon: the share of choices the policy is to draw uniformly. model: whose estimate of rewards DR uses,
     the policy's own or that of a `ridge` regression beside it. items: vectors of `candidates`, for a log that has no
-    `arms`. half_life: of the discounted estimates, in rows; a quarter of the log by default. name: of the policy, for
-    tables.
+    `arms`; with features, which make arms of contexts and candidates, the rows of items. half_life: of the discounted
+    estimates, in rows; a quarter of the log by default. name: of the policy, for tables. rewards: the least and the
+    largest a reward may be; by default 0 and 1 where all are in there and one is an end, else those seen.
     """
     one_of("method", method, ["weights", "replay"])
     one_of("model", model, ["policy", "ridge"])
@@ -139,20 +153,35 @@ def evaluate(
     blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
     if half_life is not None:
         half_life = real("half_life", half_life, 0.0, low_open=True, way_out="pass rows, e.g. 1000")
-    rows = Rows(log, items, progress)
-    player = Player(policy, epsilon, checked_seed(seed))
-    with bar("rows", len(rows), progress, least=SHORT) as tick:
+    rows = Source(read_log(log), items, features)
+    book = rows.ledger
+    given = book.range() if rewards is None else _range(rewards, book)
+    player = Player(policy, epsilon, checked_seed(seed), book.wall)
+    with bar("rows", len(book), progress, after=1.0) as tick:
         if method == "replay":
-            rows.check_uniform()
+            book.check_uniform()
             arms, terms = replay(player, rows, tick)
         else:
             arms, terms = weigh(player, rows, model_of(player, rows, model, ridge), tick)
-    called = type(policy).__name__ if name is None else str(name)
-    return _judged(called, method, terms, arms, blocks, half_life, rows.missing, player.report(), player.drift(rows))
+    shown = called(policy) if name is None else str(name)
+    terms = terms.within(given, book.most() if method == "weights" else 1.0)
+    return _judged(shown, method, terms, arms, blocks, half_life, book, player.report(), player.drift(given))
+
+
+def _range(rewards: object, book: Ledger) -> tuple[float, float]:
+    """A range of rewards that all of the log are in."""
+    way_out = "pass (0, 1) for clicks"
+    if not isinstance(rewards, (tuple, list)) or len(rewards) != 2:
+        raise BadInput("rewards", rewards, "the least and the largest reward", way_out)
+    low, high = (real("rewards", one, -math.inf, way_out=way_out) for one in rewards)
+    if not low < high or book.reward.min() < low or book.reward.max() > high:
+        wanted = f"a range with the rewards of the log, {book.reward.min():g} to {book.reward.max():g}"
+        raise BadInput("rewards", (low, high), wanted, way_out)
+    return low, high
 
 
 def _judged(
-    name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, missing: int,
+    name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, book: Ledger,
     report: dict[str, Any], drift: Drift,
 ) -> Evaluation:
     """Estimates of all kinds from the terms."""
@@ -160,18 +189,20 @@ def _judged(
     half = n / 4.0 if half_life is None else half_life
     fading = np.exp(np.arange(n - 1, -1, -1) * (-math.log(2.0) / half))
     edges = np.linspace(0, n, min(blocks, n) + 1).astype(np.int64).tolist()
-    names = {"replay": "SNIPS"} if method == "replay" else {one: one for one in terms.names}
+
+    def found(cut: Terms, discounts: Floats | None = None, gain: bool = False) -> dict[str, Estimate]:
+        if method == "replay":
+            return {"replay": matched(cut, discounts, gain)}
+        return estimates(cut, cut.names, discounts, gain)
 
     def stretch(start: int, stop: int, discounts: Floats | None = None) -> Stretch:
         cut = terms.cut(slice(start, stop))
-        found = {shown: estimate(cut, one, discounts) for shown, one in names.items()}
-        return Stretch(start, stop, logged(cut, discounts), found)
+        return Stretch(start, stop, logged(cut, discounts), found(cut, discounts))
 
     whole_log = stretch(0, n)
     return Evaluation(
         policy=name, method=method, logged=whole_log.logged, estimates=whole_log.estimates,
-        gains={shown: estimate(terms, one, minus_logged=True) for shown, one in names.items()},
-        blocks=tuple(stretch(a, b) for a, b in itertools.pairwise(edges)),
-        discounted=stretch(0, n, fading), half_life=half, missing=missing, arms=arms, terms=terms,
-        report=report, drift=drift,
+        gains=found(terms, gain=True), blocks=tuple(stretch(a, b) for a, b in itertools.pairwise(edges)),
+        discounted=stretch(0, n, fading), half_life=half, missing=book.missing, arms=arms, terms=terms,
+        report=report, drift=drift, cohort=book.cohort, aside=len(book) - n,
     )  # fmt: skip

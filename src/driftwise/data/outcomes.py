@@ -14,6 +14,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.names import called
 from driftwise.progress import bar
 from driftwise.rng import checked_seed
 from driftwise.simulation import interval
@@ -159,7 +160,7 @@ def backtest(
 
     Arms that are not on offer in a round are not shown: what a policy's `choose` returns is a place among those shown.
     """
-    named = dict(policies) if isinstance(policies, Mapping) else {type(policies).__name__: policies}
+    named = dict(policies) if isinstance(policies, Mapping) else {called(policies): policies}
     if not isinstance(log, Outcomes):
         wanted = "a log in which every arm's reward is known"
         raise BadInput("log", log, wanted, "pass dw.Outcomes(arms=…, rewards=…), or dw.evaluate a log of choices")

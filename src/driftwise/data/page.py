@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from driftwise.data.estimate import QUANTILE
 from driftwise.data.evaluate import Evaluation
 from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.draw.picture import picture
@@ -38,7 +37,7 @@ def page(found: Evaluation, drawn: bool) -> Page:
         Text(
             f"Intervals are 95%, for other rows like these. Recent rows: a row's weight halves every "
             f"{found.half_life:.0f} rows. Effective rows are those of equal weight that would say as much; few of them "
-            "mean that the log hardly plays what the policy would, and IPS and SNIPS know little."
+            "mean that the log hardly plays what the policy would."
         ),
         Heading("In the course of time"),
     ]
@@ -63,8 +62,8 @@ def page(found: Evaluation, drawn: bool) -> Page:
 def verdict(found: Evaluation) -> str:
     """One sentence: better, worse, or not to be told, by the interval of the gain."""
     gain = found.gains[found.best]
-    if not math.isfinite(gain.value):
-        return "It cannot be told: no row plays what the policy would."
+    if gain.reason is not None or found.estimates[found.best].reason is not None:
+        return f"**It cannot be told**: {gain.reason or found.estimates[found.best].reason}."
     if gain.low > 0.0:
         return f"**Yes**: {gain} a row more than was logged, by {found.best}."
     if gain.high < 0.0:
@@ -98,9 +97,10 @@ def _chart(found: Evaluation, path: Path, size: tuple[float, float]) -> None:
             lines[name] = [one.estimates[name] for one in found.blocks], PALETTE[_COLOURS[name]]
         for place, (name, (values, colour)) in enumerate(lines.items()):
             known = [(x + place * step, one) for x, one in zip(middle, values, strict=True) if math.isfinite(one.value)]
+            reach = [[one.value - one.low for _, one in known], [one.high - one.value for _, one in known]]
             ax.errorbar(
-                [x for x, _ in known], [one.value for _, one in known], [QUANTILE * one.error for _, one in known],
-                label=name, color=colour, marker="os^D"[place], markersize=4, linewidth=1, capsize=2,
+                [x for x, _ in known], [one.value for _, one in known], reach, label=name, color=colour,
+                marker="os^D"[place], markersize=4, linewidth=1, capsize=2,
             )  # fmt: skip
         ax.set_xlabel("rows, in order of time")
         ax.set_ylabel("reward a row")

@@ -1,18 +1,24 @@
-"""A policy walks through a log: rows in the order of time, what it would have played at each, and what that weighs."""
+"""A policy walks through a log: what it would have played at each choice, on the state that the choice was made on.
+
+Lessons come in the order of the log and choices in the order of the states they were made on, so that the policy that
+wrote the log repeats it bit for bit. Arms are read a stretch at a time; those of rows between a choice and its reward
+are held.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from driftwise.agent.clock import ages, one_at_a_time
 from driftwise.agent.drift import Drift, Meter, reading
 from driftwise.agent.own import Lent, Own
+from driftwise.agent.states import States, start_clock
 from driftwise.border import real
 from driftwise.data.estimate import Terms
+from driftwise.data.ledger import HOW, Ledger, read
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
@@ -21,116 +27,123 @@ from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
 from driftwise.policies.sampling import Sampling
-from driftwise.progress import bar
-from driftwise.tables.logs import read_log
+from driftwise.tables.encoder import Encoder
+from driftwise.tables.features import Features
+from driftwise.tables.logs import Log
 from driftwise.tables.schema import Batch
 
-_HOW = "log with dw.Agent(…, epsilon=0.05) and agent.log_to(path, arms=True)"
-_NEEDED = ("arm", "reward", "propensity")
-_MAY_HAVE = ("seq", "born", "reward_tick", "reward_seq", "arms", "candidates")
-# By what share a propensity may be off 1/n on a log that explored uniformly.
-_UNIFORM = 1e-6
-# Rows that are read and judged before anybody wonders how long it takes.
-SHORT = 1e4
+# Numbers of arms that are read at a time, and rows at most: 32 MB.
+_AT_ONCE, _ROWS = 4_000_000, 4096
+# By how much a vector that features make may differ from the one that was logged.
+_SAME = 1e-9
 
 Model = Literal["policy", "ridge"]
 
 
-class Row(NamedTuple):
-    """A choice that was logged, and what it brought."""
+class Source:
+    """Where arms come from: the column arms, or candidates with vectors of items, or with features and contexts."""
 
-    arms: ArmSet
-    arm: int
-    reward: float
-    propensity: float
-    seq: int
-
-
-class Rows:
-    """The rows of a log that have a reward, in the order their choices were made; ticks begin at 1."""
-
-    def __init__(self, source: Any, items: Mapping[str, npt.ArrayLike] | None, progress: bool | None) -> None:
-        log = read_log(source)
-        if "propensity" not in log.columns:
-            raise BadInput("log", "no column propensity", "the propensity of each choice", _HOW)
-        log.require(_NEEDED, "which estimates are made of")
-        if "arms" not in log.columns and not (items is not None and "candidates" in log.columns):
-            wanted = "the column arms, or candidates with items={name: vector}"
-            raise BadInput("log", f"columns {', '.join(log.columns)}", wanted, _HOW)
-        names = [name for name in (*_NEEDED, *_MAY_HAVE) if name in log.columns]
-        self.items = None if items is None else {str(k): np.asarray(v, dtype=np.float64) for k, v in items.items()}
-        self.rows: list[Row] = []
-        self.missing, born, paid, turn = 0, [], [], []
+    def __init__(self, log: Log, items: Mapping[str, Any] | None, features: Features | None) -> None:
+        self.log = log
+        self.encoder: Encoder | None = None
+        self.vectors: dict[str, Floats] = {}
         self._sets: dict[tuple[str, ...], ArmSet] = {}
-        with bar("reading", log.rows, progress, least=SHORT) as tick:
-            for batch, row in ((one, row) for one in log.batches(names) for row in range(one.rows)):
-                tick(1)
-                if math.isnan(batch.reward[row]):  # type: ignore[index]
-                    self.missing += 1
-                    continue
-                at = len(self.rows)
-                self.rows.append(self._row(batch, row, at))
-                born.append(at + 1 if batch.born is None else int(batch.born[row]))
-                timed = batch.born is not None and batch.reward_tick is not None
-                paid.append(int(batch.reward_tick[row]) if timed else born[-1])  # type: ignore[index]
-                turn.append(at if batch.reward_seq is None else int(batch.reward_seq[row]))
-                if paid[-1] < born[-1]:
-                    raise batch.bad(row, "reward_tick", paid[-1], f"a tick from {born[-1]}, its choice's, up")
-        if len(self.rows) < 2:
-            raise BadInput("log", f"{len(self.rows)} rows with a reward", "at least two", "wait for more rewards")
-        if all(one.propensity == 1.0 for one in self.rows) and any(one.arms.count > 1 for one in self.rows):
-            wanted = "choices some of which were drawn: a propensity of 1 says nothing of other arms"
-            raise BadInput("log", "propensity 1 in every row", wanted, _HOW)
-        first = min(born) - 1
-        self.born, self.paid = np.array(born) - first, np.array(paid) - first
-        seqs = np.array([one.seq for one in self.rows])
-        self.decisions = np.lexsort((np.arange(len(seqs)), seqs, self.born))
-        self.lessons = np.lexsort((np.array(turn), self.paid))
+        self.columns = ["arm", "arms"]
+        if "arms" not in log.columns:
+            if "candidates" not in log.columns or (items is None and features is None):
+                wanted = "the column arms, or candidates with items={name: vector}, or with features="
+                raise BadInput("log", f"columns {', '.join(log.columns)}", wanted, HOW)
+            self.columns = ["arm", "candidates"]
+            self._know(items or {}, features)
+        self.ledger: Ledger = read(log)
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    def _know(self, items: Mapping[str, Any], features: Features | None) -> None:
+        if features is None:
+            self.vectors = {str(name): np.asarray(row, dtype=np.float64) for name, row in items.items()}
+            return
+        if not isinstance(features, Features):
+            raise BadInput("features", features, "a dw.Features", "pass those of the agent that logged")
+        self.encoder = Encoder(features)
+        self.encoder.know(items)
+        self.columns += [name for name in ("context", "x") if name in self.log.columns]
 
-    def _row(self, batch: Batch, row: int, at: int) -> Row:
-        arms, arm = self._arms(batch, row), int(batch.arm[row])  # type: ignore[index]
-        propensity = float(batch.propensity[row])  # type: ignore[index]
-        if not 0 <= arm < arms.count:
-            raise batch.bad(row, "arm", arm, f"an arm from 0 to {arms.count - 1}")
-        if not 0.0 < propensity <= 1.0 + 1e-9:
-            got = "nothing at all" if math.isnan(propensity) else propensity
-            raise batch.bad(row, "propensity", got, "a number in (0, 1], how likely the choice was", _HOW)
-        seq = at + 1 if batch.seq is None else int(batch.seq[row])
-        return Row(arms, arm, float(batch.reward[row]), propensity, seq)  # type: ignore[index]
+    def rows(self, dim: int | None) -> Iterator[tuple[int, Lent]]:
+        """Rows with a reward in the order of the log, and the number of each."""
+        wanted, number, place = self.ledger.row, 0, 0
+        size = int(self.ledger.n.max()) * (dim or self.log.dim or 1)
+        for batch in self.log.batches(self.columns, max(1, min(_ROWS, _AT_ONCE // size))):
+            while place < len(wanted) and wanted[place] < number + batch.rows:
+                row = int(wanted[place]) - number
+                yield place, Lent(self._arms(batch, row), int(batch.arm[row]))  # type: ignore[index]
+                place += 1
+            number += batch.rows
 
     def _arms(self, batch: Batch, row: int) -> ArmSet:
         if batch.arms is not None:
             rows = batch.arms[row]
             if not len(rows):
-                raise batch.bad(row, "arms", "no arms at all", "the arms that were allowed", _HOW)
-            return ArmSet(rows)
-        assert self.items is not None
+                raise batch.bad(row, "arms", "no arms at all", "the arms that were allowed", HOW)
+            made = ArmSet(rows)
+        elif self.encoder is not None:
+            made = ArmSet(self._encoded(batch, row))
+        else:
+            named = self._named(batch, row, self.vectors)
+            if named not in self._sets:
+                self._sets[named] = ArmSet(np.stack([self.vectors[one] for one in named]))
+            made = self._sets[named]
+        if not 0 <= batch.arm[row] < made.count:  # type: ignore[index]
+            raise batch.bad(row, "arm", int(batch.arm[row]), f"an arm from 0 to {made.count - 1}")  # type: ignore[index]
+        return made
+
+    def _encoded(self, batch: Batch, row: int) -> Floats:
+        """Arms that the features make of the context and the candidates: the one played is the one logged."""
+        assert self.encoder is not None
+        known = self.encoder.rows if self.encoder.features.item else None
+        named = self._named(batch, row, known)
+        made = self.encoder.arms((batch.context[row] if batch.context is not None else None) or {}, list(named))
+        arm = int(batch.arm[row])  # type: ignore[index]
+        if batch.x is not None and 0 <= arm < len(made) and not _alike(made[arm], batch.x[row]):
+            wanted = f"the vector that these features make of item {named[arm]!r}"
+            raise batch.bad(row, "x", "another vector", wanted, "pass features= and items= of the agent that logged")
+        return made
+
+    def _named(self, batch: Batch, row: int, known: Mapping[str, Any] | None) -> tuple[str, ...]:
         named = tuple((batch.candidates[row] if batch.candidates is not None else None) or ())
-        unknown = next((one for one in named if one not in self.items), None)
+        unknown = None if known is None else next((one for one in named if one not in known), None)
         if not named or unknown is not None:
             raise batch.bad(row, "candidates", unknown or "nothing at all", "names of items", "add it to items=")
-        if named not in self._sets:
-            self._sets[named] = ArmSet(np.stack([self.items[one] for one in named]))
-        return self._sets[named]
+        return named
 
-    def check_uniform(self) -> None:
-        """Replay needs choices drawn uniformly, or the sentence with the first that was not."""
-        for number, one in enumerate(self.rows):
-            if abs(one.propensity * one.arms.count - 1.0) > _UNIFORM:
-                got = f"propensity {one.propensity:g} among {one.arms.count} arms in row {number} with a reward"
-                raise BadInput("log", got, "1/n in every row for replay", 'pass method="weights", or log at epsilon=1')
+
+def _alike(made: Floats, logged: Floats) -> bool:
+    return made.shape == logged.shape and bool(np.abs(made - logged).max() <= _SAME)
+
+
+class Held:
+    """Rows as they are asked for: each twice, for its choice and for its lesson, or once."""
+
+    def __init__(self, rows: Iterator[tuple[int, Lent]], uses: Ints) -> None:
+        self._rows, self._left = rows, uses
+        self._held: dict[int, Lent] = {}
+
+    def take(self, place: int) -> Lent:
+        """A row by its number; rows before it are read, and held while they are to be asked for."""
+        while place not in self._held:
+            number, row = next(self._rows)
+            if self._left[number]:
+                self._held[number] = row
+        self._left[place] -= 1
+        return self._held[place] if self._left[place] else self._held.pop(place)
 
 
 class Player:
-    """A policy with its state, asked and taught a row at a time."""
+    """A policy with its state, asked and taught a row at a time, as an agent is."""
 
-    def __init__(self, policy: Policy, epsilon: float, seed: int) -> None:
+    def __init__(self, policy: Policy, epsilon: float, seed: int, wall: bool = False) -> None:
         asked: Any = policy if isinstance(policy, Compiled) else Own(policy)
-        self.policy, self.epsilon, self.seed, self.clock = asked, epsilon, seed, 0
-        self.state: Any = asked.start(seed)
+        self.policy, self.epsilon, self.seed = asked, epsilon, seed
+        self._states = States(asked, asked.start(seed), ages(asked), None if wall else 0)
+        self._alone = one_at_a_time(asked)
         self.meter = Meter()
         own = isinstance(self.policy, Own)
         self._shares: Callable[..., Any] | None = getattr(policy, "propensities", None) if own else None
@@ -139,10 +152,27 @@ class Player:
             wanted = "propensities(state, arms, draw) of a policy that samples"
             raise BadInput("policy", type(policy).__name__, wanted, "add it, so that its choices can be weighed")
 
-    def shares(self, arms: ArmSet, draw: int) -> tuple[int, Floats]:
+    @property
+    def clock(self) -> int:
+        """The tick of the last lesson."""
+        return self._states.tick
+
+    def at(self, tick: int) -> Any:
+        """The state that a choice at this tick is made on."""
+        states = self._states
+        if self._alone and tick > states.tick:  # rounds without a reward end before the next begins
+            self.policy.advance(states.front, float(tick - states.tick))
+            states.tick = tick
+        return states.at(tick)
+
+    def choose(self, arms: ArmSet, draw: int, tick: int) -> int:
+        """The arm it would play."""
+        return int(self.policy.choose(self.at(tick), arms, None if self.policy.deterministic else draw).arm)
+
+    def shares(self, arms: ArmSet, draw: int, tick: int) -> tuple[int, Floats]:
         """The arm it would play, and how likely it plays each."""
-        policy, state, n = self.policy, self.state, arms.count
-        arm = policy.choose(state, arms, None if policy.deterministic else draw).arm
+        policy, n, state = self.policy, arms.count, self.at(tick)
+        arm = self.choose(arms, draw, tick)
         if isinstance(policy, Sampling):
             found = policy.propensities(state, arms, draw).shares
         elif self._shares is not None:
@@ -154,83 +184,102 @@ class Player:
             found = np.array([policy.share_of(state, arms, one) for one in range(n)])
         return arm, self.epsilon / n + (1.0 - self.epsilon) * found
 
-    def means(self, arms: ArmSet) -> Floats:
+    def means(self, arms: ArmSet, tick: int) -> Floats:
         """Its estimate of every arm's reward."""
-        return np.asarray(self.policy.scores(self.state, arms).mean)
+        return np.asarray(self.policy.scores(self.at(tick), arms).mean)
+
+    def check(self, arms: ArmSet) -> None:
+        """Arms that it can learn from, where it is not asked to choose among them."""
+        if isinstance(self.policy, Compiled):
+            self.policy._columns(arms)
 
     def report(self) -> dict[str, Any]:
         """What a policy that learns more than θ has to say."""
-        return dict(self.policy.report(self.state)) if getattr(self.policy, "reports", False) else {}
+        return dict(self.policy.report(self._states.front)) if getattr(self.policy, "reports", False) else {}
 
-    def learn(self, arms: ArmSet, arm: int, reward: float, tick: int, born: int) -> None:
-        ticks, self.clock = float(tick - self.clock), tick
-        if isinstance(self.policy, Own):
-            self.policy.take(self.state, Lent(arms, arm), reward, ticks, float(tick - born))
-        else:
-            self.policy.learn(self.state, arms, arm, reward, ticks, float(tick - born))
-        self.meter.recent.append((tick, born, arms.columns[:, :, arm : arm + 1], reward))
+    def learn(self, row: Lent, reward: float, tick: int, born: int) -> None:
+        """A lesson, as `Agent.reward` teaches it."""
+        states, x = self._states, row.column
+        shown = row if isinstance(self.policy, Own) else x
+        if states.zero is None:  # on the wall clock time begins with the first lesson
+            start_clock(self.policy, states.front, born)
+            states.zero = states.tick = born
+        self.policy.take(states.front, shown, reward, float(tick - states.tick), float(tick - born))
+        states.tick, states.viewed = tick, -1
+        self.meter.recent.append((tick, born, x, reward))
         if isinstance(self.policy, Bank):
-            self.meter.weigh(tick, self.state.scores)
+            self.meter.weigh(tick, states.front.scores)
 
-    def drift(self, rows: Rows) -> Drift:
+    def drift(self, rewards: tuple[float, float]) -> Drift:
         """How long it remembers by the end, and whether another memory would have predicted better."""
-        each = [row.reward for row in rows.rows]
-        low, high = min(each), max(each)
-        if low == high:  # nobody said what a reward may be, and a range must not be empty
-            low, high = low - 0.5, high + 0.5
-        return reading(self.policy, self.state, self.meter, (low, high), lambda _: None)
+        return reading(self.policy, self._states.front, self.meter, rewards, lambda _: None)
 
 
-def model_of(player: Player, rows: Rows, model: Model, ridge: float) -> Player | None:
+def model_of(player: Player, source: Source, model: Model, ridge: float) -> Player | None:
     """Who foretells rewards for DR; None where nobody can."""
     if model == "policy":
         return player if player.can_rank else None
     ridge = real("ridge", ridge, 0.0, low_open=True, way_out="pass λ, e.g. 1")
-    longest = max(one.arms.longest for one in rows.rows)
-    made = LinearUCB(dim=rows.rows[0].arms.dim, memory=Keep(), lam=ridge, L=max(longest, 1e-12), R=0.0)
-    return Player(made, 0.0, 0)
+    longest, dim = 1e-12, 1
+    for _, row in source.rows(getattr(player.policy, "dim", None)):
+        longest, dim = max(longest, row.arms.longest), row.arms.dim
+    return Player(LinearUCB(dim=dim, memory=Keep(), lam=ridge, L=longest, R=0.0), 0.0, 0, source.ledger.wall)
 
 
 def weigh(
-    player: Player, rows: Rows, model: Player | None, tick: Callable[[float], None]
+    player: Player, source: Source, model: Player | None, tick: Callable[[float], None]
 ) -> tuple[Ints, Terms]:
-    """Every row's weight, and what the model says, on the rewards that had come before its choice."""
-    n, known = len(rows), 0
-    arms, weight, reward = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
+    """The weight of every row that counts, and what the model says, each on the state it was chosen on; in time."""
+    ledger, n = source.ledger, len(source.ledger)
+    arms, weight = np.empty(n, dtype=np.int64), np.empty(n)
     said, expected = np.empty(n), np.empty(n)
     students = [player] if model is None or model is player else [player, model]
-    for place, number in enumerate(rows.decisions):
-        while known < n and rows.paid[rows.lessons[known]] < rows.born[number]:
-            past = int(rows.lessons[known])
-            old = rows.rows[past]
+    held = Held(source.rows(getattr(player.policy, "dim", None)), 1 + ledger.counts.astype(np.int64))
+    learned = 0
+
+    def learn(upto: int) -> int:
+        for place in ledger.lessons[learned:upto].tolist():
+            row = held.take(place)
             for one in students:
-                one.learn(old.arms, old.arm, old.reward, int(rows.paid[past]), int(rows.born[past]))
-            known += 1
-        row = rows.rows[number]
-        arms[place], shares = player.shares(row.arms, row.seq)
-        weight[place], reward[place] = shares[row.arm] / row.propensity, row.reward
+                if not ledger.counts[place]:
+                    one.check(row.arms)
+                one.learn(row, float(ledger.reward[place]), int(ledger.paid[place]), int(ledger.born[place]))
+            tick(1)
+        return max(learned, upto)
+
+    for place in ledger.choices[ledger.counts[ledger.choices]].tolist():
+        learned = learn(int(ledger.known[place]))
+        row, upon = held.take(place), int(ledger.upon[place])
+        arms[place], shares = player.shares(row.arms, int(ledger.seq[place]), upon)
+        weight[place] = shares[row.arm] / ledger.propensity[place]
         if model is not None:
-            means = model.means(row.arms)
+            means = model.means(row.arms, upon)
             said[place], expected[place] = means[row.arm], shares @ means
-        tick(1)
-    return arms, Terms(reward, weight, *((said, expected) if model is not None else ()))
+    learn(n)
+    order = ledger.in_time
+    order = order[ledger.counts[order]]
+    more = (said[order], expected[order]) if model is not None else (None, None)
+    return arms[order], Terms(ledger.reward[order], weight[order], *more)
 
 
-def replay(player: Player, rows: Rows, tick: Callable[[float], None]) -> tuple[Ints, Terms]:
+def replay(player: Player, source: Source, tick: Callable[[float], None]) -> tuple[Ints, Terms]:
     """Rows in which the policy plays what was played are its own experience, the others never were."""
-    n = len(rows)
-    arms, weight, reward = np.empty(n, dtype=np.int64), np.zeros(n), np.empty(n)
+    ledger, n = source.ledger, len(source.ledger)
+    arms, weight = np.empty(n, dtype=np.int64), np.zeros(n)
     drawn = np.random.default_rng(player.seed)  # for the share epsilon
-    for place, number in enumerate(rows.decisions):
-        row = rows.rows[number]
-        arm = player.policy.choose(player.state, row.arms, None if player.policy.deterministic else place).arm
+    held = Held(source.rows(getattr(player.policy, "dim", None)), np.ones(n, dtype=np.int64))
+    for place, number in enumerate(ledger.in_time.tolist()):
+        row = held.take(number)
+        arm = player.choose(row.arms, place, player.clock)
         if player.epsilon and drawn.random() < player.epsilon:
             arm = int(drawn.integers(row.arms.count))
-        arms[place], reward[place] = arm, row.reward
+        arms[place] = arm
         if arm == row.arm:
             weight[place] = 1.0
-            player.learn(row.arms, arm, row.reward, player.clock + 1, player.clock + 1)
+            player.learn(row, float(ledger.reward[number]), player.clock + 1, player.clock + 1)
         tick(1)
     if not weight.any():
         raise BadInput("log", "no row in which the policy plays what was played", "one that matches", "log more rows")
-    return arms, Terms(reward, weight)
+    return arms, Terms(ledger.reward[ledger.in_time], weight)
+
+

@@ -349,3 +349,8 @@ def _adaptive(name: str, problem: Problem) -> Compiled:
     if wrapper.adaptation is BanditOverBandit:
         outer.setdefault("grid", _GRIDS[row.memory]())
     return wrapper.adaptation(base=_tuned(row, problem, inner), **outer)  # type: ignore[arg-type]
+
+
+def called(policy: object) -> str:
+    """The name of a policy for tables: that of the catalogue where its class has one there, else its class."""
+    return "Auto" if isinstance(policy, TrendBank) else type(policy).__name__

@@ -11,7 +11,7 @@ from driftwise.border import one_of
 from driftwise.errors import BadInput
 from driftwise.service.offers import rows_of
 from driftwise.service.opening import open_store
-from driftwise.service.recompute import Era, eras_of
+from driftwise.service.recompute import Era, eras_of, upon
 from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store
 from driftwise.tables.write import Row, Writer
 
@@ -108,4 +108,5 @@ def _row(
         "open" if reward is None else reward.verdict if learned else "expired",
         None if one.context is None else msgspec.json.decode(one.context),
         None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
+        cohort=one.cohort, upon=upon(era.setup, one), draws=one.draws if one.cohort == "live" else 0,
     )  # fmt: skip

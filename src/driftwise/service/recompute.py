@@ -38,7 +38,7 @@ def eras_of(store: Store, stream: int) -> list[Era]:
 
 def upon(made: Setup, row: DecisionRow) -> int:
     """The tick of the state that a decision was chosen on (PRODUCT.md 1)."""
-    return row.born if made.body.clock == "wall" else row.born - 1
+    return made.clock().upon(row.born)
 
 
 def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet) -> Picked:

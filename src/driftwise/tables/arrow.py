@@ -19,7 +19,7 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, check_finite, column_of
 from driftwise.tables.logs import ROWS, Filed, Group, Part
-from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION, Batch, Ragged, asked, null_of
+from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, READABLE, VERSION, Batch, Ragged, asked, null_of
 from driftwise.tables.seals import file_holds
 
 try:
@@ -58,9 +58,9 @@ class ArrowBased(Part):
             schema = self._schema()
             said = (schema.metadata or {}).get(MARK.encode(), str(VERSION).encode())
             names = list(schema.names)
-        if said != str(VERSION).encode():
+        if said not in [str(one).encode() for one in READABLE]:
             got = f"version {said[:20]!r} in {self.name}"
-            raise BadInput("log", got, f"version {VERSION} of logs", "update driftwise")
+            raise BadInput("log", got, f"version {VERSION} of logs or an older one", "update driftwise")
         twice = next((name for name in COLUMNS if names.count(name) > 1), None)
         if twice:
             raise BadInput("log", f"two columns {twice} in {self.name}", "each column once", "rename one of them")

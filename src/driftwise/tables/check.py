@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwise.tables.logs import Log, read_log
-from driftwise.tables.schema import COLUMNS, LESSONS, VERDICTS, Batch, Ints, bad_row
+from driftwise.tables.schema import COHORTS, COLUMNS, LESSONS, VERDICTS, Batch, Ints, bad_row
 
 # A rule that a row breaks: the column that is named, which rows keep it, what was found, and what is wanted.
 _Rule = tuple[str, Any, Any, str]
@@ -57,6 +57,14 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
     if batch.verdict is not None:
         known = np.array([one in VERDICTS for one in batch.verdict])
         yield "verdict", known, batch.verdict, f"one of {', '.join(VERDICTS)}"
+    if batch.cohort is not None:
+        known = np.array([one is None or one in COHORTS for one in batch.cohort])
+        yield "cohort", known, batch.cohort, f"one of {', '.join(COHORTS)}, or nothing"
+    if batch.draws is not None:
+        yield "draws", batch.draws >= -1, batch.draws, "a whole number of at least 0, or nothing"
+    if batch.upon is not None and batch.born is not None:
+        good = (batch.upon == -1) | ((batch.upon >= 0) & (batch.upon <= batch.born))
+        yield "upon", good, batch.upon, "a tick from 0 to the one that the choice was born at, or nothing"
     yield from _choices(batch)
     yield from _lessons(batch)
 

@@ -4,6 +4,9 @@
 set that is no list, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that. A row is
 a lesson where it has a reward: its verdict is then "learned" or "defaulted", and `reward_seq` is its number among all
 lessons.
+
+Version 2 adds who chose (`cohort`, in a log of a service), the tick of the state that the choice was made on (`upon`)
+and the number of draws that a propensity was counted over (`draws`, 0 where it is exact). Version 1 has none of them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ import numpy.typing as npt
 from driftwise.border import one_of
 from driftwise.errors import BadInput
 
-VERSION = 1
+VERSION = 2
+# Versions that are read.
+READABLE = (1, 2)
 # The key of the version in the metadata of a file.
 MARK = "driftwise.log"
 # The key of the agent that wrote a part: in the metadata of a Parquet file, in the first of its JSON lines.
@@ -28,6 +33,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
+COHORTS = ("live", "baseline", "shadow")
 VERDICTS = ("open", "learned", "defaulted", "expired", "cancelled")
 LESSONS = ("learned", "defaulted")
 
@@ -69,11 +75,14 @@ COLUMNS = {
         Column("candidates", "texts", True),
         Column("arms", "vectors", True, ("evaluate",)),
         Column("measure", "text", True),
+        Column("cohort", "text", True),
+        Column("upon", "int", True),
+        Column("draws", "int", True),
     )
 }
 
 # What stands for a null in columns of whole numbers: no arm is -1, no reward has number 0.
-_NULLS = {"arm": -1, "state_seq": -1}
+_NULLS = {"arm": -1, "state_seq": -1, "upon": -1, "draws": -1}
 
 
 def null_of(name: str) -> int:
@@ -96,7 +105,7 @@ class Batch:
     """A stretch of rows, from row `start` of a part; a column is None where it was not asked for or is absent.
 
     Nulls: NaN in floats, NaT in times, None in texts, contexts and candidates; 0 in `reward_tick` and `reward_seq`, -1
-    in `arm` and `state_seq`; no arms at all in `arms`. Everything that is not null is finite.
+    in `arm`, `state_seq`, `upon` and `draws`; no arms at all in `arms`. Everything that is not null is finite.
     """
 
     part: str
@@ -127,6 +136,9 @@ class Batch:
     candidates: Sequence[list[str] | None] | None = None
     arms: Ragged | None = None
     measure: Sequence[str | None] | None = None
+    cohort: Sequence[str | None] | None = None
+    upon: Ints | None = None
+    draws: Ints | None = None
 
     def bad(
         self, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"

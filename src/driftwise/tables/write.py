@@ -36,6 +36,8 @@ from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 # What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
+# Columns that are left out where no row of a part has a value: sets that are no list have a measure, streams a cohort.
+_RARE = ("measure", "cohort")
 
 
 class Row(NamedTuple):
@@ -66,6 +68,9 @@ class Row(NamedTuple):
     candidates: Sequence[str] | None = None
     arms: Any = None  # (n, d)
     measure: str | None = None
+    cohort: str | None = None
+    upon: int | None = None
+    draws: int | None = None
 
 
 class Status(NamedTuple):
@@ -278,8 +283,9 @@ def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin: 
             del one["arms"]
         if fields is None:
             del one["context"]
-        if row.measure is None:
-            del one["measure"]
+        for name in _RARE:
+            if one[name] is None:
+                del one[name]
         if origin is not None and not made:
             one[ORIGIN] = origin
         made.append(sealed_line(json.dumps(one, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()))
@@ -317,8 +323,8 @@ def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin
         elif name == "arms":
             if arms:
                 made[name] = _arms(values, vector)
-        elif name == "measure" and not any(values):
-            continue  # only sets that are no list have one
+        elif name in _RARE and not any(values):
+            continue
         elif name == "context":
             if fields is not None:
                 kinds = [(one, pa.float64() if number else pa.string()) for one, number in fields.items()]

@@ -1,0 +1,274 @@
+"""The numbers of a log that order a walk: which lessons a choice knew, and the tick of the state it was made on.
+
+A log is read twice: its numbers here, in full, and then its arms, a stretch at a time. A choice knew the lessons that
+`state_seq` says, or where that is not logged those that had come before it by time or by tick; it was made on the state
+at the tick `upon`, or where that is not logged (version 1) at the tick that the clock implies (PRODUCT.md 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.sampling import TRIES
+from driftwise.tables.logs import Log
+from driftwise.tables.schema import Batch
+
+HOW = "log with dw.Agent(…, epsilon=0.05) and agent.log_to(path, arms=True)"
+_NEEDED = ("arm", "reward", "propensity")
+_MAY_HAVE = (
+    "seq", "born", "upon", "state_seq", "reward_tick", "reward_seq", "at", "reward_at", "n", "cohort", "draws",
+)  # fmt: skip
+# By what share a propensity may be off 1/n on a log that explored uniformly.
+_UNIFORM = 1e-6
+# Distinct propensities that a uniform draw over several numbers of arms may well have.
+_FEW = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Rows with a reward, in the order of the log.
+
+    `row` is the number of each among all rows of the log, `known` how many of `lessons` its choice knew, `counts`
+    whether estimates are made of it: those of the live cohort are, or, where that never explored, of the baseline. Of
+    the rest the policy learns. Ticks are those of the `wall` clock, or counted from the state of the first choice.
+    """
+
+    row: Ints
+    seq: Ints
+    born: Ints
+    upon: Ints
+    paid: Ints
+    known: Ints
+    arm: Ints
+    n: Ints
+    propensity: Floats
+    reward: Floats
+    draws: Ints
+    counts: Any
+    lessons: Ints
+    cohort: str | None
+    missing: int
+    wall: bool
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def choices(self) -> Ints:
+        """Rows in the order of the states that they were chosen on."""
+        return np.lexsort((self.seq, self.born, self.known))
+
+    @property
+    def in_time(self) -> Ints:
+        """Rows in the order of time."""
+        return np.lexsort((np.arange(len(self)), self.seq, self.born))
+
+    def range(self) -> tuple[float, float]:
+        """What a reward may be where that was not told: from 0 to 1 where all are from there and one is an end, else
+        from the least to the largest seen."""
+        low, high = float(self.reward.min()), float(self.reward.max())
+        if low >= 0.0 and high <= 1.0 and (low == 0.0 or high == 1.0):
+            return 0.0, 1.0
+        return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+    def most(self) -> float:
+        """The largest weight that was possible: n over the least share of a uniform draw that an arm had; infinite
+        where propensities were counted, see `_lossy`."""
+        p, n = self.propensity[self.counts], self.n[self.counts]
+        return math.inf if _lossy(p, self.draws[self.counts]) else float(n.max() / (p * n).min())
+
+    def check_uniform(self) -> None:
+        """Replay needs choices drawn uniformly, or the sentence with the first that was not."""
+        off = np.abs(self.propensity * self.n - 1.0) > _UNIFORM
+        if off.any():
+            one = int(np.argmax(off))
+            got = f"propensity {self.propensity[one]:g} among {self.n[one]} arms in row {one} with a reward"
+            raise BadInput("log", got, "1/n in every row for replay", 'pass method="weights", or log at epsilon=1')
+
+
+def _lossy(propensity: Floats, draws: Ints) -> bool:
+    """Whether weights may have a mean below 1: propensities that were counted as k of D draws have inverses of mean
+    (1 - (1-p)^D)/p, because an arm is never counted to have none. Where a share of choices is drawn uniformly besides,
+    the mean is 1. Logs of version 1 do not say D; agents count over 1000."""
+    tries = np.where(draws > 0, draws, TRIES)
+    whole = np.abs(propensity * tries - np.rint(propensity * tries)) < 1e-9
+    if (draws >= 0).all():
+        return bool((draws > 0).any() and whole[draws > 0].all())
+    return bool(whole.all() and len(np.unique(propensity)) > _FEW)
+
+
+def read(log: Log) -> Ledger:
+    """The ledger of a log, or the sentence that says why there is none."""
+    if "propensity" not in log.columns:
+        raise BadInput("log", "no column propensity", "the propensity of each choice", HOW)
+    log.require(_NEEDED, "which estimates are made of")
+    names = [name for name in (*_NEEDED, *_MAY_HAVE) if name in log.columns]
+    if "n" not in names:
+        names.append("arms" if "arms" in log.columns else "candidates")
+    blind = "stream" in log.columns and "score" in log.columns and "cohort" not in log.columns
+    found = [_numbers(batch, number) for batch, number in _numbered(log, [*names, *(("stream", "score") * blind)])]
+    every = {name: np.concatenate([one[name] for one in found]) for name in found[0]} if found else {}
+    if not found or every["paying"].sum() < 2:
+        rows = int(every["paying"].sum()) if found else 0
+        raise BadInput("log", f"{rows} rows with a reward", "at least two", "wait for more rewards")
+    return _ordered(every)
+
+
+def _numbered(log: Log, names: list[str]) -> Iterator[tuple[Batch, int]]:
+    """Batches with the number of their first row among all rows of the log."""
+    number = 0
+    for batch in log.batches(names):
+        yield batch, number
+        number += batch.rows
+
+
+def _numbers(batch: Batch, number: int) -> dict[str, Any]:
+    """The numbers of all rows of a batch, those with a reward proven."""
+    rows = np.arange(number, number + batch.rows)
+    reward, arm, propensity = batch.reward, batch.arm, batch.propensity
+    assert reward is not None and arm is not None and propensity is not None
+    paying, missing = ~np.isnan(reward), np.full(batch.rows, -1)
+    n = _counts(batch)
+    _check(batch, arm, n, propensity, paying)
+    made: dict[str, Any] = {
+        "row": rows, "paying": paying, "reward": reward, "arm": arm, "n": n, "propensity": propensity,
+        "seq": rows + 1 if batch.seq is None else batch.seq,
+        "draws": missing if batch.draws is None else batch.draws,
+        "state_seq": missing if batch.state_seq is None else batch.state_seq,
+        "reward_seq": rows + 1 if batch.reward_seq is None else batch.reward_seq,
+        "upon": missing if batch.upon is None else batch.upon,
+        "born": missing if batch.born is None else batch.born,
+        "paid": missing if batch.reward_tick is None else batch.reward_tick,
+        "at": np.full(batch.rows, np.datetime64("NaT", "us")) if batch.at is None else batch.at,
+        "reward_at": np.full(batch.rows, np.datetime64("NaT", "us")) if batch.reward_at is None else batch.reward_at,
+        "cohort": np.full(batch.rows, None) if batch.cohort is None else np.array(batch.cohort, dtype=object),
+    }  # fmt: skip
+    if batch.seq is None:
+        made["seq"] = -rows - 1  # counted anew when rows without a reward are left out
+    made["foreign"], made["streamed"] = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
+    if batch.stream is not None and batch.score is not None:
+        made["streamed"] = np.array([one is not None for one in batch.stream])
+        made["foreign"] = made["streamed"] & np.isnan(batch.score)
+    return made
+
+
+def _counts(batch: Batch) -> Ints:
+    """How many arms each choice was made among."""
+    if batch.n is not None:
+        return batch.n
+    if batch.arms is not None:
+        return np.diff(batch.arms.offsets)
+    named = batch.candidates if batch.candidates is not None else [None] * batch.rows
+    return np.array([len(one or ()) for one in named], dtype=np.int64)
+
+
+def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, paying: Any) -> None:
+    """Arms and propensities of rows with a reward can be."""
+    with np.errstate(invalid="ignore"):
+        rules = (
+            ("arms", n > 0, "no arms at all", "the arms that were allowed"),
+            ("arm", (arm >= 0) & (arm < n), None, "an arm from 0 to n - 1"),
+            ("propensity", (propensity > 0.0) & (propensity <= 1.0 + 1e-9), None,
+             "a number in (0, 1], how likely the choice was"),
+        )  # fmt: skip
+    for column, good, got, wanted in rules:
+        bad = paying & ~good
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = got or (int(arm[row]) if column == "arm" else float(propensity[row]))
+            raise batch.bad(row, column, "nothing at all" if value != value else value, wanted, HOW)
+    if batch.reward_tick is not None and batch.born is not None:
+        bad = paying & (batch.reward_tick < batch.born)
+        if bad.any():
+            row = int(np.argmax(bad))
+            wanted = f"a tick from {batch.born[row]}, its choice's, up"
+            raise batch.bad(row, "reward_tick", int(batch.reward_tick[row]), wanted)
+
+
+def _ordered(every: dict[str, Any]) -> Ledger:
+    """The ledger of all rows."""
+    paying = every["paying"]
+    one = {name: values[paying] for name, values in every.items()}
+    count = len(one["row"])
+    if (one["seq"] < 0).any():
+        one["seq"] = np.arange(1, count + 1)
+    if (one["born"] < 0).any():
+        one["born"] = np.arange(1, count + 1)
+        one["upon"] = one["paid"] = np.full(count, -1)
+    one["paid"] = np.where(one["paid"] < 0, one["born"], one["paid"])
+    one["upon"] = np.where(one["upon"] < 0, _upon(one), one["upon"])
+    known, lessons = _known(one)
+    wall = bool((one["upon"] == one["born"]).any())
+    zero = 0 if wall else int(one["upon"].min())
+    if (every["upon"] >= 0).any():  # the first choice may have brought no reward
+        zero = min(zero, int(every["upon"][every["upon"] >= 0].min()))
+    counts, cohort = _counted(one)
+    return Ledger(
+        one["row"], one["seq"], one["born"] - zero, one["upon"] - zero, one["paid"] - zero, known, one["arm"],
+        one["n"], one["propensity"], one["reward"], one["draws"], counts, lessons, cohort, int((~paying).sum()), wall,
+    )  # fmt: skip
+
+
+def _upon(one: dict[str, Any]) -> Ints:
+    """The tick of the state that a choice was made on, by the clock that births follow: those that count decisions or
+    lessons come a tick after it, those of the wall clock share it."""
+    born: Ints = one["born"]
+    counted = np.array_equal(born, one["seq"]) or np.array_equal(born, one["state_seq"] + 1)
+    if counted or len(np.unique(born)) == len(born):
+        return born - 1
+    return born
+
+
+def _known(one: dict[str, Any]) -> tuple[Ints, Ints]:
+    """How many lessons each choice knew, and the rows in the order of their lessons."""
+    numbers, paid = one["reward_seq"], one["paid"]
+    numbered = len(np.unique(numbers)) == len(numbers)
+    lessons = np.lexsort((numbers, paid))
+    by_number = numbered and bool((np.diff(numbers[lessons]) > 0).all())
+    known = np.searchsorted(paid[lessons], one["born"], side="left")
+    if not np.isnat(one["at"]).any() and not np.isnat(one["reward_at"]).any():
+        come = np.maximum.accumulate(one["reward_at"][lessons])
+        known = np.searchsorted(come, one["at"], side="right")
+    told = (one["state_seq"] >= 0) & by_number
+    known = np.where(told, np.searchsorted(numbers[lessons], one["state_seq"], side="right"), known)
+    turn = np.empty(len(lessons), dtype=np.int64)
+    turn[lessons] = np.arange(len(lessons))
+    return np.minimum(known, turn), lessons  # its own reward no choice knew
+
+
+def _counted(one: dict[str, Any]) -> tuple[Any, str | None]:
+    """Which rows estimates are made of, and the name of their cohort."""
+    propensity, n, cohort = one["propensity"], one["n"], one["cohort"]
+    _check_mixed(one)
+    drawn = (propensity != 1.0) | (n == 1)
+    named = np.array([name is not None for name in cohort])
+    if not named.any():
+        groups: list[tuple[Any, str | None]] = [(np.ones(len(n), dtype=bool), None)]
+    else:
+        base = cohort == "baseline"
+        groups = [(~base, "shadow" if (cohort[~base] == "shadow").all() else "live"), (base, "baseline")]
+    for rows, name in groups:
+        if rows.sum() >= 2 and drawn[rows].any():
+            return rows, name
+    wanted = "choices some of which were drawn: a propensity of 1 says nothing of other arms"
+    raise BadInput("log", "propensity 1 in every row", wanted, HOW)
+
+
+def _check_mixed(one: dict[str, Any]) -> None:
+    """An export of version 1 has no cohorts. One of a stream with a holdback has two propensities: rows whose arm is
+    not the policy's are all drawn uniformly, or all the first arm for certain, and others are not."""
+    foreign, own = one["foreign"], one["streamed"] & ~one["foreign"]
+    if not foreign.any() or not own.any():
+        return
+    p, n, first = one["propensity"], one["n"], one["arm"] == 0
+    for baseline in ((p == 1.0) & first, np.abs(p * n - 1.0) < _UNIFORM):
+        if baseline[foreign].all() and not baseline[own].all():
+            got = "an export of a stream with a holdback, without the column cohort"
+            raise BadInput("log", got, "the cohort of every choice", "export the stream again, with this version")
