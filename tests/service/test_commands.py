@@ -92,7 +92,7 @@ def held_back(tmp_path):
             earned += [value] if made.cohort == "live" else []
     policy = desk.stream.setup.policy
     desk.close()
-    assert export(tmp_path / "a.db", tmp_path / "log", format="jsonl") == (200, 0)
+    assert export(tmp_path / "a.db", tmp_path / "log", format="jsonl").rows == 200
     return tmp_path / "log", policy, float(np.mean(earned)), len(earned)
 
 
