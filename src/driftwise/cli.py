@@ -1,4 +1,7 @@
-"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence (3: another has the file, 5: not computed here)."""
+"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence.
+
+Other exit codes: 3 where another process has the file, 4 where the store failed, 5 where another machine computed it.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ class Arm(Wire):
 class Explained(Wire):
     """One decision again, computed from the log: the arms by score, the best first, and what was learned of it.
 
-    `recomputed` says that arm, score and propensity came out to the last bit; it is null where arms were forgotten.
+    `recomputed` says that arm, score and propensity came out to the last bit; it is null where arms or
+    the rewards before it were forgotten, and where another machine computed it and it does not come out here.
     """
 
     decision: Decided
