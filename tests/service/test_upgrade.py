@@ -3,14 +3,19 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from driftwise.machine import probe
+from driftwise.service.access import Access
 from driftwise.service.schema import VERSION
 from driftwise.service.serving import Service
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.verify import verify
+from golden.databases.make import live
+from service.living import living
 from service.loading import Server
 from service.nursery import Nursery
 
@@ -54,6 +59,20 @@ def test_a_golden_database_opens_verifies_and_refolds_to_its_digests(golden):
     }
     service.close()
     assert facts(path) == known and version(path)[0] == VERSION
+
+
+def test_a_golden_database_goes_on(golden):
+    path, known = golden
+    now = [1_800_000_000.0]
+    with living(path, now=lambda: now[0]) as asked:
+        asked.service.access = Access([])  # open, whatever keys there are
+        live(asked, now, 12, "since", 5)
+        digests = {name: asked.stream(name)["digest"] for name in known}
+    found = facts(path)
+    assert {name: fact["digest"] for name, fact in found.items()} == digests
+    assert all(found[name]["decisions"] == known[name]["decisions"] + 12 for name in known)
+    with closing(SQLiteStore(path, writes=False)) as store:  # from now on it says which machine computes
+        assert {store.eras(row.id)[-1].probe for row in store.streams()} == {probe()}
 
 
 def test_killed_in_an_upgrade_it_is_the_database_it_was_and_none_goes_back(golden):
