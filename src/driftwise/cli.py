@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from driftwise import __version__, commands, doctor, interrupts
 from driftwise.errors import BadInput, DriftwiseError
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
     from driftwise.experiments.run.results import Outcome
     from driftwise.experiments.run.spec import Spec
 
+
+class _Group(typer.core.TyperGroup):
+    """Commands with their whole sentence: click cuts it off at the end of the line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (one.help or "").split("\n\n")[0]) for name, one in listed if one is not None])
+
+
 app = typer.Typer(
-    name="driftwise", help="Choosing under drift.", add_completion=False, rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    name="driftwise", help="Choosing under drift.", rich_markup_mode=None, pretty_exceptions_enable=False, cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 register(app)
 
@@ -51,9 +62,9 @@ def list_() -> None:
 
     rows = [
         (row["name"], row["family"], row["memory"], row["adaptation"], ", ".join(row["needs"]), row["reference"])
-        for row in catalogue()
+        for row in sorted(catalogue(), key=lambda row: row["name"] != "Auto")  # the one to begin with
     ]
-    _table("driftwise.make(name, ...)", ("name", "family", "memory", "adaptation", "needs", "reference"), rows)
+    _table("driftwise.make(name, ...)", ("name", "family", "memory", "adapts", "needs", "reference"), rows)
 
 
 @app.command()

@@ -77,7 +77,8 @@ def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[
         raise no("bytes that were changed: the digest does not fit")
     facts = _facts(bytes(raw[_HEAD.size : _HEAD.size + text_length]))
     if facts is None or facts.get("kind") != kind:
-        raise no(f"a {facts.get('kind', 'nameless thing')}" if facts else "a header that is no plain data")
+        got = str(facts.get("kind", "nameless thing")) if facts else ""
+        raise no(f"{'an' if got[:1] in 'aeiou' else 'a'} {got}" if got else "a header that is no plain data")
     table = _table(facts.pop("arrays", None), room - text_length)
     if table is None:
         raise no("arrays whose sizes do not add up to the file's")

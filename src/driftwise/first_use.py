@@ -1,4 +1,4 @@
-"""What a first use is waiting for: a line on stderr while code is compiled, when that is a terminal.
+"""What a first use is waiting for: on a terminal a line on stderr while code is compiled, elsewhere one plain line.
 
 Meanwhile Python looks for no circles among its objects: there are a million of the compiler's, and none is garbage yet.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from typing import Any
 
 from numba.core import event
 
 _LINE = "driftwise compiles {name} for this machine, once for this version: {count} functions"
+_ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
+_PATIENCE = 2.0  # seconds of compiling after which one plain line is said where no line can be written over
 
 
 class _Notice(event.Listener):
@@ -20,21 +23,25 @@ class _Notice(event.Listener):
 
     def __init__(self) -> None:
         self.depth, self.count, self.name, self.thread = 0, 0, "", 0
-        self.collects = False
+        self.collects = self.told = False
+        self.began = 0.0
 
     def on_start(self, event: Any) -> None:
         if self.depth == 0:
             self.name = str(getattr(event.data.get("dispatcher"), "__name__", "code")).strip("_")
             self.count, self.thread = 0, threading.get_ident()
-            self.collects = gc.isenabled()
+            self.collects, self.began = gc.isenabled(), time.monotonic()
             gc.disable()
         if self.thread != threading.get_ident():
             return
         self.depth += 1
         self.count += 1
-        if sys.stderr.isatty():
+        if _overwrites():
             sys.stderr.write("\r" + _LINE.format(name=self.name, count=self.count))
             sys.stderr.flush()
+        elif not self.told and time.monotonic() - self.began > _PATIENCE:
+            self.told = True
+            print(_ONCE, file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         if self.thread != threading.get_ident():
@@ -45,12 +52,18 @@ class _Notice(event.Listener):
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
-        if self.depth == 0 and sys.stderr.isatty():
+        if self.depth == 0 and _overwrites():
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
 
 
+def _overwrites() -> bool:
+    """Whether a line of stderr can be written over: on a terminal, and under no progress bar, which takes what is
+    written for lines of their own."""
+    return sys.stderr.isatty() and not type(sys.stderr).__module__.startswith("rich.")
+
+
 def watch() -> None:
-    """From now on a person at a terminal is told."""
+    """From now on whoever waits is told."""
     register: Any = event.register
     register("numba:compile", _Notice())

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> None:
-    """Print rows of strings; the columns numbered in `numeric` stand to the right."""
+    """Print rows of strings; the columns numbered in `numeric` stand to the right. The first column, of names, is never
+    broken."""
     from rich.console import Console
     from rich.table import Table
 
     made = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
-        made.add_column(column, justify="right" if place in numeric else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if place in numeric else "left"
+        words = [word for row in rows for word in row[place].split()] if place < len(columns) - 1 else []
+        least = max((len(word) for word in words), default=0)  # no word is broken but in the last column
+        made.add_column(column, justify=side, overflow="fold", no_wrap=place == 0, min_width=min(least, 24))
     for row in rows:
         made.add_row(*row)
     # When the output is no terminal there is no width to respect, and a folded row is hard to read by machine.

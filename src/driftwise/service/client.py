@@ -42,7 +42,7 @@ class Client:
         transport: Any = None,
     ) -> None:
         if httpx is None:
-            raise BadInput("driftwise", "no httpx", "the package of the client", 'pip install "driftwise[client]"')
+            raise BadInput("client", "no httpx", "the package of the client", 'pip install "driftwise[client]"')
         given = os.environ.get("DRIFTWISE_KEY") if key is None else key
         headers = {} if given is None else {"authorization": f"Bearer {given}"}
         self.url, self.tries = url.rstrip("/"), max(1, tries)

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def _needs(*modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise BadInput("driftwise", f"no {missing[0]}", "the packages of a server", 'pip install "driftwise[serve]"')
+        raise BadInput("serve", f"no {missing[0]}", "the packages of a server", 'pip install "driftwise[serve]"')
 
 
 def serve(
