@@ -15,6 +15,7 @@ from numba.core import event
 
 _LINE = "driftwise compiles {name} for this machine, once for this version: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
+plain = True  # not in a server, whose stderr is a log of JSON objects
 _PATIENCE = 2.0  # seconds of compiling after which one plain line is said where no line can be written over
 
 
@@ -39,7 +40,7 @@ class _Notice(event.Listener):
         if _overwrites():
             sys.stderr.write("\r" + _LINE.format(name=self.name, count=self.count))
             sys.stderr.flush()
-        elif not self.told and time.monotonic() - self.began > _PATIENCE:
+        elif plain and not self.told and time.monotonic() - self.began > _PATIENCE:
             self.told = True
             print(_ONCE, file=sys.stderr, flush=True)
 
