@@ -91,7 +91,7 @@ def test_learn_makes_the_default_agent_for_clicks_or_values(lived, capsys):
         (["--rewards", 0, 1], dw.Agent.for_values(FEATURES.dim, 0.0, 1.0)),
         (["--clicks", "--half-life", 50], dw.Agent.for_clicks(FEATURES.dim, 50.0)),
     ):
-        said = run(capsys, "learn", folder / "log", *words, "--out", folder / "deep" / "new.dw")
+        said = run(capsys, "learn", folder / "log", *words, "--replace", "--out", folder / "deep" / "new.dw")
         assert told(said.out) == (LIVED, CANCELLED, 0)
         twin.learn_log(folder / "log")
         made = dw.Agent.load(folder / "deep" / "new.dw")
@@ -183,6 +183,19 @@ def test_a_drawing_is_of_the_choice_or_else_of_the_drift_meter(lived, capsys):
     assert "weight of a memory" in (folder / "drift.svg").read_text(encoding="utf-8")
     run(capsys, "explain", folder / "whole.dw", "--decision", "open 0", "--draw", folder / "choice.svg")
     assert "what moved the choice" in (folder / "choice.svg").read_text(encoding="utf-8")
+
+
+def test_learn_writes_over_no_other_agent_and_says_what_a_log_does_not_know(lived, capsys):
+    agent, folder = lived
+    words = ("learn", folder / "log", "--clicks", "--out", folder / "new.dw")
+    said = run(capsys, *words)
+    assert "Auto from" in said.out and "TrendBank" not in said.out and "--features" in said.err
+    before = (folder / "new.dw").read_bytes()
+    assert "--replace" in run(capsys, *words, ok=2).err and (folder / "new.dw").read_bytes() == before
+    run(capsys, *words, "--replace", "--epsilon", "0.1")
+    assert (folder / "new.dw").read_bytes() != before
+    run(capsys, "learn", folder / "log", "--from", folder / "half.dw", "--out", folder / "half.dw")  # it goes on
+    assert "Auto" in repr(dw.Agent.for_clicks(2)) and "LinearUCB" in repr(agent)
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,12 @@ def learn(
     default_reward: Annotated[float | None, typer.Option(help="What is learned of those that expire.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of its chance; that of the writer for the same bits.")] = None,
     gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with lessons missing.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
 ) -> None:
     """Fold a log into an agent: the state of the one that wrote it, bit for bit."""
     import numpy as np
 
+    from driftwise.policies.names import called
     from driftwise.tables import read_log
 
     # What a saved agent has already, and what else the user may say of a new one.
@@ -54,6 +56,8 @@ def learn(
         raise BadInput(name, told[name], "nothing beside --from: a saved agent has it already", "leave one of them out")
     agent = _new(source, told) if from_ is None else _load(from_)
     _can_be_written(out)
+    if out.exists() and out != from_ and not replace:
+        raise BadInput("out", f"{out}, which is there", "a file that is not there", "pass another name, or --replace")
     learned = agent.learn_log(source, gaps=gaps, progress=None)
     without = sum(int(np.isnan(batch.reward).sum()) for batch in source.batches(["reward"]) if batch.reward is not None)
     agent.save(out)
@@ -63,8 +67,11 @@ def learn(
         ("lessons it knew already, skipped", source.rows - without - learned),
         ("lessons in all", counts["learned"] + counts["defaulted"]), ("open decisions", counts["open"]),
     ]  # fmt: skip
-    table(f"{type(agent.policy).__name__} from {log}", ("what", "value"), [(a, str(b)) for a, b in rows], numeric=(1,))
+    table(f"{called(agent.policy)} from {log}", ("what", "value"), [(a, str(b)) for a, b in rows], numeric=(1,))
     print(agent.drift())
+    if from_ is None and features is None and "context" in source.columns:
+        print("the log has contexts, but not how they became vectors: pass --features for an agent that is told "
+              "contexts", file=sys.stderr)  # fmt: skip
     print(f"wrote {out}", file=sys.stderr)
 
 

@@ -194,9 +194,11 @@ class Agent:
         return found.inside if isinstance(found, OwnState) else found
 
     def __repr__(self) -> str:
+        from driftwise.policies.names import called
+
         counts = self._book.counts
         return (
-            f"<Agent {type(self.policy).__name__}, clock={self._clock.kind!r}: {counts['decided']} decided, "
+            f"<Agent {called(self.policy)}, clock={self._clock.kind!r}: {counts['decided']} decided, "
             f"{counts['learned'] + counts['defaulted']} learned, {len(self._book.open)} open>"
         )
 

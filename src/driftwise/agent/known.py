@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from driftwise.agent.explain import estimate, remembered, worth
+from driftwise.policies.names import called
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -35,7 +36,7 @@ def known(agent: Agent) -> Known:
     days = clock.days(memory)
     tick = "" if clock.tick is None else f" of {clock.tick:g} s"
     facts = [
-        ("policy", f"{type(agent.policy).__name__}, digest {agent._digest}"),
+        ("policy", f"{called(agent.policy)}, digest {agent._digest}"),
         ("dimension", str(policy.dim)),
         ("features", "declared" if agent.features is not None else "none: arms are given as vectors"),
         ("rewards", f"{agent._low:g} to {agent._high:g}"),
