@@ -145,10 +145,20 @@ def test_a_replica_whose_database_hangs_ends_when_it_is_told_to(line, database):
     with httpx.Client(base_url=server.url, timeout=30) as caller:
         assert caller.post("/v1/streams/home/decide", json={"arms": ARMS}).status_code == 200
         line.whole.clear()
+        answers = []
+
+        def ask():
+            body = {"id": "cut off", "arms": ARMS}
+            answers.append(httpx.post(f"{server.url}/v1/streams/home/decide", json=body, timeout=30).status_code)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
         time.sleep(0.5)
         began = time.monotonic()
         server.process.terminate()
-        assert server.process.wait(20) == 0 and time.monotonic() - began < 9.0
+        assert server.process.wait(20) == 0 and time.monotonic() - began < 6.0
+        asking.join()
+        assert answers == [503]
     told = server.end()
     assert "Traceback" not in told
     line.whole.set()

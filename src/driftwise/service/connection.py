@@ -29,17 +29,18 @@ from driftwise.service.store import Conflict, Failed, Full, Held, Lost, Rejected
 from driftwise.service.tables import migrate, version_of
 
 CHANNEL = "driftwise"
-WRITER, READER = "driftwise/", "driftwise reader/"  # how the names of connections begin
+WRITER, CHANGER, READER = "driftwise/", "driftwise change/", "driftwise reader/"  # how names of connections begin
 NO_ANSWER = 8.0  # seconds after which a statement is given up: the server would have ended it before
 _NETWORK: dict[str, Any] = {  # of the client, unless the address says otherwise
     "connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
     "tcp_user_timeout": int(1000 * NO_ANSWER),
 }  # fmt: skip
-_PEER = {  # of the server: a replica that is stopped or cut off in a transaction loses it, and its locks
-    "idle_in_transaction_session_timeout": "5s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
-    "tcp_keepalives_count": "3", "tcp_user_timeout": "8s", "synchronous_commit": "on",
+_PEER = {  # of the server: a client that is cut off loses its transaction, and its locks
+    "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "8s",
+    "synchronous_commit": "on",
 }  # fmt: skip
-_STATEMENTS = {"lock_timeout": "3s", "statement_timeout": "5s"}
+# And so does a replica that is stopped.
+_LIMITS = {"lock_timeout": "3s", "statement_timeout": "5s", "idle_in_transaction_session_timeout": "5s"}
 _AGAIN = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 _REJECTED = (psycopg.DataError, psycopg.IntegrityError, UnicodeError, OverflowError)
 _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
@@ -62,6 +63,11 @@ def cut_silent(seconds: float) -> None:
     for one in list(_OPEN):
         if one.quiet() > seconds:
             one.cut()
+
+
+def connected(url: str, **more: Any) -> psycopg.Connection[Any]:
+    """A connection that notices when its server is gone."""
+    return psycopg.connect(autocommit=True, **{**_NETWORK, **conninfo_to_dict(url), **more})
 
 
 def _set(made: psycopg.Connection[Any], settings: dict[str, str]) -> None:
@@ -100,8 +106,7 @@ class Connection:
         self._asked = time.monotonic()
         try:
             name = f"{WRITER if self._writes else READER}{self.name}"
-            told = {**_NETWORK, **conninfo_to_dict(self.url), "application_name": name}
-            made = self._database = psycopg.connect(autocommit=True, **told)
+            made = self._database = connected(self.url, application_name=name)
             try:
                 self._set_up(made)
             except BaseException:
@@ -118,7 +123,7 @@ class Connection:
             _set(made, _PEER)
             migrate(made, self.path)
             if self._limited:
-                _set(made, _STATEMENTS)
+                _set(made, _LIMITS)
         elif not version_of(made, self.path):
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
         else:
@@ -126,10 +131,15 @@ class Connection:
             self._inside = True
 
     def limit(self) -> None:
-        """From now on no statement and no wait for a lock takes longer than a replica may make others wait."""
+        """From now on no transaction takes longer than a replica may make others wait."""
         self._limited = True
         with self._in_our_words() as made:
-            _set(made, _STATEMENTS)
+            _set(made, _LIMITS)
+
+    def take_time(self) -> None:
+        """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
+        self._later("SET LOCAL idle_in_transaction_session_timeout TO '60s'")
+        self._later("SELECT set_config('application_name', %s, true)", (CHANGER + self.name,))
 
     def quiet(self) -> float:
         """Seconds since the server was asked something that it has not answered."""

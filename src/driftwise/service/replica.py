@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.connection import CHANNEL, NO_ANSWER, cut_silent
+from driftwise.service.connection import CHANNEL, NO_ANSWER, connected, cut_silent
 from driftwise.service.engine import _LONG, Engine, Waiting, _settle, end, halves
 from driftwise.service.fold import resume
 from driftwise.service.origin import Foreign, check_machine
@@ -164,6 +164,8 @@ class SharedEngine(Engine):
             return
         for stream in touched:
             stream.write()
+        if self._extra:
+            self.store.take_time()
         for write in self._extra:
             write()
         self._commit()
@@ -309,7 +311,7 @@ class SharedService(Service):
         """In a thread of its own: look when told to, and every so often whether told or not."""
         while not self._ended:
             try:
-                with psycopg.connect(self.store.url, autocommit=True, connect_timeout=3) as ears:
+                with connected(self.store.url) as ears:
                     ears.execute(f"LISTEN {CHANNEL}")
                     ears.execute("SELECT pg_advisory_lock_shared(%s)", (SERVING,))  # as long as this connection lasts
                     while not self._ended:
