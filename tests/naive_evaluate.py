@@ -25,6 +25,19 @@ class Greedy:
         return np.asarray(arms) @ np.linalg.solve(state["V"], state["b"])
 
 
+class First:
+    """Plays the first arm and learns nothing."""
+
+    def start(self, seed=0):
+        return None
+
+    def choose(self, state, arms):
+        return 0
+
+    def learn(self, state, arms, arm, reward):
+        pass
+
+
 class Ranking(Greedy):
     """The same, which says what it thinks of every arm."""
 
@@ -79,3 +92,48 @@ def replayed(policy, arms, arm, reward):
             found.append(reward[t])
             policy.learn(state, arms[t], arm[t], reward[t])
     return found
+
+
+def likelihood_interval(w, r, most, said=None, expected=None):
+    """The set of values v whose likelihood ratio is within the quantile, by the primal's dual as Owen writes it: the
+    most that Σ log(1 + b'c + s(w r - v)) reaches over multipliers for which it is positive at all possible rows."""
+    from itertools import product
+
+    from scipy.optimize import brentq, minimize
+    from scipy.stats import t
+
+    w, r, n = np.asarray(w), np.asarray(r), len(w)
+    model = said is not None
+    q, e = (np.asarray(said), np.asarray(expected)) if model else (np.zeros(n), np.zeros(n))
+
+    def row(w, r, q, e, v):
+        return np.array([w - 1.0, *([w * q - e] if model else []), w * r - v])
+
+    ends = (e.min(), e.max())
+    all_q = (min(q.min(), ends[0]), max(q.max(), ends[1]))
+    possible = list(product((0.0, most), (0.0, 1.0), all_q, ends))
+
+    def log_ratio(v, free):
+        seen = np.array([row(*one, v) for one in zip(w, r, q, e, strict=True)])
+        corners = np.array([row(*one, v) for one in possible])
+        if free:  # any v will do: its multiplier is 0
+            seen, corners = seen[:, :-1], corners[:, :-1]
+        scale = np.maximum(1.0, np.abs(corners).max(axis=1))
+        held = {"type": "ineq", "fun": lambda b: (1.0 + corners @ b) / scale}
+        found = minimize(
+            lambda b: -np.log(np.maximum(1.0 + seen @ b, 1e-300)).sum(), np.zeros(seen.shape[1]), method="SLSQP",
+            jac=lambda b: -(seen / np.maximum(1.0 + seen @ b, 1e-300)[:, None]).sum(axis=0), constraints=[held],
+            options={"maxiter": 500, "ftol": 1e-13},
+        )  # fmt: skip
+        return -found.fun
+
+    centre = float((w * r).sum() / w.sum())
+    psi = e + w * (r - q) - np.mean(e + w * (r - q)) if model else w * (r - centre)
+    alike = (psi**2).sum() ** 2 / (psi**4).sum()
+    most_apart = t.ppf(0.975, max(alike - 1.0, 3.0)) ** 2 / 2.0 + log_ratio(centre, True)
+
+    def over(v):
+        return log_ratio(v, False) - most_apart
+
+    inside = min(np.linspace(0.05, 0.95, 19), key=over)
+    return brentq(over, 0.0, inside, xtol=1e-9), brentq(over, inside, 1.0, xtol=1e-9)

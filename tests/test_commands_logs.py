@@ -284,6 +284,25 @@ def test_the_page_of_an_evaluation_has_the_drift_meter_that_an_agent_would_show(
     assert "figures/blocks.png" in text and "figures/drift.png" in text and str(found.drift.level) in text
 
 
+def test_evaluate_makes_arms_of_the_features_in_a_file(lived, tmp_path, capsys):
+    _, folder = lived
+    import pyarrow.parquet
+
+    tables = [pyarrow.parquet.read_table(part) for part in sorted((folder / "log").glob("*.parquet"))]
+    (tmp_path / "bare").mkdir()
+    for number, table in enumerate(tables):
+        bare = table.drop(["arms"]).replace_schema_metadata(None)
+        pyarrow.parquet.write_table(bare, tmp_path / "bare" / f"{number}.parquet")
+    (tmp_path / "features.json").write_text(json.dumps(FEATURES.to_dict()))
+    (tmp_path / "items.json").write_text(json.dumps(ITEMS))
+    words = ("--policy", "OFUL", "--blocks", 2, "--rewards", 0, 1)
+    more = ("--features", tmp_path / "features.json", "--items", tmp_path / "items.json")
+    whole = run(capsys, "evaluate", folder / "log", *words).out
+    bare = run(capsys, "evaluate", tmp_path / "bare", *words, *more).out
+    assert whole.splitlines()[1:] == bare.splitlines()[1:] and "DR" in whole
+    assert "features=" in run(capsys, "evaluate", tmp_path / "bare", *words, ok=2).err
+
+
 def test_evaluate_tells_Auto_of_clicks(lived, capsys):
     _, folder = lived
     printed = [run(capsys, "evaluate", folder / "log", "--blocks", 2, *more).out for more in ([], ["--clicks"])]

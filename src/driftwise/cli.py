@@ -231,6 +231,9 @@ def evaluate(
     half_life: Annotated[float | None, typer.Option(help="Of the policy's memory, in ticks.")] = None,
     L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
     blocks: Annotated[int, typer.Option(help="Stretches of time to look at.")] = 10,
+    rewards: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest reward.")] = None,
+    features: Annotated[Path | None, typer.Option(help="A JSON file of Features.to_dict: makes arms.")] = None,
+    items: Annotated[Path | None, typer.Option(help="A JSON file of items by name: rows, or vectors.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, report.md and evaluation.json.")] = None,
 ) -> None:
     """What a policy would have earned on a log of choices with propensities."""
@@ -244,10 +247,14 @@ def evaluate(
 
     source = read_log(log)
     made = named_policy(policy, source, half_life, L, clicks=clicks)
-    found = judge(made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy)  # type: ignore[arg-type]
+    found = judge(
+        made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy, rewards=rewards,  # type: ignore[arg-type]
+        features=None if features is None else commands.features_of(features),
+        items=None if items is None else commands.json_of(items, "items", "rows or vectors by name"),
+    )  # fmt: skip
     for title, (columns, rows) in ((f"{policy} on {log}", found.table()), ("In time", found.block_table())):
         _table(title, columns, rows, numeric=range(1, len(columns)))
-    print(f"{found.drift}\n{verdict(found).replace('**', '')}")
+    print("\n".join([*found.reasons(), str(found.drift), verdict(found).replace("**", "")]))
     if out is not None:
         written = write(found, out)
         keep(out / "evaluation.json", json.dumps(found.to_dict(), indent=1) + "\n")

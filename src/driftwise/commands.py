@@ -15,6 +15,7 @@ from driftwise.terminal import table
 
 if TYPE_CHECKING:
     from driftwise.agent import Agent
+    from driftwise.tables import Features
     from driftwise.tables.logs import Log
 
 
@@ -109,14 +110,13 @@ def _new(log: Log, told: dict[str, Any]) -> Agent:
     """An agent as the options say, for vectors as the log has them."""
     from driftwise.agent import Agent
     from driftwise.data.policy import dim_of, named_policy
-    from driftwise.tables import Features
 
     name, clicks = told.pop("policy", "Auto"), told.pop("clicks", False)
     rewards = told.pop("rewards", (0.0, 1.0) if clicks else None)
     if rewards is None or not rewards[0] < rewards[1]:
         raise BadInput("rewards", rewards, "the least and the largest reward", "pass --rewards 0 10, say, or --clicks")
     if "features" in told:
-        told["features"] = Features.from_dict(_json(told["features"], "features", "what Features.to_dict gave"))
+        told["features"] = features_of(told["features"])
     if name == "Auto":
         half_life, L, dim = told.pop("half_life", None), told.pop("L", None), dim_of(log)
         if clicks:
@@ -165,7 +165,7 @@ def _choice(agent: Agent, decision: str | None, context: str | None, items: str 
         return agent.explain(vectors, items=offered)
     if arms is None:
         return None if decision is None else agent.explain(decision)
-    found = _json(arms, "arms", "rows of numbers, or vectors by name")
+    found = json_of(arms, "arms", "rows of numbers, or vectors by name")
     names = list(found) if isinstance(found, Mapping) else None
     rows = list(found.values()) if isinstance(found, Mapping) else found
     return agent.explain(rows, items=names) if decision is None else agent.explain(decision, rows, items=names)
@@ -188,7 +188,14 @@ def _span(text: str | None) -> float | str | None:
         return text
 
 
-def _json(path: Path, name: str, wanted: str) -> Any:
+def features_of(path: Path) -> Features:
+    """The features that a file has."""
+    from driftwise.tables import Features
+
+    return Features.from_dict(json_of(path, "features", "what Features.to_dict gave"))
+
+
+def json_of(path: Path, name: str, wanted: str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as slip:

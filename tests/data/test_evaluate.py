@@ -153,18 +153,7 @@ def test_the_doubly_robust_one_is_narrower():
 def test_the_policy_that_logged_gains_nothing():
     """Where weights are all 1, IPS and SNIPS are the logged mean and the gain is 0 without an error."""
     columns, _ = logged(200, epsilon=0.4)
-
-    class First:
-        def start(self, seed=0):
-            return None
-
-        def choose(self, state, arms):
-            return 0
-
-        def learn(self, state, arms, arm, reward):
-            pass
-
-    found = dw.evaluate(First(), log_of(**columns), epsilon=0.4)
+    found = dw.evaluate(naive.First(), log_of(**columns), epsilon=0.4)
     for name in ("IPS", "SNIPS"):
         assert found.estimates[name].value == pytest.approx(np.mean(columns["reward"]), rel=0, abs=1e-12)
         assert found.gains[name].value == pytest.approx(0.0, abs=1e-12)
@@ -208,6 +197,50 @@ def test_candidates_with_items_are_arms():
     del items["item 3"]
     with refused("log", "item 3", "items="):
         dw.evaluate(naive.Ranking(D), log_of(**by_name), items=items)
+
+
+def test_candidates_with_features_are_the_arms_that_were_logged(tmp_path):
+    """A log without arms, its contexts and candidates, and the features: the evaluation of the log with arms."""
+    F = dw.Features
+    features = F(context={"hour": F.number(mean=12, scale=6)}, item={"price": F.number(mean=20, scale=10)},
+                 cross=[("hour", "price")])  # fmt: skip
+    items = {"cup": {"price": 10.0}, "plate": {"price": 25.0}, "fork": {"price": 5.0}}
+    policy, found = dw.LinearUCB(dim=features.dim, memory=dw.Fade(0.01), lam=1.0), []
+    for arms in (True, False):
+        agent, rng = dw.Agent(policy, rewards=(0.0, 1.0), epsilon=0.3, features=features), np.random.default_rng(0)
+        folder = tmp_path / str(arms)
+        with agent.log_to(folder, arms=arms, format="jsonl"):
+            for visit in range(60):
+                names = items if not visit else [list(items)[k] for k in rng.permutation(3)[: 2 + visit % 2]]
+                shown = agent.decide(context={"hour": visit % 24}, items=names)
+                agent.reward(shown.id, float(rng.random() < 0.5))
+        more = {} if arms else {"features": features, "items": items}
+        found.append(dw.evaluate(policy, folder, epsilon=0.3, blocks=1, progress=False, **more))
+    assert found[0].to_dict() == found[1].to_dict()
+    assert (found[1].terms.weight == 1.0).all()
+    with refused("log", "candidates", "fork", "items="):
+        dw.evaluate(policy, folder, features=features, items={k: v for k, v in items.items() if k != "fork"})
+    with refused("log", "column x", "features="):
+        dw.evaluate(policy, folder, features=features, items={**items, "fork": {"price": 6.0}})
+    with refused("log", "candidates", "features="):
+        dw.evaluate(policy, folder)
+    with refused("features", "dw.Features"):
+        dw.evaluate(policy, folder, features=3)
+
+
+def test_a_range_of_rewards_can_be_told():
+    columns, _ = logged(80)
+    found = dw.evaluate(naive.Ranking(D), log_of(**columns), rewards=(-5.0, 5.0), blocks=1)
+    assert found.terms.range == (-5.0, 5.0)
+    with refused("rewards", "rewards of the log"):
+        dw.evaluate(naive.Ranking(D), log_of(**columns), rewards=(0.0, 0.1))
+    with refused("rewards", "least and the largest"):
+        dw.evaluate(naive.Ranking(D), log_of(**columns), rewards=3)
+
+
+def test_tables_call_policies_by_the_name_they_are_asked_for_by():
+    columns, _ = logged(40)
+    assert dw.evaluate(dw.make("Auto", dim=D), log_of(**columns), blocks=1).policy == "Auto"
 
 
 def test_rows_without_reward_are_counted_and_left_out():

@@ -23,7 +23,7 @@ from driftwise.data.likelihood import Sample, interval, mean_interval
 from driftwise.kernels.point import Floats
 
 # The share of the reward range from which on an interval says nothing.
-_OPEN = 0.95
+_OPEN = 0.98
 
 
 @dataclass(frozen=True)

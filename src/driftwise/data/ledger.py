@@ -114,7 +114,7 @@ def read(log: Log) -> Ledger:
         names.append("arms" if "arms" in log.columns else "candidates")
     blind = "stream" in log.columns and "score" in log.columns and "cohort" not in log.columns
     found = [_numbers(batch, number) for batch, number in _numbered(log, [*names, *(("stream", "score") * blind)])]
-    every = {name: np.concatenate([one[name] for one in found]) for name in found[0]} if found else {}
+    every = {name: np.concatenate([one.pop(name) for one in found]) for name in list(found[0])} if found else {}
     if not found or every["paying"].sum() < 2:
         rows = int(every["paying"].sum()) if found else 0
         raise BadInput("log", f"{rows} rows with a reward", "at least two", "wait for more rewards")
@@ -195,7 +195,7 @@ def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, paying: Any) ->
 def _ordered(every: dict[str, Any]) -> Ledger:
     """The ledger of all rows."""
     paying = every["paying"]
-    one = {name: values[paying] for name, values in every.items()}
+    one = dict(every) if paying.all() else {name: values[paying] for name, values in every.items()}
     count = len(one["row"])
     if (one["seq"] < 0).any():
         one["seq"] = np.arange(1, count + 1)

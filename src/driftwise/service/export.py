@@ -108,5 +108,5 @@ def _row(
         "open" if reward is None else reward.verdict if learned else "expired",
         None if one.context is None else msgspec.json.decode(one.context),
         None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
-        cohort=one.cohort, upon=upon(era.setup, one), draws=one.draws if one.cohort == "live" else 0,
+        cohort=one.cohort, upon=upon(era.setup, one) - since.origin, draws=one.draws if one.cohort == "live" else 0,
     )  # fmt: skip
