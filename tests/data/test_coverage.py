@@ -16,7 +16,7 @@ from driftwise.data.likelihood import Sample, interval
 from driftwise.data.page import verdict
 from driftwise.tables import log_of
 
-_SPEC = importlib.util.spec_from_file_location("coverage_bench", Path(__file__).parents[2] / "bench" / "coverage.py")
+_SPEC = importlib.util.spec_from_file_location("intervals", Path(__file__).parents[2] / "bench" / "intervals.py")
 bench = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(bench)
 

@@ -1,6 +1,6 @@
 """How often the intervals of `dw.evaluate` cover, and how wide they are, on simulated logs whose truth is known.
 
-    python bench/coverage.py [--logs 200] [--worlds AB] [--rows 500,5000] [--out FILE]
+    python bench/intervals.py [--logs 200] [--worlds AB] [--rows 500,5000] [--out FILE]
 
 A cell is (arms, exploration, rows). Worlds A and B were looked at while the intervals were made; C to G were looked at
 once, afterwards. `answers` is the share of logs that are not "cannot tell", `cover` the share of answers that hold the
