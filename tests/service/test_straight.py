@@ -130,6 +130,44 @@ def test_who_leaves_before_the_answer_holds_up_nobody(server):
     assert ask(server, request("decide", {"id": "stays", "arms": ARMS})).startswith(b"HTTP/1.1 200")
 
 
+UPGRADE = ("connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAMAAABkAAQAAP__")
+
+
+@pytest.mark.parametrize("offer", [UPGRADE, ("connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13")])
+@pytest.mark.parametrize("way", ["", "?"])
+def test_an_upgrade_is_ignored_and_the_body_is_the_request_s(server, offer, way):
+    raw = request("decide", {"arms": ARMS}, way, "1.1", *offer)
+    plain = request("decide", {"arms": ARMS})
+    head = raw.index(b"\r\n\r\n") + 4
+    chunked = raw[:head].replace(b"content-length: %d" % (len(raw) - head), b"transfer-encoding: chunked")
+    chunked += b"%x\r\n%b\r\n0\r\n\r\n" % (len(raw) - head, raw[head:])
+    for pieces in ([raw], [raw[:head], raw[head:]], [raw[: head - 3], raw[head - 3 : -5], raw[-5:]], [chunked]):
+        with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+            for piece in pieces:
+                caller.sendall(piece)
+                time.sleep(0.02)
+            assert answer(caller).startswith(b"HTTP/1.1 200")
+            caller.sendall(plain)
+            assert answer(caller).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_behind_an_upgrade_is_no_second_request(server):
+    inner = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    raw = request("decide", inner, "", "1.1", *UPGRADE)
+    with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+        caller.sendall(raw[: -len(inner)])
+        time.sleep(0.05)
+        caller.sendall(inner + request("decide", {"arms": ARMS}))
+        assert answer(caller).startswith(b"HTTP/1.1 400")
+        assert answer(caller).startswith(b"HTTP/1.1 200")  # not the numbers of /metrics
+
+
+def test_connect_is_refused_and_nothing_behind_it_is_read(server):
+    head = b"CONNECT /v1/streams/home HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    told = ask(server, head + request("decide", {"arms": ARMS}))
+    assert told.startswith(b"HTTP/1.1 405") and told.count(b"HTTP/1.1") == 1
+
+
 def test_a_key_is_asked_for_either_way(server):
     key = create_key(server.db, "decide", "*", "")
     asked, until = request("decide", {"id": "key", "arms": ARMS}), time.monotonic() + 10.0

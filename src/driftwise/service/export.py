@@ -9,7 +9,7 @@ import msgspec
 
 from driftwise.border import one_of
 from driftwise.errors import BadInput
-from driftwise.service.offers import rows_of
+from driftwise.service.offers import offered
 from driftwise.service.opening import open_store
 from driftwise.service.recompute import Era, eras_of, upon
 from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store
@@ -89,10 +89,10 @@ def _row(
     store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
 ) -> Row | None:
     """A decision with what came of it; none where its arms were forgotten."""
-    found = None if one.arm_set is None else store.arms(one.arm_set)
+    found = offered(store, one)
     if found is None:
         return None
-    arms = rows_of(found[2], found[1])
+    arms = found[1]
     learned = reward is not None and reward.verdict in LESSONS
     own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
     value, at, tick, number = _NOTHING

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _WAITING = 1_000  # lines that may wait to be written
 
 
@@ -60,6 +62,11 @@ class Log:
         """One request: its route and not its path, which has ids of the caller's."""
         if self.requests or status >= 500 or status == 429:
             named = route or scope["path"].partition("/v1/streams/")[2].partition("/")[2].partition("/")[0]
-            named = named or "stream"
+            named, stream = _plain(named) or "stream", _plain(stream)
             spent = round((time.perf_counter() - began) * 1e3, 3)
             self.event("request", method=scope["method"], route=named, stream=stream, status=status, ms=spent)
+
+
+def _plain(name: str) -> str:
+    """A name as streams and routes have them; "" for what a caller made up, which a terminal may obey."""
+    return name if _PLAIN.fullmatch(name) else ""

@@ -16,6 +16,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.service.protocol import MOST_NUMBERS, DecideBody
+from driftwise.service.store import Damaged, DecisionRow, Store
 from driftwise.tables.encoder import Encoder
 
 _KEPT, _KEPT_NUMBERS = 256, 10_000  # sets that are at hand, and how many numbers such a set may have
@@ -48,8 +49,7 @@ class Offers:
         if asked.items is not None and len(asked.items) != len(rows):
             got = f"{len(asked.items)} items"
             raise BadInput("items", got, f"a name for each of {len(rows)} arms", "send as many, or none")
-        if rows.size > MOST_NUMBERS:
-            raise BadInput("arms", f"{rows.size} numbers", f"at most {MOST_NUMBERS}", "offer fewer arms")
+        self._check_size(len(rows))
         data = rows.tobytes()
         sha256 = hashlib.sha256(data).digest()
         return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context)
@@ -90,9 +90,14 @@ class Offers:
             raise BadInput("context", "items and a context", wanted, "declare features when you make the stream")
         if asked.items is None:
             raise BadInput("items", None, "the items to choose from", "send their names")
+        self._check_size(len(asked.items))  # before room is made for them: a name of a few bytes may be a long row
         told = self.encoder.context(asked.context or {})
         rows: Any = self.encoder.arms(told, asked.items)
         return self._fitting(rows), canonical(told).decode()
+
+    def _check_size(self, count: int) -> None:
+        if count * self.dim > MOST_NUMBERS:
+            raise BadInput("arms", f"{count * self.dim} numbers", f"at most {MOST_NUMBERS}", "offer fewer arms")
 
     def _fitting(self, rows: Floats) -> Floats:
         if rows.ndim != 2 or rows.shape[1] != self.dim:
@@ -111,6 +116,18 @@ class Offers:
                 self._kept.popitem(last=False)
             self._kept[sha256] = arms
         return arms
+
+
+def offered(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:
+    """The sha256 and the rows of a decision's arms; none where they were forgotten. Streams of several dimensions share
+    one stored set where its bytes are the same, so only the decision says how many rows these are."""
+    found = None if row.arm_set is None else store.arms(row.arm_set)
+    if found is None:
+        return None
+    sha256, _, data = found
+    if len(data) % (8 * row.n):
+        raise Damaged("arm_set", f"a changed row {row.arm_set}")
+    return sha256, rows_of(data, row.n)
 
 
 def rows_of(data: bytes, n: int) -> Floats:

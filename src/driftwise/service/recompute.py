@@ -12,7 +12,7 @@ from driftwise.agent.record import checked_id
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.fold import Fold, Unlike, resume
-from driftwise.service.offers import rows_of
+from driftwise.service.offers import offered
 from driftwise.service.origin import elsewhere
 from driftwise.service.protocol import Arm, Explained, Refusal, StreamBody
 from driftwise.service.setup import Setup, setup
@@ -55,8 +55,8 @@ def same(row: DecisionRow, found: Picked) -> bool:
 
 def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
     """The arms of a decision; none where they were forgotten."""
-    found = None if row.arm_set is None else store.arms(row.arm_set)
-    return None if found is None else ArmSet(rows_of(found[2], found[1]))
+    found = offered(store, row)
+    return None if found is None else ArmSet(found[1])
 
 
 class Remade(NamedTuple):

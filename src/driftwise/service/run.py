@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -61,13 +62,34 @@ class Connection(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             self._whole = False
         self._begins = 0
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._feed(data)
         if self.transport.is_closing():
             return
         if not self._begins:
             self._count(len(data))
         if not self._whole and self._due is None:  # as a rule a request comes in one piece
             self._wait()
+
+    def _feed(self, data: bytes) -> None:
+        """What uvicorn's `data_received` does, but for an Upgrade, which is ignored as RFC 9110 7.8 allows: Java's
+        client offers h2c by itself. httptools takes what follows such a head for another protocol, a body too."""
+        try:
+            while data:
+                try:
+                    self.parser.feed_data(data)
+                    data = b""
+                except httptools.HttpParserUpgrade as slip:
+                    data = self._head_again() + data[slip.args[0] :]
+        except httptools.HttpParserError:
+            self.send_400_response("")
+
+    def _head_again(self) -> bytes:
+        """The head of the request at hand without its Upgrade, for a new parser."""
+        old, self.parser = self.parser, httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        line = b"%b %b HTTP/%b\r\n" % (old.get_method(), self.url, old.get_http_version().encode())
+        return line + b"".join([b"%b: %b\r\n" % one for one in self.headers if one[0] != b"upgrade"]) + b"\r\n"
 
     def _count(self, size: int) -> None:
         self._read += size
@@ -127,6 +149,10 @@ class Connection(HttpToolsProtocol):
             self._refuse(Refusal(413, f"a body of more than {MOST_CHUNKS} chunks", "body", "send larger chunks"))
 
     def on_headers_complete(self) -> None:
+        if self.parser.get_method() == b"CONNECT":
+            self._refuse(Refusal(405, "no such method here", "path", "see /openapi.json"))
+        if self.parser.should_upgrade():
+            return  # `_feed` has it parsed again
         self._heading = False
         asked = straight(self)
         if asked is None:
@@ -141,6 +167,8 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._whole = True
         self._calm()
         if type(self.cycle) is Asked:

@@ -42,7 +42,7 @@ def straight(protocol: HttpToolsProtocol) -> Asked | None:
         return None
     route = protocol.app.straight.get(parts[4])
     last, parser = protocol.cycle, protocol.parser
-    if route is None or parser.get_method() != b"POST" or parser.should_upgrade() or b"%" in parts[3]:
+    if route is None or parser.get_method() != b"POST" or b"%" in parts[3]:
         return None
     if (last is not None and not last.response_complete) or protocol.flow.write_paused:
         return None  # the ordinary way waits until the caller has read the answers before

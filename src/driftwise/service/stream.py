@@ -7,18 +7,19 @@ say what became of them.
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import isfinite
 from typing import Any
 
 import msgspec
 
 from driftwise.agent.record import automatic_id, check_not_automatic, checked_id, new_process
 from driftwise.border import real
-from driftwise.errors import DriftwiseError
+from driftwise.errors import BadInput, DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.rng import key
 from driftwise.service.fold import EVERY, Fold
-from driftwise.service.offers import Offer, Offers, rows_of
+from driftwise.service.offers import Offer, Offers, offered
 from driftwise.service.overdue import Overdue
 from driftwise.service.protocol import Counts, DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
@@ -93,6 +94,9 @@ class Stream:
         seq, arms, fold = self.seq + 1, offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
         choice, share, draws, explored = fold.choose(arms, upon, seq)
+        if not (isfinite(choice.score) and isfinite(choice.mean) and isfinite(choice.bonus)):
+            got = f"score {choice.score}, mean {choice.mean}"
+            raise BadInput("policy", got, "finite scores", "PUT …/policy with numbers of another size, or reset")
         id = automatic_id(seq, self.process) if asked.id is None else asked.id
         arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
         item = None if offer.items is None else offer.items[arm]
@@ -294,11 +298,11 @@ class Stream:
         row = self.store.decision(self.row.id, id)
         if row is None:
             return None
-        found = None if row.arm_set is None else self.store.arms(row.arm_set)
+        found = offered(self.store, row)
         x = sha256 = None
         if found is not None:
-            sha256, n, data = found
-            x = rows_of(data, n)[row.arm].reshape(1, -1, 1).copy()
+            sha256, rows = found
+            x = rows[row.arm].reshape(1, -1, 1).copy()
         known = Known(decided(row), sha256, row.born, x)
         reward = self.store.reward(self.row.id, id)
         if reward is not None:

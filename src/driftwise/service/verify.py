@@ -14,7 +14,7 @@ from pathlib import Path
 
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.fold import Fold, Unlike, resume
-from driftwise.service.offers import rows_of
+from driftwise.service.offers import offered
 from driftwise.service.opening import open_store
 from driftwise.service.origin import elsewhere
 from driftwise.service.recompute import Era, again, arms_of, eras_of, same
@@ -123,11 +123,10 @@ def _due(eras: list[Era], row: RewardRow) -> bool:
 
 
 def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:
-    arms = None if decision.arm_set is None else store.arms(decision.arm_set)
+    arms = offered(store, decision)
     if arms is None or row.x is None:
         return row.x is None
-    _, n, data = arms
-    return bytes(rows_of(data, n)[decision.arm].tobytes()) == row.x
+    return bytes(arms[1][decision.arm].tobytes()) == row.x
 
 
 class _Way:
@@ -199,7 +198,7 @@ def _decision(store: Store, era: Era, way: _Way, row: DecisionRow, found: Found)
     if arms is None or row.state_seq < era.row.base or way.forgotten:
         found.forgotten += 1
         return
-    if arms.count != row.n or not 0 <= row.arm < row.n:
+    if arms.dim != era.setup.policy.dim or not 0 <= row.arm < row.n:
         found.tell(f"decision {row.seq} was made among other arms")
         return
     fold = way.to(row.state_seq)

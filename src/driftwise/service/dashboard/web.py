@@ -41,8 +41,8 @@ class Page:
         try:
             key = self.board.admit(scope, stream or None)
             body = await self._made(stream, params.get("id", ""), key)
-        except DriftwiseError as slip:
-            refusal = refusal_of(slip)
+        except Exception as slip:
+            refusal = refusal_of(slip) if isinstance(slip, DriftwiseError) else self.board.api.slip(slip)
             status, answer = refusal.status, refusal.answer
             if status == 401:
                 more.append((b"www-authenticate", b'Basic realm="driftwise", charset="UTF-8"'))
@@ -126,6 +126,8 @@ class Events:
                     return
         except DriftwiseError:  # not welcome any more; whoever asks again is told why
             return
+        except Exception as slip:
+            board.api.slip(slip)
         finally:
             board.watching -= 1
             gone.cancel()
