@@ -6,9 +6,11 @@ import gc
 import io
 import math
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -105,3 +107,24 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
     assert gc.isenabled()
     assert "first_best" in shown.getvalue() and "2 functions" in shown.getvalue()
     assert shown.getvalue().endswith("\x1b[2K")
+
+
+def test_ctrl_c_ends_a_compile_of_the_main_thread_at_once_without_a_traceback():
+    """The hash stands for LLVM: one call of seconds that sees no signal and leaves other threads running."""
+    program = """
+        import hashlib, threading
+        from types import SimpleNamespace
+        from driftwise import first_use, interrupts
+        interrupts.end_compiles()
+        first_use._notice.on_start(SimpleNamespace(data={}))
+        print("compiling", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000_000)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "compiling\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130 and told.count("\n") == 1 and "interrupted" in told
+    assert time.monotonic() - began < 5.0  # at once, on a busy machine

@@ -314,6 +314,8 @@ def _report(outcome: Outcome) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; anything raised on purpose ends in one sentence and exit 2."""
     interrupts.usual()
+    if arguments is None:
+        interrupts.end_compiles()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without γ shows the numbers all the same
@@ -339,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             _fail(error.format_message())
     if status == 130:  # what Typer makes of Ctrl-C
-        print("driftwise: interrupted; the same command goes on where it was", file=sys.stderr)
+        print(interrupts.SENTENCE, file=sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -58,6 +58,9 @@ class _Notice(event.Listener):
             sys.stderr.flush()
 
 
+_notice = _Notice()
+
+
 def _overwrites() -> bool:
     """Whether a line of stderr can be written over: on a terminal, and under no progress bar, which takes what is
     written for lines of their own."""
@@ -67,4 +70,9 @@ def _overwrites() -> bool:
 def watch() -> None:
     """From now on whoever waits is told."""
     register: Any = event.register
-    register("numba:compile", _Notice())
+    register("numba:compile", _notice)
+
+
+def compiles_in_main() -> bool:
+    """Whether the main thread is in the compiler."""
+    return _notice.depth > 0 and _notice.thread == threading.main_thread().ident

@@ -11,6 +11,7 @@ hasty            patience with slow callers of half a second
 unsynced         SQLite syncs nothing                (negative control)
 often            snapshots every 50 rewards, digests every 10
 counted          says on SIGUSR1 what is alive
+cold             compiling takes a minute
 next             the tables are a version further
 cramped          the log is brought into the file every 40 pages
 """
@@ -230,6 +231,7 @@ def counted():
 
 
 WHAT = {
+    "cold": lambda: setattr(serving, "warm", lambda *_: time.sleep(60.0)),
     "counted": counted, "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"), "early": early,
     "forgetful": forgetful, "hasty": hasty, "next": next_version, "often": often,
     "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02)), "twice": twice,

@@ -100,6 +100,7 @@ def living(path, now=None, **options):
     asked.board, asked.routes = made.board, made.inside.routes
     life = made.inside.router.lifespan_context(made.inside)
     asked.wait(life.__aenter__())
+    loop.call_soon_threadsafe(made.prepare)
     try:
         yield asked
     finally:

@@ -45,12 +45,13 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def wait(self):
+    def wait(self, path="/readyz"):
+        """Until it is ready, or answers at another path."""
         until = time.monotonic() + 60
         while time.monotonic() < until and self.process.poll() is None:
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
+            with suppress(httpx.TransportError):
+                if httpx.get(self.url + path, timeout=10).is_success:
+                    return
             time.sleep(0.02)
         raise AssertionError(f"no server: {self.end()}")
 

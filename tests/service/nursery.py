@@ -105,9 +105,9 @@ def _warm():
 
     import service.broken  # noqa: F401 - imports all that a server needs
     from driftwise.service.protocol import StreamBody
-    from driftwise.service.serving import warm
     from driftwise.service.setup import setup
     from driftwise.service.wal import checksum_
+    from driftwise.service.warming import warm
     from service.loading import BODY
 
     made = setup(msgspec.convert(BODY, StreamBody))

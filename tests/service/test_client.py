@@ -110,3 +110,46 @@ def test_a_server_that_is_not_there_is_one_sentence(monkeypatch):
         with pytest.raises(BadInput, match="is the server up"):
             client.stream("home")
         assert "c0ffee" not in repr(client)
+
+
+class Starting(httpx.BaseTransport):
+    """A server that is not ready for the first requests."""
+
+    def __init__(self, many):
+        self.left = many
+
+    def handle_request(self, request):
+        self.left -= 1
+        if self.left >= 0:
+            told = {"error": "the server is starting", "field": "ready", "hint": "send it again"}
+            return httpx.Response(503, json=told, headers={"retry-after": "1"}, request=request)
+        return httpx.Response(200, json={"seq": 1}, request=request)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes by sleeping alone."""
+    now = [0.0]
+    monkeypatch.setattr("driftwise.service.client.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("driftwise.service.client.time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
+
+
+def test_a_server_that_starts_is_waited_for_and_that_is_said_once(clock, caplog):
+    with Client(transport=Starting(60), tries=2) as client:
+        assert client.decide("home", ARMS)["seq"] == 1 and clock[0] > 25.0
+    assert [record.name for record in caplog.records] == ["driftwise.client"]
+    assert "the server is starting" in caplog.text and caplog.records[0].levelname == "WARNING"
+
+
+def test_a_server_that_is_never_ready_is_an_error_after_the_patience_of_the_client(clock):
+    with Client(transport=Starting(10_000), patience=20.0) as client:
+        with pytest.raises(Refused, match="not ready within 20 s: the server is starting") as told:
+            client.reward("home", "a", 1.0)
+        assert told.value.status == 503 and 20.0 <= clock[0] < 22.0
+
+
+def test_a_short_wait_is_not_worth_a_warning(clock, caplog):
+    with Client(transport=Starting(2)) as client:
+        assert client.decide("home", ARMS)["seq"] == 1
+    assert not caplog.records

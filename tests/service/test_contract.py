@@ -58,4 +58,4 @@ def test_every_answer_is_one_that_is_described(served, kind, path, method):
 
 def test_every_route_is_described_and_everything_described_is_a_route():
     described = {(method.upper(), path) for path, method in OPERATIONS}
-    assert described - {("GET", "/healthz")} == {(method, path) for method, path, *_ in ROUTES}
+    assert described - {("GET", "/healthz"), ("GET", "/readyz")} == {(method, path) for method, path, *_ in ROUTES}

@@ -67,7 +67,7 @@ def test_the_curl_page_has_every_call():
         path = re.sub(r"/explain/\S+", "/explain/{id}", path)
         asked.add((method, re.sub(r"/streams/\w+", "/streams/{stream}", path)))
     assert {(method, path) for method, path, *_ in ROUTES} <= asked
-    assert {("GET", path) for path in ("/healthz", "/metrics", "/openapi.json", "/")} <= asked
+    assert {("GET", path) for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/")} <= asked
 
 
 def test_what_personalizer_sent_is_answered_as_its_page_says(tmp_path):

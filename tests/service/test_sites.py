@@ -195,7 +195,7 @@ def test_names_that_are_allowed_are_right_with_any_port_and_nothing_near_them():
 
 def test_the_command_takes_names_and_refuses_what_is_none(tmp_path, monkeypatch, capsys):
     made = []
-    monkeypatch.setattr("driftwise.service.run.run", lambda application, host, port: made.append(application))
+    monkeypatch.setattr("driftwise.service.run.run", lambda application, *_: made.append(application))
     command = ["serve", "--db", str(tmp_path / "a.db"), "--host", "127.0.0.5", "--allow-host", "a.com"]
     with pytest.raises(SystemExit) as ended:
         main([*command, "--allow-host", "driftwise"])

@@ -6,6 +6,7 @@ with the one decision there is.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -22,6 +23,8 @@ except ImportError:  # said when it is used
     httpx = None  # type: ignore[assignment]
 
 _AGAIN = (429, 503, 507)
+_SAY_AFTER = 3.0  # seconds of retries in silence
+_logger = logging.getLogger("driftwise.client")
 
 
 class Refused(DriftwiseError):
@@ -35,17 +38,19 @@ class Refused(DriftwiseError):
 
 class Client:
     """`decide` and `reward` over HTTP. key: a bearer key, or that in DRIFTWISE_KEY; tries: how often a request is sent
-    before a broken connection or a busy server is an error."""
+    before a broken connection or a busy server is an error; patience: seconds that a request waits for a server that
+    starts, which takes no tries. The logger driftwise.client warns of a request that is retried for seconds."""
 
     def __init__(
         self, url: str = "http://127.0.0.1:8000", *, key: str | None = None, tries: int = 5, timeout: float = 10.0,
-        transport: Any = None,
+        patience: float = 300.0, transport: Any = None,
     ) -> None:
         if httpx is None:
             raise BadInput("client", "no httpx", "the package of the client", 'pip install "driftwise[client]"')
         given = os.environ.get("DRIFTWISE_KEY") if key is None else key
         headers = {} if given is None else {"authorization": f"Bearer {given}"}
         self.url, self.tries = url.rstrip("/"), max(1, tries)
+        self.patience = patience
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
 
     def __repr__(self) -> str:
@@ -108,25 +113,35 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """A request until it is answered: all that is asked here may be asked again."""
-        pause = 0.05
-        for left in range(self.tries - 1, -1, -1):
+        pause, left, began, said = 0.05, self.tries, time.monotonic(), False
+        while True:
+            left -= 1
             try:
                 answer = self._http.request(method, path, **({} if body is None else {"json": body}))
             except httpx.TransportError as slip:
-                if not left:
+                if left <= 0:
                     wanted = f"an answer within {self.tries} tries"
                     raise BadInput("url", f"{self.url}: {type(slip).__name__}", wanted, "is the server up?") from None
-                wait = pause
+                wait, reason = pause, type(slip).__name__
             else:
                 if answer.is_success:
                     found: dict[str, Any] = answer.json()
                     return found
-                if answer.status_code not in _AGAIN or not left:
-                    raise Refused(answer.status_code, _told(answer))
+                refused = Refused(answer.status_code, _told(answer))
+                starting = refused.status == 503 and refused.field == "ready"
+                left += starting
+                if starting and time.monotonic() - began >= self.patience:
+                    error = f"not ready within {self.patience:g} s: {refused.error}"
+                    raise Refused(503, {"error": error, "field": "ready", "hint": "pass a larger patience="})
+                if refused.status not in _AGAIN or left <= 0:
+                    raise refused
                 wait = max(pause, min(float(answer.headers.get("retry-after", 0) or 0), 5.0))
+                reason = str(refused)
+            if not said and time.monotonic() - began >= _SAY_AFTER:
+                said = True
+                _logger.warning("%s is asked again since %.0f s: %s", self.url, time.monotonic() - began, reason)
             time.sleep(wait * random.uniform(0.5, 1.0))  # callers that were cut off together come back apart
             pause = min(2.0 * pause, 2.0)
-        raise AssertionError("every try ends in an answer or an error")
 
 
 def _path(*parts: str) -> str:

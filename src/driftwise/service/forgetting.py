@@ -18,6 +18,7 @@ from driftwise.service.origin import check_machine, elsewhere, foreign, refused
 from driftwise.service.recompute import Era, eras_of
 from driftwise.service.sqlite import SQLiteStore, seal, seal_era
 from driftwise.service.store import EraRow, Taken
+from driftwise.service.warming import warm
 
 if TYPE_CHECKING:
     from driftwise.service.serving import Service
@@ -75,6 +76,7 @@ async def online(service: Service, name: str, before: float) -> dict[str, int]:
 
 async def _forgotten(service: Service, stream: Stream, before: float) -> dict[str, int]:
     store = service.store
+    await service.aside(_warm_eras, stream.row.id)  # those of eras before may be of other policies
     await service.engine.submit(store.erase_wholly)
     done = count = 0
     while True:
@@ -88,6 +90,11 @@ async def _forgotten(service: Service, stream: Stream, before: float) -> dict[st
     else:
         await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
     return {"forgotten": count}
+
+
+def _warm_eras(store: Any, stream: int) -> None:
+    for era in eras_of(store, stream):
+        warm(era.setup.policy, era.setup.low)
 
 
 async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:

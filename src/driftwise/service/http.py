@@ -164,9 +164,8 @@ class Api:
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> KeyRow | None:
         """The key of a request that may pass now; none on an open server."""
-        engine, access = self.service.engine, self.service.access
-        if engine.stopping:
-            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        access = self.service.access
+        self.service.check_open()
         if not access.closed:
             return None
         return access.check(caller_of(scope), authorization(scope), wanted, stream)
@@ -191,6 +190,14 @@ class Api:
             return Response(encode(Health(status="away", reason=reason)), 503, media_type=_JSON_TYPE)
         word = self._detail(request.scope, self.service.now.word)  # type: ignore[arg-type]
         return Response(encode(Health(status="fine", reason=word)), media_type=_JSON_TYPE)
+
+    async def readiness(self, request: Request) -> Response:
+        """Health, and 503 until all streams are resumed and their kernels are compiled or loaded."""
+        service = self.service
+        if service.ready or service.engine.stopping:
+            return await self.health(request)
+        reason = self._detail(request.scope, service.doing)  # type: ignore[arg-type]
+        return Response(encode(Health(status="starting", reason=reason)), 503, media_type=_JSON_TYPE)
 
     def _detail(self, scope: Scope, reason: str) -> str:
         """A reason, which may name paths and addresses, for callers with a key; "" for others, and for pages whose name
@@ -223,6 +230,10 @@ class Front:
     def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
         self.inside, self.api, self.board = inside, api, board
         self.straight = {name: Straight(api, name.decode(), *what) for name, what in STRAIGHT.items()}
+        self.prepare: Callable[[], None] = lambda: None  # for the server to call when the port is bound
+        self.busy = False  # whether a thread was left at work when all else had ended
+        self.slip: BaseException | None = None  # why it could not be made ready
+        self.end: Callable[[], None] = lambda: None  # how the server that runs it is told to stop
 
     def stop(self) -> None:
         """Take nothing new: what was asked is still answered."""
@@ -244,21 +255,41 @@ class Front:
 def app(
     service: Service, log: Log, started: Callable[[], None] = lambda: None, site: Site | None = None
 ) -> Front:  # fmt: skip
-    """The application; `started` is called when it serves; without a site it is asked as this machine."""
+    """The application; `started` is called when it is ready; without a site it is asked as this machine."""
     api = Api(service, log, site or Site())
     board = Dashboard(api)
 
-    @asynccontextmanager
-    async def living(_: Starlette) -> Any:
-        watch = asyncio.create_task(_watch(service))
+    tasks: list[asyncio.Task[None]] = []
+
+    def begin() -> None:
+        tasks.append(asyncio.create_task(_watch(service)))
         service.start()
         started()
+
+    async def prepared() -> None:
+        try:
+            await service.prepare()
+        except Exception as slip:
+            made.slip = slip
+            made.end()
+        else:
+            begin()
+
+    def prepare() -> None:
+        if not service.ready:
+            tasks.append(asyncio.create_task(prepared()))
+
+    @asynccontextmanager
+    async def living(_: Starlette) -> Any:
+        if service.ready:
+            begin()
         yield
         service.engine.stopping = True
-        watch.cancel()
-        board.close()
+        for task in tasks:
+            task.cancel()
+        made.busy = not board.close()
         await service.engine.idle()
-        service.close()
+        made.busy |= not service.close()
 
     async def unknown(request: Request, slip: Exception) -> Response:
         status = slip.status_code if isinstance(slip, HTTPException) else 404
@@ -272,11 +303,14 @@ def app(
         if len(_methods(path)) == 1 else Route(path, _Both(api, path), methods=_methods(path))
         for _, path, handler, scope, body in ROUTES
     ]  # fmt: skip
-    routes += [Route("/healthz", api.health), Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
+    routes += [Route("/healthz", api.health), Route("/readyz", api.readiness)]
+    routes += [Route("/metrics", api.metrics), Route("/openapi.json", api.openapi)]
     routes += dashboard_routes(board)
     inside = Starlette(routes=routes, lifespan=living, exception_handlers={HTTPException: unknown})
     inside.router.redirect_slashes = False  # a redirect would repeat the caller's Host
-    return Front(inside, api, board)
+    made = Front(inside, api, board)
+    made.prepare = prepare
+    return made
 
 
 def _methods(path: str) -> list[str]:

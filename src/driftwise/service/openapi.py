@@ -74,10 +74,11 @@ def document() -> dict[str, Any]:
         paths.setdefault("/v1/streams/{stream}" + rest, {"parameters": given})[method] = _operation(
             summary, asked, answered, statuses, of[Error]
         )
-    paths["/healthz"] = {"get": {
-        "summary": "Whether it serves", "security": [],
-        "responses": {str(status): _answer("health", of[Health]) for status in (200, 503)},
-    }}  # fmt: skip
+    for path, summary in (("/healthz", "Whether it runs well"), ("/readyz", "Whether it serves")):
+        paths[path] = {"get": {
+            "summary": summary, "security": [],
+            "responses": {str(status): _answer("health", of[Health]) for status in (200, 503)},
+        }}  # fmt: skip
     return {
         "openapi": "3.1.0",
         "info": {"title": "driftwise", "version": __version__, "description": _ABOUT},

@@ -30,12 +30,12 @@ def open_store(db: str | Path, **options: Any) -> Any:
     return PostgresStore(str(db), **options)
 
 
-def service_of(store: Any, now: Callable[[], float] | None = None) -> Any:
-    """A service on a store: alone, or one replica of several."""
+def service_of(store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> Any:
+    """A service on a store: alone, or one replica of several; later: `prepare` resumes its streams."""
     if not store.shared:
         from driftwise.service.serving import Service
 
-        return Service(store, now)
+        return Service(store, now, later=later)
     from driftwise.service.replica import SharedService
 
-    return SharedService(store, now)
+    return SharedService(store, now, later=later)

@@ -185,7 +185,7 @@ class Error(Wire):
 class Health(Wire):
     """Whether it serves, and if it does not why."""
 
-    status: Literal["fine", "full", "away", "stopping"]
+    status: Literal["fine", "starting", "full", "away", "stopping"]
     reason: str = ""
 
 

@@ -29,8 +29,10 @@ from driftwise.service.postgres import SERVING, PostgresStore
 from driftwise.service.protocol import MOST_WAITING, Refusal, StreamAnswer
 from driftwise.service.recompute import eras_of
 from driftwise.service.serving import Service
+from driftwise.service.setup import Setup
 from driftwise.service.shared import SharedStream
 from driftwise.service.store import Broken, Conflict, Failed, Full, Held, Lost
+from driftwise.service.warming import is_warm, warm
 
 POLL = 0.1  # seconds from look to look at what others wrote
 TELL = 1.0  # and from word to word on how far this replica is
@@ -215,8 +217,8 @@ class SharedService(Service):
     engine_of = SharedEngine
     stream_of = SharedStream
 
-    def __init__(self, store: PostgresStore, now: Callable[[], float] | None = None) -> None:
-        super().__init__(store, now)
+    def __init__(self, store: PostgresStore, now: Callable[[], float] | None = None, *, later: bool = False) -> None:
+        super().__init__(store, now, later=later)
         self._seen = -1  # what was written while it began is read with the first look
         self.engine.refresh = self._look
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -270,13 +272,16 @@ class SharedService(Service):
                 held[number].held = False
         version, heads = self.store.look()
         if version != self._seen and not any(stream.leading or stream.touched for stream in streams):
+            self._seen = version
             try:
                 self._reload()
             except Foreign as slip:
                 leave(slip)
-            self._seen = version
+            except BaseException:
+                self._seen = -1
+                raise
         for stream in streams:
-            if stream.row.id in heads:
+            if stream.row.id in heads and stream.row.name not in self.compiling:
                 stream.head = heads[stream.row.id].rewarded
                 if stream.head > stream.rewarded and not stream.leading:
                     stream.catch_up()
@@ -290,22 +295,43 @@ class SharedService(Service):
                 stream.numbered = self.store.last_number(stream.row.id)
 
     def _reload(self) -> None:
-        """Streams, eras, pauses and items as they are now."""
+        """Streams, eras, pauses and items as they are now; what must be compiled first is left for a later look."""
         for row in self.store.streams():
             stream: Any = self.engine.streams.get(row.name)
-            if stream is None:
-                self.engine.streams = {**self.engine.streams, row.name: self._resumed(row)}
-                continue
-            stream.paused = row.paused
             eras = eras_of(self.store, row.id)
             check_machine(self.store.path, row.name, eras[-1].row)
             last, erased = eras[-1], max(era.row.base for era in eras)
+            if not self._compiled(row.name, last.setup):
+                continue
+            if stream is None:
+                self.engine.streams = {**self.engine.streams, row.name: self._resumed(row)}
+                self.compiling.pop(row.name, None)
+                continue
+            stream.paused = row.paused
             if erased > stream.forgotten:
                 stream.forget(erased, last.row, last.setup)
             if last.row != stream.era:
                 stream.catch_up()  # so that all it was begun after is known
                 stream.begin_era(last.setup, resume(self.store, last.row, last.setup, upto=stream.rewarded))
             self._teach_items(stream)
+            self.compiling.pop(row.name, None)
+
+    def _compiled(self, name: str, made: Setup) -> bool:
+        """Whether a stream's kernels are in this process. If not they are compiled aside, because other streams share
+        the engine's thread, and requests of this one are refused until then."""
+        asked = self.compiling.get(name)
+        if is_warm(made.policy) or (asked is not None and asked.done()):
+            return True
+
+        def work() -> None:
+            try:
+                warm(made.policy, made.low)
+            finally:
+                self._seen = -1  # the next look takes it up, or tells what is wrong with it
+
+        if asked is None:
+            self.compiling[name] = self._aside.submit(work)
+        return False
 
     def _listen(self) -> None:
         """In a thread of its own: look when told to, and every so often whether told or not."""
@@ -335,9 +361,9 @@ class SharedService(Service):
         found: StreamAnswer = await self.engine.submit(stream.answer)
         return found
 
-    def close(self) -> None:
+    def close(self) -> bool:
         self._ended = True
         if self._listener.is_alive():
             self._listener.join(1.0)
         cut_silent(1.0)  # of those that read aside
-        super().close()
+        return super().close()

@@ -205,9 +205,18 @@ def _too_many_headers() -> Refusal:
 
 
 class _Server(uvicorn.Server):
-    """Tells the application to stop when it is told so itself, and not only when the last connection is gone."""
+    """Tells the application to stop when it is told so itself, and not only when the last connection is gone; and
+    tells when it listens, and at which port."""
 
     stop: Callable[[], None]
+    listening: Callable[[int], None]
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening(self.servers[0].sockets[0].getsockname()[1])
+
+    def end(self) -> None:
+        self.should_exit = True
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         self.stop()
@@ -235,7 +244,7 @@ def serve(
         if not loopback(host) and all(key.revoked is not None for key in store.keys()):
             wanted = "a valid key before other machines can reach the server"
             raise BadInput("host", host, wanted, f"driftwise keys create {store.path} first")
-        service = service_of(store)
+        service = service_of(store, later=True)
         if not loopback(host):
             service.access.close()
     except BaseException:
@@ -243,19 +252,27 @@ def serve(
         raise
     log = Log(requests)
 
-    def started() -> None:
-        settle()
-        streams = len(service.engine.streams)
+    def listening(bound: int) -> None:
         access = f"{len(service.access.keys)} keys" if service.access.closed else "open"
-        log.event("serving", db=str(store.path), host=host, port=port, streams=streams, access=access, pid=os.getpid())
+        log.event("serving", db=str(store.path), host=host, port=bound, access=access, pid=os.getpid())
 
-    run(app(service, log, started, site), host, port)
-    log.event("stopped")
-    log.close()
+    def ready() -> None:
+        settle()
+        log.event("ready", streams=len(service.engine.streams))
+
+    application = app(service, log, ready, site)
+    try:
+        run(application, host, port, listening)
+    finally:
+        log.event("stopped")
+        log.close()
+    if application.busy:
+        os._exit(0)  # a compile under way would be waited for; all that was answered is on disk
 
 
-def run(application: Any, host: str, port: int) -> None:
-    """An application until it is told to stop."""
+def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:
+    """An application until it is told to stop; `listening` is called when the port is bound. What it could not be made
+    ready for is raised."""
     config = uvicorn.Config(
         application, host=host, port=port, http=Connection, log_config=None, access_log=False, server_header=False,
         date_header=False, lifespan="on", timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024,
@@ -264,6 +281,14 @@ def run(application: Any, host: str, port: int) -> None:
     # uvicorn raises the signal again when it has drained; ours has then been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+
+    def bound(at: int) -> None:
+        listening(at)
+        application.prepare()
+
     server = _Server(config)
-    server.stop = application.stop
+    server.stop, server.listening, application.end = application.stop, bound, server.end
     server.run()
+    application.busy |= server.force_exit
+    if application.slip is not None:
+        raise application.slip

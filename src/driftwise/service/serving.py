@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,10 +15,8 @@ import numpy as np
 
 from driftwise.container import canonical
 from driftwise.errors import BadInput
-from driftwise.policies.arms import ArmSet
-from driftwise.policies.base import Compiled
 from driftwise.service.access import Access, KeyWatch
-from driftwise.service.engine import Engine, end, leading
+from driftwise.service.engine import Engine, _resolve, end, leading
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.origin import begun, check_machine, refused
 from driftwise.service.protocol import (
@@ -34,20 +34,28 @@ from driftwise.service.setup import Setup, declared, setup, text_of
 from driftwise.service.steady import steady
 from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
 from driftwise.service.stream import Stream
+from driftwise.service.warming import end_soon, warm
 
 _T = TypeVar("_T")
 _TRIES = 4  # of a change that met another
+_GRACE = 3  # half seconds that work aside gets after the server was told to stop
 _SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
 
 
 class Service:
-    """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups."""
+    """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups.
+
+    With later=True the streams are resumed by `prepare`: until then it is not ready and serves nothing.
+    """
 
     engine_of: type[Engine] = Engine
     stream_of: type[Stream] = Stream
 
-    def __init__(self, store: Any, now: Callable[[], float] | None = None) -> None:
+    def __init__(self, store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> None:
         self.store, self.now = store, steady(now)
+        self.ready, self.doing = False, ""  # whether it serves, and what it does until then
+        self.compiling: dict[str, Future[None]] = {}  # streams whose kernels are being compiled aside
+        self._preparing: Thread | None = None
         self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
         if not store.shared:
             if store.path.stat().st_size <= _SMALL:
@@ -55,19 +63,53 @@ class Service:
             else:
                 self._aside.submit(_check_aside, store)
         self.engine = self.engine_of(store)
-        for row in store.streams():
-            record_machine(store, row)
-            self.engine.streams[row.name] = self._resumed(row)
         self.access = Access(store.keys())
         self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
         self._changing = asyncio.Lock()
-        if not store.shared:
-            store.never_wait()
+        if not later:
+            self._resume()
+            self.ready = True
+
+    async def prepare(self) -> None:
+        """Resume the streams in a thread, because folding and compiling take long, and be ready."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def work() -> None:
+            slip: BaseException | None = None
+            try:
+                self._resume()
+            except BaseException as raised:
+                slip = raised
+            with suppress(RuntimeError):  # the event loop was closed meanwhile
+                loop.call_soon_threadsafe(_resolve, done, slip)
+
+        self._preparing = Thread(target=work, name="driftwise prepare", daemon=True)
+        self._preparing.start()
+        await done
+        self.ready = True
+
+    def _resume(self) -> None:
+        rows = self.store.streams()
+        for number, row in enumerate(rows):
+            self.doing = f"stream {row.name} is being compiled and folded; {number} of {len(rows)} are done"
+            record_machine(self.store, row)
+            self.engine.streams[row.name] = self._resumed(row)
+        if not self.store.shared:
+            self.store.never_wait()
+
+    def check_open(self) -> None:
+        """Refuse what comes before it is ready, or when it stops."""
+        if self.engine.stopping:
+            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        if not self.ready:
+            raise _not_ready("the server is starting: its streams are being compiled and folded")
 
     def _resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
         last = eras_of(self.store, row.id)[-1]
         check_machine(self.store.path, row.name, last.row)
+        warm(last.setup.policy, last.setup.low)
         try:
             fold = resume(self.store, last.row, last.setup)
         except Unlike as slip:
@@ -92,20 +134,27 @@ class Service:
     def expire(self) -> None:
         """Have the defaults learned that are due, with the next group."""
         for stream in self.engine.streams.values():
-            if stream.setup.default is not None and not self.engine.stopping:
+            idle = self.engine.stopping or stream.row.name in self.compiling
+            if stream.setup.default is not None and not idle:
                 asked = self.engine.submit(partial(stream.overdue.expire, stream, self.now()))
                 asked.add_done_callback(lambda done: done.exception())  # there is a next time
 
     def stream(self, name: str) -> Stream:
+        if name in self.compiling:
+            raise _not_ready("the policy of this stream is being compiled")
         found = self.engine.streams.get(name)
         if found is None:
             raise Refusal(404, "no such stream", "stream", "PUT /v1/streams/{stream} makes one")
         return found
 
-    def close(self) -> None:
+    def close(self) -> bool:
+        """Whether all of its threads have ended."""
         self._keys.close()
-        self._aside.shutdown()
+        if self._preparing is not None and self._preparing.is_alive():  # it has the store; the process ends first
+            return False
+        ended = end_soon(self._aside)
         self.engine.close()
+        return ended
 
     # ------------------------------------------------------------------------------------ changes
 
@@ -305,7 +354,13 @@ class Service:
         await self.engine.submit(work if stream is None else leading(stream, work))
 
     async def _in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._aside, work, *arguments)
+        found = asyncio.wrap_future(self._aside.submit(work, *arguments))
+        late = 0
+        while not (await asyncio.wait({found}, timeout=0.5))[0]:
+            late += self.engine.stopping
+            if late >= _GRACE:
+                self.check_open()
+        return found.result()
 
 
 def _check(store: Any) -> None:
@@ -326,21 +381,15 @@ def _check_aside(store: Any) -> None:
         reader.close()
 
 
+def _not_ready(error: str) -> Refusal:
+    return Refusal(503, error, "ready", "send it again; GET /readyz says when the server is ready", retry_after=1)
+
+
 def _warm(body: StreamBody, tick: float | None) -> Setup:
     """A stream's parts, its kernels compiled or loaded before anybody waits for them."""
     made = setup(body, tick)
     warm(made.policy, made.low)
     return made
-
-
-def warm(policy: Compiled, value: float) -> None:
-    """One round on a state that is thrown away."""
-    state, arms = policy.start(), ArmSet(np.zeros((2, policy.dim)))
-    policy.choose(state, arms, None if policy.deterministic else 1)
-    policy.scores(state, arms, None if policy.deterministic else 1)
-    policy.take(state, np.zeros((1, policy.dim, 1)), value, 1.0, 0.0)
-    policy.advance(state, 1.0)
-    policy.renew(policy.start(), state)
 
 
 def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:

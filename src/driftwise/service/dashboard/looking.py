@@ -23,6 +23,7 @@ from driftwise.service.protocol import Explained, Refusal
 from driftwise.service.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.store import DecisionRow, KeyRow, Store
 from driftwise.service.stream import decided
+from driftwise.service.warming import end_soon
 
 if TYPE_CHECKING:
     from driftwise.service.http import Api
@@ -54,15 +55,15 @@ class Dashboard:
         self._looked: dict[str, Looked] = {}
         self._thread = ThreadPoolExecutor(1, "driftwise dashboard")
 
-    def close(self) -> None:
-        self._thread.shutdown()
+    def close(self) -> bool:
+        """Whether its thread has ended."""
+        return end_soon(self._thread)
 
     def admit(self, scope: Scope, stream: str | None) -> KeyRow | None:
         """The key of a request: an admin's, as a bearer or as the password of Basic. Nobody is guessing who was not
         asked yet, so a request without credentials is no failure."""
-        engine, access = self.service.engine, self.service.access
-        if engine.stopping:
-            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+        access = self.service.access
+        self.service.check_open()
         if not access.closed:
             return None
         given = authorization(scope)
