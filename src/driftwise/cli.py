@@ -319,6 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without γ shows the numbers all the same
+    _hold_standard_files()
     status: Any = 0
     try:
         status = app(args=words or ["--help"], standalone_mode=False)
@@ -343,6 +344,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if status == 130:  # what Typer makes of Ctrl-C
         print(interrupts.SENTENCE, file=sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _hold_standard_files() -> None:
+    """Where stdin, stdout or stderr is closed, the next file that is opened would be taken for it: a database, say,
+    into which a library then writes its last words."""
+    while (file := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(file)
 
 
 def _fail(sentence: str, code: int = 2) -> None:

@@ -1,10 +1,15 @@
 """What one caller sends or declares harms no other caller, no other stream and no other start."""
 
+import gc
+import os
+
 import pytest
 
+from driftwise import cli
 from driftwise.errors import BadInput
 from driftwise.service.offers import Offers
-from driftwise.service.protocol import MOST_NUMBERS, DecideBody
+from driftwise.service.protocol import MOST_NUMBERS, DecideBody, Refusal
+from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.verify import verify
 from service.living import living
 from service.test_access import stored
@@ -72,3 +77,44 @@ def test_a_log_has_no_name_that_a_caller_made_up(tmp_path, made_up):
         lines = asked.log.getvalue()
     assert '"status":404' in lines and '"status":421' in lines
     assert lines.isascii() and "\\u" not in lines and "x" * 65 not in lines and "a b" not in lines
+
+
+@pytest.mark.parametrize("path", ["v1/streams/none", "v1/streams/none/explain/x", "streams/none"])
+def test_a_refused_request_leaves_nothing_for_the_garbage_collector(tmp_path, path):
+    """A server collects rarely, and what a refusal holds holds the body too: 100 MB a second, without a key."""
+    with living(tmp_path / "a.db") as asked:
+        gc.collect()
+        gc.disable()
+        try:
+            assert asked.get(f"/{path}").status_code == 404
+            assert asked.get(f"/{path}").status_code == 404
+            assert not [one for one in gc.get_objects() if isinstance(one, Refusal)]
+        finally:
+            gc.enable()
+
+
+def test_a_database_that_does_not_open_now_is_503_and_names_no_path(tmp_path, monkeypatch):
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        asked.decide("x")
+
+        def exhausted(self, writes, pages):
+            raise BadInput("db", f"{self.path}: unable to open database file", "a database that opens", "pass another")
+
+        monkeypatch.setattr(SQLiteStore, "_open", exhausted)
+        for path in ("/v1/streams/home/explain/x", "/streams/home", "/streams/home/decisions/x"):
+            answer = asked.get(path)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert str(tmp_path) not in answer.text
+        monkeypatch.undo()
+        assert asked.ask("GET", "home/explain/x").json()["recomputed"] is True
+
+
+def test_no_file_is_opened_in_the_place_of_a_closed_stdin_stdout_or_stderr(tmp_path):
+    child = os.fork()
+    if not child:
+        for number in (0, 1, 2):
+            os.close(number)
+        cli._hold_standard_files()
+        os._exit(os.open(tmp_path / "a.db", os.O_CREAT | os.O_RDWR) <= 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -21,6 +21,7 @@ from driftwise.service.store import (
     EraRow,
     RewardRow,
     SnapshotRow,
+    viewed,
 )
 
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
@@ -71,7 +72,7 @@ class PostgresStore(Rows):
 
     def reader(self) -> PostgresStore:
         """Another view of the database, of what is committed now."""
-        return PostgresStore(self.url, writes=False)
+        return viewed(lambda: PostgresStore(self.url, writes=False))
 
     def aside(self) -> PostgresStore:
         return PostgresStore(self.url)

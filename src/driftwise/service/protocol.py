@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from driftwise.errors import BadInput, DriftwiseError
-from driftwise.service.store import Damaged, Rejected
+from driftwise.service.store import Damaged, Failed, Rejected
 
 MOST_BODY = 1 << 20  # bytes of a request
 MOST_HEAD = 32 << 10  # bytes of its URL and headers
@@ -237,11 +237,13 @@ def _has_nul(value: Any) -> bool:
 def refusal_of(slip: BaseException) -> Refusal:
     """What the caller is told of something raised on purpose."""
     if isinstance(slip, Refusal):
-        return slip
+        return slip.with_traceback(None)  # its frames hold it, and what was read: memory until the garbage is collected
     if isinstance(slip, Damaged):
         return Refusal(503, str(slip), "", slip.way_out, retry_after=60)
     if isinstance(slip, Rejected):
         return Refusal(422, f"the database does not accept it: {slip}", "body", "change what was sent")
+    if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
+        return Refusal(503, "the database cannot be read now", "", "send it again", retry_after=1)
     if isinstance(slip, BadInput):
         return Refusal(422, str(slip), slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):

@@ -42,6 +42,7 @@ from driftwise.service.store import (
     SnapshotRow,
     StreamRow,
     Taken,
+    viewed,
 )
 from driftwise.service.wal import damage_of, has_log, log_of, strange_log
 
@@ -219,7 +220,7 @@ class SQLiteStore:
 
     def reader(self) -> SQLiteStore:
         """Another view of the file, of what is committed now."""
-        return SQLiteStore(self.path, writes=False)
+        return viewed(lambda: SQLiteStore(self.path, writes=False))
 
     def soundness(self) -> str:
         """What SQLite says of the file's structure: "ok", or what is wrong."""

@@ -6,10 +6,12 @@ numbers, so that one that was changed since is an error that names the place, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from driftwise.errors import BadInput, DriftwiseError
+
+_Opened = TypeVar("_Opened")
 
 
 class StreamRow(NamedTuple):
@@ -174,6 +176,17 @@ class Damaged(BadInput):
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(where, what, "rows as they were written", "restore a backup; driftwise verify names all of it")
+
+
+def viewed(open_: Callable[[], _Opened]) -> _Opened:
+    """Another view of a store that is being served. Where it does not open, descriptors or the server are lacking now:
+    the caller of a request asked for nothing wrong."""
+    try:
+        return open_()
+    except Damaged:
+        raise
+    except BadInput as slip:
+        raise Lost(str(slip)) from None
 
 
 class Taken(BadInput):
