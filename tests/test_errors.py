@@ -74,3 +74,11 @@ def test_a_refusal_in_a_worker_does_not_break_the_pool():
         with pytest.raises(dw.BadInput, match="forget: wanted"):
             pool.submit(fade, -1).result(60)
         assert pool.submit(fade, 0.5).result(60) == 0.5
+
+
+def test_a_value_that_cannot_be_shown_still_gets_its_sentence():
+    class Hidden:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert "a Hidden that cannot be shown" in str(dw.BadInput("value", Hidden(), "a number", "pass one"))

@@ -44,7 +44,7 @@ def _rebuilt(kind: type[DriftwiseError], args: tuple[Any, ...]) -> DriftwiseErro
 def _short(value: object) -> str:
     try:
         text = value if isinstance(value, str) and " " in value else repr(value)
-    except ValueError:  # a number of thousands of digits
-        text = f"a {type(value).__name__} too long to show"
+    except Exception:  # a number of thousands of digits, or a __repr__ that fails
+        text = f"a {type(value).__name__} that cannot be shown"
     text = " ".join(text.split())
     return text if len(text) <= 120 else text[:117] + "..."

@@ -354,3 +354,13 @@ def test_logs_and_snapshots_are_readable_by_their_owner_alone(tmp_path):
         assert (tmp_path / "agent.dw").stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize("seq", [2**53, 2**63 - 1])
+def test_a_log_whose_decisions_have_impossible_numbers_is_refused(seq):
+    agent = agent_of()
+    before = agent.to_bytes()
+    log = {"seq": [seq], "x": [[0.6, 0.0, 0.8]], "reward": [1.0], "reward_seq": [1], "reward_tick": [1], "born": [1]}
+    with refused("log", "seq"):
+        agent.learn_log(log)
+    assert agent.to_bytes() == before

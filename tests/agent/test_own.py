@@ -258,3 +258,44 @@ def test_propensities_of_those_that_sample_say_what_they_are_worth():
         assert abs(one.propensity - 1 / 3) < 0.075  # 5 standard deviations
     assert math.isnan(moody.decide(ARMS).propensity) and moody.decide(ARMS).draws == 0
     assert dw.Agent(Greedy(), rewards=(0, 1)).decide(ARMS).draws == 0
+
+
+class Returns:
+    """Chooses whatever it is told."""
+
+    def __init__(self, choice):
+        self.choice = choice
+
+    def start(self, seed=0):
+        return []
+
+    def choose(self, state, arms):
+        return self.choice
+
+    def learn(self, state, arms, arm, reward):
+        state.append(arm)
+
+
+@dataclasses.dataclass
+class Told:
+    arm: int = 1
+    score: object = 1.0
+    mean: object = None
+
+
+@pytest.mark.parametrize("index", [1, np.int64(1), np.uint8(1), np.argmax([0.0, 1.0])])
+def test_an_index_of_numpy_is_an_index(index):
+    agent = dw.Agent(Returns(index), rewards=(0.0, 1.0))
+    shown = agent.decide(ARMS)
+    assert (shown.arm, type(shown.arm)) == (1, int)
+    assert math.isnan(shown.score) and math.isnan(shown.mean)
+    assert agent.reward(shown.id, 1.0) == "learned" and agent.state == [1]
+
+
+def test_a_choice_tells_numbers_or_nothing():
+    shown = dw.Agent(Returns(Told()), rewards=(0.0, 1.0)).decide(ARMS)
+    assert shown.score == 1.0 and math.isnan(shown.mean) and math.isnan(shown.bonus)
+    agent = dw.Agent(Returns(Told(score="high")), rewards=(0.0, 1.0))
+    with refused("choose: score", "high"):
+        agent.decide(ARMS)
+    assert agent.counts["decided"] == 0

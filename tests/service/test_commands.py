@@ -240,3 +240,15 @@ def test_a_wanted_stream_is_named_where_there_are_several(tmp_path, capsys):
     code, _, err = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log")
     assert code == 2 and "one, two" in err
     assert told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--stream", "one")[0] == 0
+
+
+@pytest.mark.parametrize("words", [["forget", "--before", "2026-01-31"], ["keys", "revoke", "1"], ["keys", "list"]])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_database_that_is_not_there_is_refused_and_not_made(tmp_path, capsys, words, empty):
+    path = tmp_path / "slip.db"
+    if empty:
+        path.touch()
+    at = 2 if words[0] == "keys" else 1
+    code, _, err = told(capsys, *words[:at], path, *words[at:])
+    assert code == 2 and "db: wanted a database" in err
+    assert [one.name for one in tmp_path.iterdir()] == ["slip.db"] * empty and (not empty or not path.stat().st_size)

@@ -60,7 +60,7 @@ from driftwise.agent.record import (
     checked_id,
     new_process,
 )
-from driftwise.agent.states import States
+from driftwise.agent.states import States, turn
 from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
@@ -134,7 +134,7 @@ class Agent:
         self._states, self._meter = States(policy, state, ages(policy), zero), Meter()
         self._seq = 0
         self._driven: float | None = None  # the newest now= that a caller gave
-        self._choosing, self._learning = self._states.choosing, threading.Lock()
+        self._choosing, self._learning = self._states.choosing, threading.RLock()
         enrol(self)
 
     # ---------------------------------------------------------------------------------------- ready-made
@@ -189,7 +189,7 @@ class Agent:
     @property
     def state(self) -> Any:
         """A copy of what the policy remembers."""
-        with self._choosing:
+        with turn(self, self._choosing):
             found = self._states.front.copy()
         return found.inside if isinstance(found, OwnState) else found
 
@@ -217,6 +217,7 @@ class Agent:
         their rows by name, which are kept. On the wall clock a `now` that is far ahead of the last time (40 half-lives,
         or 1,000 times the longest silence) is refused unless such a `jump` is meant.
         """
+        turn(self, self._choosing)
         told = None
         if arms is None or context is not None:
             arms, items, told = encoded(self, arms, items, context)
@@ -230,15 +231,15 @@ class Agent:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
         at = self._heard(now, jump)
-        learning = self._learning
-        if self._expire_after is not None and learning.acquire(blocking=False):
+        learning: Any = self._learning
+        if self._expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
             try:
                 self._book.told_at = at
                 self._expire(self._read(at))
             finally:
                 learning.release()
         if self._alone:
-            with self._learning:
+            with turn(self, learning):
                 self._let_rounds_pass()
                 with self._choosing:
                     made = self._decide(prepared, name, id, places, price, at, told)
@@ -281,11 +282,14 @@ class Agent:
             wanted = f"the reward of {next(iter(book.open))!r} first: {type(self.policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
         born, upon = self._clock.born(at, self._states.tick)
-        state = self._states.at(upon)
         offered = prepared if places is None else allowed_arms(prepared, places)
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
-        found, propensity, draws, explored = self._chooser.choose(state, offered, costs, seq)
+        try:
+            found, propensity, draws, explored = self._chooser.choose(self._states.at(upon), offered, costs, seq)
+        except BaseException:
+            self._states.unlock()
+            raise
         place, score, mean, bonus = found[:4]
         x: Any = played(offered, found)
         if self._own:
@@ -299,9 +303,11 @@ class Agent:
         )  # fmt: skip
         if len(book.open) >= self._max_open:
             self._crowd_out(self._max_open - 1)
-        self._seq, self._clock.newest = seq, max(born, self._clock.newest)
         shown = None if book.log is None else book.log.shown(offered, place, items, places, told, decision.measure)
-        book.open[decision.id] = Entry(decision, x, mark, shown)
+        entry, newest = Entry(decision, x, mark, shown), max(born, self._clock.newest)
+        # From here on nothing is called, so that no Ctrl-C comes in between.
+        book.open[decision.id] = entry
+        self._seq, self._clock.newest = seq, newest
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
@@ -335,7 +341,8 @@ class Agent:
         """Rounds without a reward end for MASTER and BOB before the next begins."""
         missed = self._clock.newest - self._states.tick
         if missed > 0 and not self._book.open:
-            self._lesson(lambda state: self._policy.advance(state, float(missed)), self._clock.newest, lambda: None)
+            newest, policy = self._clock.newest, self._policy
+            self._lesson(lambda state: policy.advance(state, float(missed)), newest, lambda: None, lambda: False)
 
     def _at(self, now: object) -> float:
         """The time of a call, which may be told."""
@@ -371,7 +378,7 @@ class Agent:
         if type(value) is not float or not self._low <= value <= self._high:
             value = self._value(value)
         at = self._heard(now, jump)
-        with self._learning:
+        with turn(self, self._learning):
             self._book.told_at = at
             tick = self._read(at)
             if self._expire_after is not None:
@@ -398,7 +405,7 @@ class Agent:
 
     def cancel(self, id: str) -> Verdict:
         """Close a decision that was never carried out: no reward will come, and nothing is learned."""
-        with self._learning:
+        with turn(self, self._learning):
             entry = self._book.find(id) if isinstance(id, str) else None
             if entry is None:
                 self._count("unknown")
@@ -480,11 +487,14 @@ class Agent:
             self._taught = entry  # which nobody crowds out now: books and state must tell the same
         decision, x = entry.decision, entry.x
         try:
-            self._states.take(x, value, tick, decision.born, lambda: self._book.close(entry, verdict, value))
+            self._states.take(
+                x, value, tick, decision.born, lambda: self._book.close(entry, verdict, value),
+                lambda: entry.verdict is not Verdict.OPEN,
+            )  # fmt: skip
         except BaseException:
             with self._choosing:
                 self._taught = None
-                self._book.counts["failed"] += 1
+                self._book.counts["failed"] += entry.verdict is Verdict.OPEN
                 self._crowd_out(self._max_open)
             raise
         self._taught = None
@@ -493,10 +503,12 @@ class Agent:
             self._meter.weigh(tick, self._states.front.scores)
         return verdict
 
-    def _lesson(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
+    def _lesson(
+        self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
+    ) -> None:
         """See `States.learn`; one that fails is counted."""
         try:
-            self._states.learn(lesson, tick, then)
+            self._states.learn(lesson, tick, then, done)
         except BaseException:
             self._count("failed")
             raise
@@ -548,11 +560,16 @@ class Agent:
 
     # ---------------------------------------------------------------------------------------- keeping
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        """For copy and pickle: two agents with one book, or a lock in a file, would be neither."""
+        wanted = "dw.Agent.from_bytes(agent.to_bytes())"
+        raise BadInput("agent", "copy or pickle", wanted, "use save and load for files")
+
     def to_bytes(self) -> bytes:
         """The whole agent, open decisions included, as one container."""
         from driftwise.agent.snapshot import written
 
-        with self._learning, self._choosing:
+        with turn(self, self._learning), self._choosing:
             return written(self)
 
     @classmethod

@@ -20,6 +20,7 @@ import numpy as np
 
 from driftwise.agent.explain import remembered
 from driftwise.agent.replay import Lesson, replayed
+from driftwise.agent.states import turn
 from driftwise.kernels.adapt.book import BELIEVED
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
@@ -155,7 +156,7 @@ class Drift:
 
 def drift(agent: Agent) -> Drift:
     """See `Agent.drift`."""
-    with agent._learning:
+    with turn(agent, agent._learning):
         meter, front = copy.copy(agent._meter), agent._states.front.copy()
         meter.history, meter.recent = list(meter.history), meter.recent.copy()
     return reading(agent._policy, front, meter, (agent._low, agent._high), agent._clock.days, progress=None)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
@@ -33,7 +34,7 @@ class Locked(Encoder):
 
     def __init__(self, features: Features) -> None:
         super().__init__(features)
-        self.lock = threading.Lock()
+        self.lock: Any = threading.RLock()
 
 
 def encoded(
@@ -48,7 +49,7 @@ def encoded(
         raise BadInput("arms", "arms and a context", "one of the two", "leave out the arms: features make them")
     if items is None or isinstance(items, str):
         raise BadInput("items", items, "the items to choose from", "pass their names, or {name: row}")
-    with encoder.lock:
+    with turn(agent, encoder.lock):
         told = encoder.context({} if context is None else context)
         arms = encoder.arms(told, items)
     return arms, list(items), told

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
+from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.adapt import book
 from driftwise.kernels.point import SQUARES, WEIGHT, Floats
@@ -152,7 +153,7 @@ def explain(
     labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
     if len(labels) != dim:
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
-    with agent._choosing:
+    with turn(agent, agent._choosing):
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
         scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
@@ -198,7 +199,7 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     """What is at hand of a decision: the arms it was chosen from (of an open one also those it will be logged with), or
     while it is open its own vector; their names, and the place of the one that was chosen."""
     decision = entry.decision
-    with agent._choosing:
+    with turn(agent, agent._choosing):
         kept, x = agent._shown.find(decision.id), entry.x
     if kept is not None:
         _, arms, items, places, place = kept

@@ -16,7 +16,7 @@ from driftwise.agent.drift import RECENT
 from driftwise.agent.merge import adds_up
 from driftwise.agent.own import Lent, Own
 from driftwise.agent.record import Verdict
-from driftwise.agent.states import start_clock
+from driftwise.agent.states import start_clock, turn
 from driftwise.errors import BadInput
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.vetting import LATEST
@@ -63,7 +63,7 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
-    with agent._learning:
+    with turn(agent, agent._learning):
         counts = agent._book.counts
         done = counts["learned"] + counts["defaulted"]
         states = agent._states
@@ -115,6 +115,9 @@ def _batch(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
         _count(batch, fresh, at)
     if batch.seq is not None and batch.rows:
         at.seq = max(at.seq, int(batch.seq.max()))
+        if at.seq > LATEST // 2:  # decisions are counted on from here, in a state as ticks
+            row = int(np.argmax(batch.seq))
+            raise batch.bad(row, "seq", at.seq, "a number of at most 2^52")
 
 
 def _count(batch: Batch, rows: Ints, at: _Progress) -> None:

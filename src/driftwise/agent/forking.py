@@ -48,6 +48,9 @@ class _Torn:
     def release(self) -> None:
         """Nothing was acquired."""
 
+    def _is_owned(self) -> bool:
+        return False
+
     def __enter__(self) -> None:
         self.acquire()
 
@@ -60,7 +63,7 @@ def _take(agent: Agent) -> bool:
     encoder = agent._encoder
     wanted = [*([] if encoder is None else [encoder.lock]), agent._learning, agent._choosing]
     for count, lock in enumerate(wanted):
-        if not lock.acquire(timeout=_STEP):
+        if lock._is_owned() or not lock.acquire(timeout=_STEP):
             for taken in wanted[:count]:
                 taken.release()
             return False
@@ -95,7 +98,7 @@ def _in_child() -> None:
     for agent in _torn:
         agent._learning = agent._choosing = agent._states.choosing = _Torn()  # type: ignore[assignment]
         if agent._encoder is not None:
-            agent._encoder.lock = threading.Lock()
+            agent._encoder.lock = threading.RLock()
     for agent in list(_living):
         agent._process = new_process()
         if agent._book.log is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from driftwise.agent.explain import estimate, remembered, worth
+from driftwise.agent.states import turn
 from driftwise.policies.names import called
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Known:
 def known(agent: Agent) -> Known:
     """All of it as it is now, on the state that the next decision would be chosen on."""
     policy, clock = agent._policy, agent._clock
-    with agent._learning, agent._choosing:
+    with turn(agent, agent._learning), agent._choosing:
         lessons = agent._states.tick
         state = agent._states.at(clock.born(agent._asked_at(), lessons)[1]).copy()
         counts = {name: count for name, count in agent.counts.items() if count}

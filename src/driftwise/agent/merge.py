@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import CLOCK, COUNT, DROPPED, LOST, SQUARES, USED, WEIGHT
 from driftwise.policies.base import Compiled
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 def merge(mine: Agent, other: Agent) -> None:
     """See `Agent.merge`. Open decisions stay where they were made."""
     _check(mine, other)
-    with other._learning:
+    with turn(other, other._learning):
         theirs, their_tick, their_zero = other._states.front.copy(), other._states.tick, other._states.zero
         lineage, lessons = other._lineage.copy(), other._book.counts["learned"] + other._book.counts["defaulted"]
-    with mine._learning:
+    with turn(mine, mine._learning):
         mine._lineage.check_apart(lineage)
         tick = max(mine._states.tick, their_tick) if mine._clock.kind == "wall" else mine._states.tick
         policy, behind, my_zero = mine._policy, mine._states.tick, mine._states.zero
@@ -40,13 +41,15 @@ def merge(mine: Agent, other: Agent) -> None:
             if mine._clock.kind == "wall" and zeros:  # it has lived as long as the elder of the two
                 state.counters[:, CLOCK] = tick - min(zeros)
 
+        merged = mine._book.counts["merged"]
+
         def then() -> None:
             mine._states.zero = min(zeros, default=None)
             mine._lineage.merged(lineage)
             mine._clock.newest = max(mine._clock.newest, tick)
             mine._book.counts["merged"] += lessons
 
-        mine._lesson(add, tick, then)
+        mine._lesson(add, tick, then, lambda: mine._book.counts["merged"] > merged)
 
 
 def adds_up(policy: Any) -> bool:

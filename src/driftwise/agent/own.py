@@ -96,8 +96,9 @@ class Own:
         if not isinstance(arm, (int, np.integer)) or isinstance(arm, bool) or not 0 <= arm < arms.count:
             wanted = f"an arm from 0 to {arms.count - 1}, or something with such an .arm"
             raise BadInput("choose", found, wanted, "return the index of the arm")
-        score, mean, bonus = (float(getattr(found, name, math.nan)) for name in ("score", "mean", "bonus"))
-        return Choice(int(arm), score, mean, bonus)
+        if found is arm:  # an index alone; one of numpy's has a method `mean`
+            return Choice(int(arm), math.nan, math.nan, math.nan)
+        return Choice(int(arm), *(_told(found, name) for name in ("score", "mean", "bonus")))
 
     def scores(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Scores:
         """Its scores, or numbers that say it has none."""
@@ -128,6 +129,16 @@ class Own:
 
     def from_bytes(self, data: bytes) -> OwnState:
         return OwnState(self.policy.state_from_bytes(data))  # type: ignore[attr-defined]
+
+
+def _told(found: Any, name: str) -> float:
+    """A number of a choice, NaN where it has none."""
+    value = getattr(found, name, None)
+    if value is None:
+        return math.nan
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise BadInput(f"choose: {name}", value, "a number, or none", f"leave out .{name} where there is none")
+    return float(value)
 
 
 def _takes(method: Any, *names: str) -> bool:

@@ -16,6 +16,7 @@ from driftwise.policies.arms import ArmSet
 
 if TYPE_CHECKING:
     from driftwise.agent.writing import AgentLog
+    from driftwise.tables.write import Row
 
 Item: TypeAlias = str | int | None
 
@@ -113,16 +114,22 @@ class Book:
 
     def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
         """An open decision is settled; the oldest closed one beyond `remember` is forgotten."""
-        if self.log is not None:
-            self.log.closing(entry, verdict, value)
-        id = entry.decision.id
+        log, id, name, waiting = self.log, entry.decision.id, verdict.value, []
+        rows: list[Row] = []
+        if log is not None:
+            waiting, rows = log.waiting, [log.row(entry, verdict, value)]
+        oldest = next(iter(self.closed)) if len(self.closed) >= self.remember > 0 else None
+        # From here on nothing is called, so that no Ctrl-C comes in between.
+        waiting += rows
         del self.open[id]
         entry.verdict, entry.value, entry.x, entry.shown = verdict, value, None, None
-        self.counts[verdict.value] += 1
+        self.counts[name] += 1
         if self.remember:
-            if len(self.closed) >= self.remember:
-                del self.closed[next(iter(self.closed))]
+            if oldest is not None:
+                del self.closed[oldest]
             self.closed[id] = entry
+        if log is not None:
+            log.added()
 
     def oldest(self, besides: Entry | None = None) -> Entry | None:
         """The open decision that was born first, of all but one."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Any
 
+from driftwise.errors import BadInput
 from driftwise.kernels.point import CLOCK, SINCE
 from driftwise.policies.memory import Memory
 from driftwise.policies.state import State
@@ -44,7 +45,7 @@ class States:
         self.view = state.copy() if ages else None
         self.zero = zero
         self.tick, self.viewed = zero or 0, -1
-        self.choosing = Lock()
+        self.choosing: Any = RLock()
 
     def at(self, tick: int) -> Any:
         """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
@@ -57,6 +58,7 @@ class States:
             return front
         if tick == self.viewed:
             return view
+        self.viewed = -1  # until it is there: an interruption may leave half of it
         self.policy.renew(view, front)
         view.told = True  # what there is to warn of, lessons do
         self.policy.advance(view, float(tick - self.tick))
@@ -72,7 +74,9 @@ class States:
             self.front, self.back, self.tick, self.zero, self.viewed = state, behind, tick, zero, -1
             then()
 
-    def take(self, x: Any, value: float, tick: int, born: int, then: Callable[[], None]) -> None:
+    def take(
+        self, x: Any, value: float, tick: int, born: int, then: Callable[[], None], done: Callable[[], bool]
+    ) -> None:
         """The lesson of a reward at a tick, of a decision born at another; see `learn`."""
         first, policy = self.zero is None, self.policy
         ticks, age = float(tick - (born if first else self.tick)), float(tick - born)
@@ -87,26 +91,34 @@ class States:
                 self.zero = born
             then()
 
-        self.learn(lesson, tick, published)
+        self.learn(lesson, tick, published, done)
 
-    def learn(self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None]) -> None:
+    def learn(
+        self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
+    ) -> None:
         """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.
 
         The other one is brought up to date by the same lesson, which is cheaper than copying a long window, or copied
-        where a solver makes the lesson dear.
+        where a solver makes the lesson dear. Ctrl-C may strike anywhere: `done` says whether `then` has happened. If it
+        has, the lesson stays; otherwise it has never been.
         """
+        before = self.front, self.back, self.tick, self.zero
         try:
             lesson(self.back)
+            with self.choosing:
+                self.swap(tick)
+                then()
+            if self.policy.can_fail:
+                self.policy.renew(self.back, self.front)
+            else:
+                lesson(self.back)
         except BaseException:
+            if not done():
+                with self.choosing:
+                    self.front, self.back, self.tick, self.zero = before
+                    self.viewed = -1
             self.level()
             raise
-        with self.choosing:
-            self.swap(tick)
-            then()
-        if self.policy.can_fail:
-            self.policy.renew(self.back, self.front)
-        else:
-            lesson(self.back)
 
     def swap(self, tick: int) -> None:
         """What is behind is published; the other has yet to be brought up to date. For those who hold `choosing`, or
@@ -116,7 +128,32 @@ class States:
 
     def level(self) -> None:
         """The state behind becomes what is published, all of it: half a lesson may have gone anywhere."""
+        self.release(self.back)
         if isinstance(self.back, State):
             self.back.floats[:], self.back.ints[:] = self.front.floats, self.front.ints
         else:
             self.policy.renew(self.back, self.front)
+
+    def unlock(self) -> None:
+        """After a choice that was interrupted. For those who hold `choosing`."""
+        self.release(self.front)
+        self.release(self.view)
+
+    @staticmethod
+    def release(state: Any) -> None:
+        """An interruption between taking a state into use and the `try` that releases it leaves it in use. The locks of
+        the agent say that no other thread has it."""
+        if isinstance(state, State) and state.in_use.locked():
+            state.in_use.release()
+
+
+def turn(agent: Any, lock: Any) -> Any:
+    """A lock of an agent, for a thread that may take it now.
+
+    A policy, a signal handler or a finalizer can call the agent inside a call of the same thread. Such a call would
+    wait for itself, or see half of a change.
+    """
+    if agent._choosing._is_owned() or lock._is_owned():
+        wanted, way_out = "no call of this agent inside another call of it", "call it when the first has returned"
+        raise BadInput("agent", "a call by its policy, a signal handler or a finalizer", wanted, way_out)
+    return lock

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from driftwise.agent.encoding import candidates
 from driftwise.agent.own import Lent
 from driftwise.agent.record import Entry, Item, Logged, Verdict
+from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
@@ -24,7 +25,7 @@ _LESSONS = (Verdict.LEARNED, Verdict.DEFAULTED)
 class AgentLog:
     """The log that an agent writes: `flush` and it is on disk, `close` and the agent writes no more.
 
-    The agent calls `closing` while nobody else chooses; rows then wait for their part.
+    The books take a `row` and put it behind those that wait while no other thread chooses.
     """
 
     def __init__(self, agent: Agent, writer: Writer) -> None:
@@ -41,8 +42,17 @@ class AgentLog:
         """How many rows are on disk, wait, or were set aside because they cannot be written; and why."""
         return self._writer.status
 
-    def closing(self, entry: Entry, verdict: Verdict, value: float) -> None:
-        """An open decision is about to be closed; its counts are those of before."""
+    @property
+    def waiting(self) -> list[Row]:
+        """Rows that wait for their part: see `Writer.waiting`."""
+        return self._writer.waiting
+
+    def added(self) -> None:
+        """A row was put behind those that wait."""
+        self._writer.added()
+
+    def row(self, entry: Entry, verdict: Verdict, value: float) -> Row:
+        """The row of an open decision that is about to be closed; its counts are those of before."""
         one, shown, agent = entry.decision, entry.shown, self._agent
         lesson = verdict in _LESSONS
         counts = agent._book.counts
@@ -50,7 +60,7 @@ class AgentLog:
         if one.n == 0:  # a set that is no list, in which nothing has a place
             place = None
         x = entry.x
-        self._writer.add(Row(
+        return Row(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
             x.column if isinstance(x, Lent) else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,
@@ -60,7 +70,7 @@ class AgentLog:
             None if shown is None else shown.context, None if shown is None else shown.candidates,
             None if shown is None or shown.arms is None else shown.arms.columns[0].T,
             one.measure if shown is None else shown.measure, None, agent._clock.upon(one.born), one.draws,
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def shown(
         self, offered: ArmSet | Region, place: int, items: Sequence[Item] | None, places: Ints | None,
@@ -80,7 +90,7 @@ class AgentLog:
     def close(self) -> None:
         """Flush, and write no more."""
         book = self._agent._book
-        with self._agent._choosing:
+        with turn(self._agent, self._agent._choosing):
             mine = book.log is self
             if mine:
                 book.log = None
@@ -104,7 +114,7 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
     """See `Agent.log_to`."""
     if not isinstance(path, (str, Path)):
         raise BadInput("path", path, "the path of a folder", 'pass "log", say')
-    with agent._learning:
+    with turn(agent, agent._learning):
         if agent._book.log is not None:
             raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
         fields = None if agent.features is None else agent.features.fields

@@ -178,6 +178,12 @@ class State:
         except MemoryError:
             raise self.layout.too_large() from None
 
+    def __copy__(self) -> State:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> State:
+        return self.copy()
+
     def to_bytes(self) -> bytes:
         """The whole state as one container (PRODUCT.md 4): plain numbers, the policy's digest, and a digest of all."""
         facts = {"policy": self.owner, "sizes": self.layout.written_sizes()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from driftwise.errors import BadInput
 from driftwise.service.fold import Fold, Unlike, resume
-from driftwise.service.keeping import one_file
+from driftwise.service.keeping import check_there, one_file
 from driftwise.service.origin import check_machine, elsewhere, foreign, refused
 from driftwise.service.recompute import Era, eras_of
 from driftwise.service.sqlite import SQLiteStore, seal, seal_era
@@ -47,6 +47,7 @@ def moment(before: str) -> float:
 def forget(path: str | Path, before: float) -> dict[str, int]:
     """Forget in a database that no server has; how many decisions of each stream."""
     one_file(path, "POST …/forget asks a server that has it")
+    check_there(path)
     try:
         store = SQLiteStore(path)
     except Taken as slip:

@@ -66,6 +66,11 @@ def one_file(path: str | Path, way_out: str) -> None:
         raise BadInput("db", "a PostgreSQL database", "a database that is a file", way_out)
 
 
+def check_there(path: str | Path) -> None:
+    """For what is done to a database that has something in it: a slip in its name must not make a new one."""
+    open_store(path, writes=False).close()
+
+
 def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> str:
     """A new key, which is shown this once; a server that runs takes it within a second. Without scopes a key that is
     the only valid one gets all of them, so that the owner of a database is never locked out; another decides and
@@ -86,6 +91,7 @@ def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> 
 
 def revoke_key(path: str | Path, number: int) -> None:
     """A key that is no longer valid, within a second."""
+    check_there(path)
     with _writing(path) as store:
         changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
                             values=(time.time(), number)).rowcount  # fmt: skip

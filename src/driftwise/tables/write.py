@@ -129,7 +129,7 @@ class Writer:
         self._most = whole("rows", rows, 1)
         self._seconds = real("seconds", seconds, 0.0, low_open=True)
         self._number = self._begin()
-        self._waiting: list[Row] = []
+        self.waiting: list[Row] = []  # one list all its life: rows are added behind, and taken in front
         self._since = 0.0
         self._failure: Exception | None = None
         self._written = self._aside = 0
@@ -145,7 +145,7 @@ class Writer:
     def status(self) -> Status:
         """What became of the rows so far."""
         slip = self._failure
-        return Status(self._written, len(self._waiting), self._aside, self._reason if slip is None else _why(slip))
+        return Status(self._written, len(self.waiting), self._aside, self._reason if slip is None else _why(slip))
 
     def _begin(self) -> int:
         """The number of the next part; what a killed process left half written goes."""
@@ -161,9 +161,12 @@ class Writer:
 
     def add(self, row: Row) -> None:
         """A row, which is on disk when a part is full, or after `flush`."""
-        waiting = self._waiting
-        waiting.append(row)
-        if len(waiting) == 1 or len(waiting) == self._most:
+        self.waiting.append(row)
+        self.added()
+
+    def added(self) -> None:
+        """Tell the thread of a row that was put behind those in `waiting`."""
+        if len(self.waiting) == 1 or len(self.waiting) == self._most:
             with self._due:
                 self._since = time.monotonic()
                 self._due.notify()
@@ -190,7 +193,7 @@ class Writer:
 
     def disown(self) -> None:
         """In the child of a fork: the rows and the thread are the parent's, and nothing is written here."""
-        self._waiting, self._failure, self._closed = [], None, True
+        self.waiting, self._failure, self._closed = [], None, True
         self._due, self._writing = threading.Condition(), threading.Lock()
         _OPEN.discard(self)
 
@@ -198,7 +201,7 @@ class Writer:
         while True:
             with self._due:
                 while not self._closed and not self._ready():
-                    left = self._since + self._seconds - time.monotonic() if self._waiting else None
+                    left = self._since + self._seconds - time.monotonic() if self.waiting else None
                     self._due.wait(left)
                 if self._closed:
                     return
@@ -208,15 +211,15 @@ class Writer:
                 time.sleep(1.0)  # the rows are kept and tried again
 
     def _ready(self) -> bool:
-        many = len(self._waiting)
+        many = len(self.waiting)
         return many >= self._most or (many > 0 and time.monotonic() >= self._since + self._seconds)
 
     def _write(self, least: int) -> None:
         """What waits becomes parts of at least so many rows; where a part cannot be written all wait on."""
         with self._writing:
-            while len(self._waiting) >= least:
+            while len(self.waiting) >= least:
                 try:
-                    self._part(self._waiting[: self._most])
+                    self._part(self.waiting[: self._most])
                 except Exception as slip:
                     if self._failure is None:
                         _tell(f"the log in {self.folder} cannot be written, its rows wait: {_why(slip)}")
@@ -242,7 +245,7 @@ class Writer:
             self._claim.renew()
             self._keep(data)
             self._written += len(rows)
-        del self._waiting[: len(rows)]  # rows are only ever added behind
+        del self.waiting[: len(rows)]  # rows are only ever added behind
 
     def _keep(self, data: bytes) -> None:
         """Write the next part, never over one that is there."""

@@ -1,0 +1,155 @@
+"""Calls that are interrupted, or that call the same agent again: books and states agree, and no call hangs."""
+
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from agent.living import linear
+from refusing import refused
+
+ARMS = np.array([[0.9, 0.1, 0.3], [0.2, 0.8, 0.1], [0.1, 0.2, 0.9]])
+
+
+class Interrupted(BaseException):
+    """As Ctrl-C, or a signal handler that raises."""
+
+
+def interrupted_at_call(number, act):
+    """Whether `act` was interrupted on entering its call number `number` of a Python function of driftwise.
+
+    CPython runs signal handlers when a function begins, so these are places where Ctrl-C strikes.
+    """
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if "driftwise" in frame.f_code.co_filename:
+            count += 1
+            if count == number:
+                sys.settrace(None)
+                raise Interrupted
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def check_whole(agent, folder):
+    """The books, both states and the log tell of the same lessons."""
+    states, counts = agent._states, agent.counts
+    assert np.array_equal(states.front.floats, states.back.floats)
+    assert np.array_equal(states.front.ints, states.back.ints)
+    assert counts["decided"] == counts["learned"] + counts["cancelled"] + counts["open"] == agent._seq
+    agent._book.log.close()
+    again = linear_agent()
+    assert again.learn_log(folder) == counts["learned"]
+    assert again.state.to_bytes() == agent.state.to_bytes()
+
+
+def linear_agent():
+    return dw.Agent(linear(dim=3), rewards=(0.0, 1.0))
+
+
+ACTS = {
+    "reward": lambda agent: agent.reward("1", 1.0),
+    "decide": lambda agent: agent.decide(ARMS, id="new"),
+    "cancel": lambda agent: agent.cancel("1"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_call_that_is_interrupted_anywhere_has_happened_or_not(act, tmp_path):
+    number, struck = 0, True
+    while struck:
+        number += 1
+        agent = linear_agent()
+        agent.log_to(tmp_path / str(number), format="jsonl")
+        for one in "012":
+            agent.decide(ARMS, id=one)
+        agent.reward("0", 0.5)
+        struck = interrupted_at_call(number, lambda agent=agent: ACTS[act](agent))
+        for id in list(agent._book.open):
+            agent.reward(id, 1.0)
+        agent.reward(agent.decide(ARMS).id, 0.25)
+        check_whole(agent, tmp_path / str(number))
+    assert number > 5
+
+
+class Calls:
+    """A policy that does something else while it chooses or learns."""
+
+    def __init__(self):
+        self.in_choose = self.in_learn = lambda: None
+
+    def start(self, seed=0):
+        return []
+
+    def choose(self, state, arms):
+        self.in_choose()
+        return 0
+
+    def learn(self, state, arms, arm, reward):
+        self.in_learn()
+        state.append(reward)
+
+
+INNER = {
+    "decide": lambda agent: agent.decide(ARMS),
+    "reward": lambda agent: agent.reward("open", 1.0),
+    "cancel": lambda agent: agent.cancel("open"),
+    "state": lambda agent: agent.state,
+    "to_bytes": lambda agent: agent.to_bytes(),
+    "drift": lambda agent: agent.drift(),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("outer", ["choose", "learn"])
+def test_a_call_inside_a_call_is_answered_or_refused_and_never_waits_for_itself(outer, inner):
+    policy, found = Calls(), []
+    agent = dw.Agent(policy, rewards=(0.0, 1.0))
+    agent.decide(ARMS, id="open")
+    agent.decide(ARMS, id="other")
+
+    def nested():
+        policy.in_choose = policy.in_learn = lambda: None
+        try:
+            INNER[inner](agent)
+        except dw.BadInput as refusal:
+            found.append(refusal)
+
+    setattr(policy, f"in_{outer}", nested)
+    act = (lambda: agent.decide(ARMS)) if outer == "choose" else (lambda: agent.reward("other", 1.0))
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    if inner in ("reward", "cancel") or (outer == "choose" and inner in ("decide", "state")):
+        assert "inside another" in str(found[0])
+    assert agent.reward("open", 1.0) in ("learned", "duplicate")
+    assert agent.counts["learned"] == len(agent.state) == (2 if outer == "learn" else 1)
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_agent_is_copied_by_its_bytes_alone(made):
+    with refused("agent", "from_bytes"):
+        made(linear_agent())
+
+
+def test_a_state_inside_a_state_of_your_own_is_copied():
+    policy = linear(dim=3)
+    state = {"inner": policy.start()}
+    twin = copy.deepcopy(state)["inner"]
+    policy.learn(twin, ARMS, 0, 1.0)
+    assert state["inner"].observations == 0 and twin.observations == 1
