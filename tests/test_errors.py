@@ -35,6 +35,7 @@ def era():
 
 # Arguments of constructors that take more than a sentence.
 ARGUMENTS = {
+    "driftwise.service.protocol.Stale": lambda: (),
     "driftwise.errors.BadInput": lambda: ("dim", 0, "a whole number", "pass 2"),
     "driftwise.service.store.Damaged": lambda: ("x.db", "a changed row"),
     "driftwise.service.protocol.Refusal": lambda: (409, "paused", "stream", "resume", 7),
