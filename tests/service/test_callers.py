@@ -2,6 +2,9 @@
 
 import gc
 import os
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -118,3 +121,12 @@ def test_no_file_is_opened_in_the_place_of_a_closed_stdin_stdout_or_stderr(tmp_p
         cli._hold_standard_files()
         os._exit(os.open(tmp_path / "a.db", os.O_CREAT | os.O_RDWR) <= 2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_port_that_another_process_has_is_a_sentence_and_not_the_code_of_a_taken_database(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ["serve", "--db", str(tmp_path / "a.db"), "--port", str(port)]
+        found = subprocess.run([sys.executable, "-m", "driftwise.cli", *words], capture_output=True, text=True)
+    assert found.returncode == 2 and "driftwise: host: wanted an address" in found.stderr and str(port) in found.stderr
+    assert '"event":"serving"' not in found.stderr

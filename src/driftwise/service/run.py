@@ -288,7 +288,11 @@ def run(application: Any, host: str, port: int, listening: Callable[[int], None]
 
     server = _Server(config)
     server.stop, server.listening, application.end = application.stop, bound, server.end
-    server.run()
+    try:
+        server.run()
+    except SystemExit:  # of uvicorn, with 3: that code says that another process has the database
+        wanted = "an address of this machine with a port that no other process listens at"
+        raise BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host") from None
     application.busy |= server.force_exit
     if application.slip is not None:
         raise application.slip
