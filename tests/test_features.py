@@ -131,6 +131,13 @@ def test_the_bound_on_the_norm_is_reached():
     assert np.linalg.norm(arms) == pytest.approx(3.0)
 
 
+def test_the_dimension_is_the_number_of_names():
+    for spec in (SPEC, dataclasses.replace(SPEC, blocks=("a", "b")), dataclasses.replace(SPEC, blocks=(), cross=())):
+        for intercept in (True, False):
+            made = dataclasses.replace(spec, intercept=intercept)
+            assert made.dim == len(made.names)
+
+
 def test_a_file_keeps_features_to_the_last_bit():
     text = json.dumps(SPEC.to_dict())
     again = F.from_dict(json.loads(text))

@@ -5,16 +5,19 @@ import os
 import socket
 import subprocess
 import sys
+import tracemalloc
 
+import msgspec
 import pytest
 
 from driftwise import cli
 from driftwise.errors import BadInput
 from driftwise.service.offers import Offers
-from driftwise.service.protocol import MOST_NUMBERS, DecideBody, Refusal
+from driftwise.service.protocol import MOST_NUMBERS, DecideBody, Refusal, StreamBody
+from driftwise.service.setup import setup
 from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.verify import verify
-from service.living import living
+from service.living import BODY, living
 from service.test_access import stored
 
 
@@ -57,6 +60,19 @@ def test_items_that_would_be_too_many_numbers_are_refused_before_room_is_made_fo
     offers = Offers(MOST_NUMBERS // 100, Wide())
     with pytest.raises(BadInput, match="fewer arms"):
         offers.offer(DecideBody(context={}, items=["a"] * 101))
+
+
+def test_features_wider_than_the_policy_are_refused_before_room_is_made_for_them():
+    hashed = [["user", "hashed", {"width": 1024}]]  # a million crossed: enough to see, and no more if this fails
+    wide = {"context": hashed, "item": hashed,
+            "cross": [["user", "user"]], "blocks": ["a"], "intercept": True, "L": 1.0}  # fmt: skip
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput, match="dimension 2"):
+            setup(msgspec.convert({**BODY, "features": wide}, StreamBody))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_page_that_cannot_be_computed_is_a_refusal_and_a_line_in_the_log(tmp_path):

@@ -61,7 +61,7 @@ class Features:
         object.__setattr__(self, "blocks", tuple(name_of(one) for one in blocks))
         real("L", self.L, 0.0, low_open=True, way_out="pass the L of the policy")
         one_of("unknown", self.unknown, UNKNOWN)
-        if not self.names:
+        if not self.dim:
             raise BadInput("features", "nothing", "an intercept, a field or a block at least", "declare one")
 
     @cached_property
@@ -77,10 +77,13 @@ class Features:
         blocks = [f"{owner}: {name}" for owner in owners for name in ("1", *context)]
         return [*(["1"] if self.intercept else []), *context, *item, *crossed, *blocks]
 
-    @property
+    @cached_property
     def dim(self) -> int:
-        """Numbers of a vector."""
-        return len(self.names)
+        """Numbers of a vector, counted without a name for each: a width may be far more than a policy takes."""
+        context, item = (sum(kind.width for kind in side.values()) for side in (self.context, self.item))
+        crossed = sum(self.context[mine].width * self.item[theirs].width for mine, theirs in self.cross)
+        blocks = (len(self.blocks) + 1) * (1 + context) if self.blocks else 0
+        return bool(self.intercept) + context + item + crossed + blocks
 
     @cached_property
     def scale(self) -> float:
