@@ -10,6 +10,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.cli import main
+from driftwise.data.policy import named_policy
 
 pytest.importorskip("pyarrow")
 
@@ -301,6 +302,23 @@ def test_evaluate_makes_arms_of_the_features_in_a_file(lived, tmp_path, capsys):
     bare = run(capsys, "evaluate", tmp_path / "bare", *words, *more).out
     assert whole.splitlines()[1:] == bare.splitlines()[1:] and "DR" in whole
     assert "features=" in run(capsys, "evaluate", tmp_path / "bare", *words, ok=2).err
+
+
+def test_auto_with_a_half_life_is_evaluated_as_the_agent_with_that_half_life_plays(lived, capsys):
+    _, path = lived
+    log = dw.read_log(path / "log")
+    agents = {True: dw.Agent.for_clicks(FEATURES.dim, 50), False: dw.Agent.for_values(FEATURES.dim, 0.0, 1.0, 50)}
+    for clicks, agent in agents.items():
+        assert named_policy("Auto", log, 50, None, clicks=clicks).digest == agent.policy.digest
+    run(capsys, "evaluate", path / "log", "--clicks", "--half-life", 50, "--blocks", 1)
+    said = run(capsys, "sums", path / "log", "--policy", "Auto", ok=2).err
+    assert said.count("\n") == 1
+
+
+def test_an_evaluation_of_auto_hints_at_clicks(lived, capsys):
+    _, path = lived
+    assert "pass --clicks" in run(capsys, "evaluate", path / "log", "--blocks", 1).err
+    assert "pass --clicks" not in run(capsys, "evaluate", path / "log", "--clicks", "--blocks", 1).err
 
 
 def test_evaluate_tells_Auto_of_clicks(lived, capsys):

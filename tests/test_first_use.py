@@ -106,6 +106,11 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
     notice.on_end(compiling_it)
     assert gc.isenabled()
     assert "first_best" in shown.getvalue() and "2 functions" in shown.getvalue()
+    monkeypatch.setenv("COLUMNS", "40")
+    notice.on_start(compiling_it)
+    notice.on_end(compiling_it)
+    assert all(len(line) < 80 for line in shown.getvalue().split("\r"))  # a line that wraps is not written over
+    assert len(shown.getvalue().split("\r")[-2]) == 39
     assert shown.getvalue().endswith("\x1b[2K")
 
 

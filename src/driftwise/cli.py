@@ -241,11 +241,13 @@ def evaluate(
 
     from driftwise.data.evaluate import evaluate as judge
     from driftwise.data.page import verdict, write
-    from driftwise.data.policy import named_policy
+    from driftwise.data.policy import named_policy, only_clicks
     from driftwise.files import keep
     from driftwise.tables import read_log
 
     source = read_log(log)
+    if policy == "Auto" and not clicks and only_clicks(source):
+        print("every reward is 0 or 1: pass --clicks where they are clicks, for another model of them", file=sys.stderr)
     made = named_policy(policy, source, half_life, L, clicks=clicks)
     found = judge(
         made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy, rewards=rewards,  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def pack(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[A
 
 def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """What `pack` wrote, or the one sentence. The arrays are copies, writable and aligned."""
-    wanted = f"what driftwise wrote as a {kind}"
+    wanted = f"what driftwise wrote as {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
     def no(what: str) -> BadInput:
         return BadInput("data", what, wanted, way_out)

@@ -6,6 +6,7 @@ Meanwhile Python looks for no circles among its objects: there are a million of 
 from __future__ import annotations
 
 import gc
+import shutil
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 from numba.core import event
 
-_LINE = "driftwise compiles {name} for this machine, once for this version: {count} functions"
+_LINE = "driftwise compiles {name}, once per version and machine: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
 plain = True  # not in a server, whose stderr is a log of JSON objects
 _PATIENCE = 2.0  # seconds of compiling after which one plain line is said where no line can be written over
@@ -38,7 +39,8 @@ class _Notice(event.Listener):
         self.depth += 1
         self.count += 1
         if _overwrites():
-            sys.stderr.write("\r" + _LINE.format(name=self.name, count=self.count))
+            line = _LINE.format(name=self.name, count=self.count)
+            sys.stderr.write("\r" + line[: shutil.get_terminal_size().columns - 1])  # a longer one is not written over
             sys.stderr.flush()
         elif plain and not self.told and time.monotonic() - self.began > _PATIENCE:
             self.told = True

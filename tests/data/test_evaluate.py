@@ -7,6 +7,7 @@ import pytest
 
 import driftwise as dw
 import naive_evaluate as naive
+from driftwise.data.page import verdict
 from driftwise.tables import log_of
 from refusing import refused
 
@@ -158,6 +159,7 @@ def test_the_policy_that_logged_gains_nothing():
         assert found.estimates[name].value == pytest.approx(np.mean(columns["reward"]), rel=0, abs=1e-12)
         assert found.gains[name].value == pytest.approx(0.0, abs=1e-12)
         assert found.gains[name].error == pytest.approx(0.0, abs=1e-12)
+    assert "as much of this policy as 200 rows" in verdict(found) and "a larger epsilon, says more" in verdict(found)
 
 
 def test_blocks_and_discounts_see_drift():

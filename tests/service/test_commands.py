@@ -233,6 +233,11 @@ def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):
     assert told(capsys, "keys", "create", db, "--scopes", "everything")[0] == 2
 
 
+def test_a_key_for_a_database_that_is_not_there_says_that_one_was_made(tmp_path, capsys):
+    assert "it was made" in told(capsys, "keys", "create", tmp_path / "a.db")[2]
+    assert "it was made" not in told(capsys, "keys", "create", tmp_path / "a.db")[2]
+
+
 def test_a_wanted_stream_is_named_where_there_are_several(tmp_path, capsys):
     with living(tmp_path / "a.db") as asked:
         asked.put("one"), asked.put("two")

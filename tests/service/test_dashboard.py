@@ -248,6 +248,17 @@ def test_late_and_expired_are_counted(tmp_path):
         assert "median delay 8.5 min" in text and "1 up to 1 min, 1 up to 1 h" in page
 
 
+def test_a_mean_says_of_how_many_rewards_it_is_and_a_wait_its_unit(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        asked.put(expire_after=10)
+        for id in "abc":
+            asked.decide(id)
+        asked.reward("a", 1.0)
+        text = words(asked.get("/streams/home").text)
+        assert "Mean reward 1 over the 1 with a reward of the newest 3 decisions." in text
+        assert "no reward in 10 rewards learned" in text
+
+
 @pytest.mark.parametrize("origin", ["1970", "first lesson"])
 def test_no_memory_is_said_to_be_longer_than_a_stream_has_learned(tmp_path, monkeypatch, origin):
     if origin == "1970":  # as streams of before start

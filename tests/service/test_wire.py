@@ -119,6 +119,7 @@ def test_items_in_a_context_are_the_arms_that_features_make_of_them(tmp_path):
             (asked.ask("PUT", "home/items", json={"items": {"c": {"kid": "news"}}}), "'kind'"),
         ):  # fmt: skip
             assert refused.status_code == 422 and f"the nearest is {nearest}" in refused.json()["hint"]
+            assert refused.json()["hint"] not in refused.json()["error"]  # a client that shows both says it once
         assert asked.decide("3", arms=None, context={"hour": "noon"}, items=["a"]).status_code == 422
     assert not verify(tmp_path / "a.db")[0].differs
 

@@ -136,5 +136,5 @@ def _check_end(agent: Agent, folder: Path) -> None:
     last = last_lesson(folder)
     if last and last != lessons:
         wanted = f"a log that ends where this agent stands, at lesson {lessons}"
-        way_out = "learn_log it first" if last > lessons else "pass a new folder"
+        way_out = "pass a new folder" + (", or learn_log this one first" if last > lessons else "")
         raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)

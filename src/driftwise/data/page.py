@@ -68,7 +68,10 @@ def verdict(found: Evaluation) -> str:
         return f"**Yes**: {gain} a row more than was logged, by {found.best}."
     if gain.high < 0.0:
         return f"**No**: {gain} a row against what was logged, by {found.best}."
-    return f"**It cannot be told**: {gain} a row against what was logged, by {found.best}, which may be nothing."
+    told = f"**It cannot be told**: {gain} a row against what was logged, by {found.best}, which may be nothing."
+    effective = found.estimates[found.best].effective
+    known = f"The log says as much of this policy as {effective:.0f} rows of its own would."
+    return f"{told} {known} A longer log, or one drawn with a larger epsilon, says more."
 
 
 def _meter(found: Evaluation) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
+
+import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import half_life_to_forget
@@ -21,21 +24,30 @@ def dim_of(log: Log) -> int:
     raise BadInput("log", "neither x nor arms", "vectors to learn from", "see docs/logs.md for what a log holds")
 
 
+def only_clicks(log: Log) -> bool:
+    """Whether every reward of a log is 0 or 1."""
+    rewards = (batch.reward for batch in log.batches(["reward"]))
+    return all(one is not None and np.isin(one[~np.isnan(one)], (0.0, 1.0)).all() for one in rewards)
+
+
 def named_policy(
     name: str, log: Log, half_life: float | None, L: float | None, keeps: bool = False, clicks: bool = False
 ) -> Any:
     """The policy of this name, with the log's dimension and length as its horizon. A half-life replaces its memory;
-    without one it keeps everything if `keeps`. Auto is told if rewards are `clicks`; other names say it themselves."""
+    without one it keeps everything if `keeps`. Auto is told if rewards are `clicks`; other names say it themselves.
+    Auto with a half-life is the one memory that it means, as in `Agent.for_clicks` and `for_values`."""
     fields: dict[str, Any] = {"dim": dim_of(log)}
     needs = next((row["needs"] for row in catalogue() if row["name"] == name), ())
     if "horizon" in needs:
         fields["horizon"] = max(2, log.rows)
-    if half_life is not None:
-        fields["memory"] = Fade(half_life_to_forget(half_life))
-    elif keeps:
-        fields["memory"] = Keep()
-    if clicks and name == "Auto":
-        fields["link"] = "logistic"
     if L is not None:
         fields["L"] = L
+    memory = Keep() if half_life is None else Fade(half_life_to_forget(half_life))
+    if name == "Auto":
+        if clicks:
+            fields["link"] = "logistic"
+        auto: Any = make(name, **fields)
+        return auto if half_life is None else dataclasses.replace(auto.base, memory=memory)
+    if half_life is not None or keeps:
+        fields["memory"] = memory
     return make(name, **fields)

@@ -303,6 +303,9 @@ def _auto(problem: Problem) -> TrendBank:
     outer = {one: value for one, value in fields.items() if one in own}
     inner = {one: value for one, value in fields.items() if one not in own}
     _known_fields(problem.name, base, inner, own)
+    if "memory" in inner:
+        way_out = "leave it out, or pass half_life= to dw.Agent.for_clicks or for_values"
+        raise BadInput("memory", inner["memory"], "nothing: Auto finds its memory itself", way_out)
     outer = {"levels": True, **outer}
     if clicks:
         outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}

@@ -154,8 +154,12 @@ def create(
     """Make a key and show it, this once: only its sha256 is kept."""
     _needs("msgspec")
     from driftwise.service.keeping import create_key, grants, keys, lacking
+    from driftwise.service.opening import is_shared
 
+    made = not is_shared(db) and not Path(db).exists()
     print(create_key(db, scopes, stream, name))
+    if made:
+        print(f"There was no database {db}: it was made. No server of another one knows the key.", file=sys.stderr)
     valid = keys(db)
     if len(valid) == 1:
         print("This is the only valid key. From now on the server answers requests with a key only.", file=sys.stderr)

@@ -245,7 +245,7 @@ def refusal_of(slip: BaseException) -> Refusal:
     if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
         return Refusal(503, "the database cannot be read now", "", "send it again", retry_after=1)
     if isinstance(slip, BadInput):
-        return Refusal(422, str(slip), slip.parameter, slip.way_out)
+        return Refusal(422, str(slip).removesuffix(f"; {slip.way_out}"), slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):
         what, _, where = str(slip).partition(" - at `$")
         field = where.strip("`.") or "body"

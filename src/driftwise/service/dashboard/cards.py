@@ -54,7 +54,8 @@ def reward(one: Live, found: Newest) -> Html:
         known = found.value[~np.isnan(found.value)]
         mean = float(known.mean()) if known.size else math.nan
         hint = "Nobody is held back, so there is nothing to compare with: mode holdback keeps a share of units apart."
-        said.append(tag("p", "Mean reward ", tag("b", real(mean)), f" over {about(found)}."))
+        rewarded = "" if known.size == len(found) else f"the {count(known.size)} with a reward of "
+        said.append(tag("p", "Mean reward ", tag("b", real(mean)), f" over {rewarded}{about(found)}."))
         said.append(tag("p", hint, class_="soft"))
     drawn = [charts.Line(WHO[name], place, reading.means(found, name)) for place, name in enumerate(cohorts)]
     words = "; ".join(f"{line.name} {real(_last(line.heights))} in the last stretch" for line in drawn)
@@ -191,6 +192,8 @@ def delays(one: Live, found: Newest) -> Html:
     late, total = one.counts.late, sum(counts)
     expired = reading.expired(found, one.tick, one.setup.expire_after)
     waits = one.setup.body.expire_after
+    if waits is not None and not isinstance(waits, str):  # seconds on the wall clock, else rewards learned
+        waits = span(waits) if one.setup.body.clock == "wall" else f"{waits:g} rewards learned"
     tiles = tag(
         "dl",
         tile("late", count(late), "counted, not learned" if one.setup.default is None else "since this server started"),
