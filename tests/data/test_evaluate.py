@@ -307,3 +307,40 @@ def test_refusals_are_sentences():
 
     with refused("policy", "propensities(state, arms, draw)"):
         dw.evaluate(Dice(D), log_of(**columns))
+
+
+def test_what_a_model_says_outside_the_range_puts_no_bias_into_the_doubly_robust_estimate():
+    """Clipped arm by arm: Σπq̂ clipped as a whole is not the mean of w q̂ clipped row by row."""
+    rng, n = np.random.default_rng(0), 4000
+    arms = rng.standard_normal((n, 4, D))
+    arms /= np.linalg.norm(arms, axis=2, keepdims=True)
+    arm, chances = rng.integers(0, 4, n), np.clip(0.9 * arms[:, :, 0], 0.0, 1.0)  # a linear model says -0.9 to 0.9
+    reward = (rng.random(n) < chances[np.arange(n), arm]).astype(float)
+    log = log_of(arms=list(arms), arm=arm, propensity=np.full(n, 0.25), reward=reward)
+    found = dw.evaluate(dw.make("OFUL", dim=D, horizon=n), log, epsilon=1.0, blocks=1).estimates["DR"]
+    assert found.value == pytest.approx(0.225, abs=0.02) and found.low < 0.225 < found.high
+    assert found.error < 0.01
+
+
+@pytest.mark.parametrize("least", [5e-324, 1e-160, 1e-100])
+def test_a_propensity_too_small_to_be_weighed_is_refused(least):
+    columns, _ = logged()
+    columns["propensity"][7] = least
+    with refused("log", "row 7", "column propensity", "1e-50"):
+        dw.evaluate(naive.Ranking(D), log_of(**columns), epsilon=0.5)
+
+
+def test_rewards_that_no_agent_takes_are_refused_by_evaluate():
+    columns, _ = logged()
+    with refused("rewards", "1e+100"):
+        dw.evaluate(dw.make("Auto", dim=D), log_of(**columns), rewards=(-1e200, 1e200))
+    columns["reward"][7] = 1e200
+    with refused("log", "row 7", "column reward", "1e+100"):
+        dw.evaluate(dw.make("Auto", dim=D), log_of(**columns))
+
+
+def test_a_model_that_says_no_number_is_refused():
+    columns, _ = logged()
+    columns["reward"] = [1e42 * one for one in columns["reward"]]
+    with refused("policy", "NaN", "ridge"):
+        dw.evaluate(dw.make("Auto", dim=D, link="logistic"), log_of(**columns))

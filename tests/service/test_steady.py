@@ -1,8 +1,10 @@
 """A machine's clock that leaps ahead is held back and counted; one that goes back, or rests with the server, is not."""
 
+import pytest
+
 from driftwise.service.steady import AHEAD, Steady
 from driftwise.service.verify import verify
-from service.living import living
+from service.living import BODY, living
 
 YEAR = 365 * 86400.0
 
@@ -76,3 +78,14 @@ def test_an_hour_back_and_forth_changes_no_order_no_digest_no_decision(tmp_path)
         assert [row.born for row in asked.service.store.decisions(1)] == [10_000] * 5
         digest = asked.stream()["digest"]
     assert verify(tmp_path / "a.db")[0].digest == digest
+
+
+@pytest.mark.parametrize("short", [{"tick": 1e-7}, {"half_life": 1e-4}, {"expire_after": 1e-5}, {"tick": 1e-300}])
+def test_a_stream_whose_ticks_cannot_count_the_time_until_now_is_refused_when_it_is_put(tmp_path, short):
+    with living(tmp_path / "a.db") as asked:
+        bank = {"name": "Auto", "dim": 2}
+        refused = asked.put(half_life=short.get("half_life"), policy=bank if "half_life" not in short else BODY["policy"],
+                            clock="wall", **{name: one for name, one in short.items() if name != "half_life"})  # fmt: skip
+        assert refused.status_code == 422 and refused.json()["field"] == "tick" and "1970" in refused.json()["error"]
+        assert asked.put(clock="wall", half_life="1h", tick=1e-5).status_code == 201
+        assert asked.decide("first").status_code == 200

@@ -77,9 +77,8 @@ class Terms:
         return Terms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
 
     def within(self, range: tuple[float, float], most: float) -> Terms:
-        """The same where rewards and weights are known to be in these bounds, and so is what a model says."""
-        said, expected = (None if one is None else np.clip(one, *range) for one in (self.logged, self.expected))
-        return Terms(self.reward, self.weight, said, expected, range, max(most, float(self.weight.max())))
+        """The same where rewards and weights are known to be in these bounds."""
+        return Terms(self.reward, self.weight, self.logged, self.expected, range, max(most, float(self.weight.max())))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from driftwise.data.ledger import Ledger
 from driftwise.data.walk import Model, Player, Source, model_of, replay, weigh
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.base import Policy
+from driftwise.policies.base import MOST_REWARD, Policy
 from driftwise.policies.names import called
 from driftwise.progress import bar
 from driftwise.rng import checked_seed
@@ -162,7 +162,7 @@ def evaluate(
             book.check_uniform()
             arms, terms = replay(player, rows, tick)
         else:
-            arms, terms = weigh(player, rows, model_of(player, rows, model, ridge), tick)
+            arms, terms = weigh(player, rows, model_of(player, rows, model, ridge), given, tick)
     shown = called(policy) if name is None else str(name)
     terms = terms.within(given, book.most() if method == "weights" else 1.0)
     return _judged(shown, method, terms, arms, blocks, half_life, book, player.report(), player.drift(given))
@@ -173,7 +173,7 @@ def _range(rewards: object, book: Ledger) -> tuple[float, float]:
     way_out = "pass (0, 1) for clicks"
     if not isinstance(rewards, (tuple, list)) or len(rewards) != 2:
         raise BadInput("rewards", rewards, "the least and the largest reward", way_out)
-    low, high = (real("rewards", one, -math.inf, way_out=way_out) for one in rewards)
+    low, high = (real("rewards", one, -MOST_REWARD, MOST_REWARD, way_out=way_out) for one in rewards)
     if not low < high or book.reward.min() < low or book.reward.max() > high:
         wanted = f"a range with the rewards of the log, {book.reward.min():g} to {book.reward.max():g}"
         raise BadInput("rewards", (low, high), wanted, way_out)

@@ -16,6 +16,7 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
+from driftwise.policies.base import MOST_REWARD
 from driftwise.policies.sampling import TRIES
 from driftwise.tables.logs import Log
 from driftwise.tables.schema import Batch
@@ -27,6 +28,8 @@ _MAY_HAVE = (
 )  # fmt: skip
 # By what share a propensity may be off 1/n on a log that explored uniformly.
 _UNIFORM = 1e-6
+# A choice less likely than this is never seen. Its weight to the fourth, which intervals need, would not be finite.
+_LEAST = 1e-50
 # Distinct propensities that a uniform draw over several numbers of arms may well have.
 _FEW = 10
 
@@ -136,7 +139,7 @@ def _numbers(batch: Batch, number: int) -> dict[str, Any]:
     assert reward is not None and arm is not None and propensity is not None
     paying, missing = ~np.isnan(reward), np.full(batch.rows, -1)
     n = _counts(batch)
-    _check(batch, arm, n, propensity, paying)
+    _check(batch, arm, n, propensity, reward, paying)
     made: dict[str, Any] = {
         "row": rows, "paying": paying, "reward": reward, "arm": arm, "n": n, "propensity": propensity,
         "seq": rows + 1 if batch.seq is None else batch.seq,
@@ -169,21 +172,23 @@ def _counts(batch: Batch) -> Ints:
     return np.array([len(one or ()) for one in named], dtype=np.int64)
 
 
-def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, paying: Any) -> None:
-    """Arms and propensities of rows with a reward can be."""
+def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, reward: Floats, paying: Any) -> None:
+    """Arms, propensities and rewards of rows with a reward can be."""
     with np.errstate(invalid="ignore"):
         rules = (
             ("arms", n > 0, "no arms at all", "the arms that were allowed"),
             ("arm", (arm >= 0) & (arm < n), None, "an arm from 0 to n - 1"),
-            ("propensity", (propensity > 0.0) & (propensity <= 1.0 + 1e-9), None,
-             "a number in (0, 1], how likely the choice was"),
+            ("propensity", (propensity >= _LEAST) & (propensity <= 1.0 + 1e-9), None,
+             f"a number in (0, 1] and at least {_LEAST:g}, how likely the choice was"),
+            ("reward", np.abs(reward) <= MOST_REWARD, None, f"a number from {-MOST_REWARD:g} to {MOST_REWARD:g}"),
         )  # fmt: skip
     for column, good, got, wanted in rules:
         bad = paying & ~good
         if bad.any():
             row = int(np.argmax(bad))
-            value = got or (int(arm[row]) if column == "arm" else float(propensity[row]))
-            raise batch.bad(row, column, "nothing at all" if value != value else value, wanted, HOW)
+            value = got or {"arm": arm, "propensity": propensity, "reward": reward}[column][row].item()
+            way_out = "rescale rewards" if column == "reward" else HOW
+            raise batch.bad(row, column, "nothing at all" if value != value else value, wanted, way_out)
     if batch.reward_tick is not None and batch.born is not None:
         bad = paying & (batch.reward_tick < batch.born)
         if bad.any():

@@ -227,9 +227,13 @@ def model_of(player: Player, source: Source, model: Model, ridge: float) -> Play
 
 
 def weigh(
-    player: Player, source: Source, model: Player | None, tick: Callable[[float], None]
+    player: Player, source: Source, model: Player | None, rewards: tuple[float, float], tick: Callable[[float], None]
 ) -> tuple[Ints, Terms]:
-    """The weight of every row that counts, and what the model says, each on the state it was chosen on; in time."""
+    """The weight of every row that counts, and what the model says, each on the state it was chosen on; in time.
+
+    What the model says of an arm is clipped to the range of rewards before the policy's shares weigh it: the mean of
+    w q̂ is Σπq̂ only where both are of the same q̂.
+    """
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.empty(n)
     said, expected = np.empty(n), np.empty(n)
@@ -253,7 +257,10 @@ def weigh(
         arms[place], shares = player.shares(row.arms, int(ledger.seq[place]), upon)
         weight[place] = shares[row.arm] / ledger.propensity[place]
         if model is not None:
-            means = model.means(row.arms, upon)
+            means = np.clip(model.means(row.arms, upon), *rewards)
+            if np.isnan(means).any():
+                wanted = "a number as its estimate of every arm's reward"
+                raise BadInput("policy", "NaN", wanted, 'rescale the rewards, or pass model="ridge"')
             said[place], expected[place] = means[row.arm], shares @ means
     learn(n)
     order = ledger.in_time

@@ -184,6 +184,7 @@ class Service:
                 raise Refusal(409, "there is another stream of this name", "stream", hint)
             return 200, await self.answer(name)
         made = await self._in_thread(_warm, declared(body), None)
+        made.check_now(self.now())
         era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
         rows: list[Stream] = []
 

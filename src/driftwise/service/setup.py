@@ -17,6 +17,7 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
 from driftwise.policies.names import make
 from driftwise.policies.plain import kinds_of, restored
+from driftwise.policies.vetting import LATEST
 from driftwise.service.protocol import StreamBody
 from driftwise.service.store import AT_FIRST_LESSON
 from driftwise.tables.encoder import Encoder
@@ -41,6 +42,15 @@ class Setup:
 
     def clock(self) -> Clock:
         return Clock(self.body.clock, self.tick)
+
+    def check_now(self, at: float) -> None:
+        """Refuse a new stream whose ticks are too short to count the time up to now, and ten times as much.
+
+        Streams of before that have such ticks are opened: they have no decisions, and other streams are served.
+        """
+        if self.tick is not None and not 10.0 * at / self.tick <= LATEST:
+            wanted = f"ticks of at least {10.0 * at / LATEST:.1g} seconds: the wall clock counts them from 1970, to 2^53"
+            raise BadInput("tick", self.tick, wanted, 'pass tick="1s", or a longer half_life, memory or expire_after')
 
     def origin(self, learned: int) -> int:
         """The tick at which a state starts that is folded from now on; `learned` is that of the reward clock."""
