@@ -83,9 +83,8 @@ def test_an_hour_back_and_forth_changes_no_order_no_digest_no_decision(tmp_path)
 @pytest.mark.parametrize("short", [{"tick": 1e-7}, {"half_life": 1e-4}, {"expire_after": 1e-5}, {"tick": 1e-300}])
 def test_a_stream_whose_ticks_cannot_count_the_time_until_now_is_refused_when_it_is_put(tmp_path, short):
     with living(tmp_path / "a.db") as asked:
-        bank = {"name": "Auto", "dim": 2}
-        refused = asked.put(half_life=short.get("half_life"), policy=bank if "half_life" not in short else BODY["policy"],
-                            clock="wall", **{name: one for name, one in short.items() if name != "half_life"})  # fmt: skip
+        bank = {"policy": {"name": "Auto", "dim": 2}, "half_life": None}
+        refused = asked.put(clock="wall", **({} if "half_life" in short else bank), **short)
         assert refused.status_code == 422 and refused.json()["field"] == "tick" and "1970" in refused.json()["error"]
         assert asked.put(clock="wall", half_life="1h", tick=1e-5).status_code == 201
         assert asked.decide("first").status_code == 200

@@ -49,7 +49,7 @@ class Setup:
         Streams of before that have such ticks are opened: they have no decisions, and other streams are served.
         """
         if self.tick is not None and not 10.0 * at / self.tick <= LATEST:
-            wanted = f"ticks of at least {10.0 * at / LATEST:.1g} seconds: the wall clock counts them from 1970, to 2^53"
+            wanted = f"ticks of at least {10.0 * at / LATEST:.1g} seconds: they are counted from 1970, to 2^53"
             raise BadInput("tick", self.tick, wanted, 'pass tick="1s", or a longer half_life, memory or expire_after')
 
     def origin(self, learned: int) -> int:
