@@ -4,7 +4,7 @@ import pytest
 
 from driftwise.service.steady import AHEAD, Steady
 from driftwise.service.verify import verify
-from service.living import BODY, living
+from service.living import living
 
 YEAR = 365 * 86400.0
 
