@@ -124,6 +124,40 @@ def test_items_in_a_context_are_the_arms_that_features_make_of_them(tmp_path):
     assert not verify(tmp_path / "a.db")[0].differs
 
 
+def test_the_same_request_gets_its_decision_when_the_rows_of_its_items_have_changed(tmp_path):
+    import driftwise as dw
+
+    features = dw.Features(context={"hour": dw.Features.number(12, 6)}, item={"size": dw.Features.number(0, 1)})
+    body = {"policy": {"name": "Auto", "dim": features.dim}, "rewards": [0, 1], "features": features.to_dict()}
+    same = {"arms": None, "context": {"hour": 6}, "items": ["a", "b"]}
+    with living(tmp_path / "a.db") as asked:
+        assert asked.ask("PUT", "home", json=body).status_code == 201
+        asked.ask("PUT", "home/items", json={"items": {"a": {"size": 0.5}, "b": {"size": 0.1}}})
+        first = asked.decide("1", **same).json()
+        asked.ask("PUT", "home/items", json={"items": {"a": {"size": 0.1}, "b": {"size": 0.7}}})
+        assert asked.decide("1", **same).json() == first
+    with living(tmp_path / "a.db") as asked:
+        assert asked.decide("1", **same).json() == first
+        for other in ({"context": {"hour": 7}}, {"items": ["b", "a"]}, {"items": ["a"]}):
+            assert asked.decide("1", **{**same, **other}).status_code == 409
+        assert asked.stream()["seq"] == 1
+    assert not verify(tmp_path / "a.db")[0].differs
+
+
+def test_another_name_of_any_item_under_an_id_is_refused(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        first = asked.decide("1", items=["a", "b", "c"]).json()
+    for _ in range(2):
+        with living(tmp_path / "a.db") as asked:
+            for arm in range(3):
+                names = [*"abc"]
+                names[arm] = "z"
+                assert asked.decide("1", items=names).status_code == 409
+            assert asked.decide("1").status_code == 409
+            assert asked.decide("1", items=["a", "b", "c"]).json() == first
+
+
 def test_a_stream_of_before_allows_unknown_names_and_a_new_one_refuses_them_unless_it_says_so(tmp_path, monkeypatch):
     import driftwise as dw
 

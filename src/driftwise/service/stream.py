@@ -32,12 +32,18 @@ _ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
 
 
 class Known:
-    """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward."""
+    """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward.
 
-    __slots__ = ("answer", "born", "reward", "sha256", "x")
+    `items` and `context` are hashes of the texts of its row: the texts themselves may be long.
+    """
 
-    def __init__(self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None) -> None:
+    __slots__ = ("answer", "born", "context", "items", "reward", "sha256", "x")
+
+    def __init__(
+        self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None, context: str | None
+    ) -> None:
         self.answer, self.sha256, self.born, self.x = answer, sha256, born, x
+        self.items, self.context = hash(items), hash(context)
         self.reward: tuple[float, str, int] | None = None  # value, verdict and number
 
 
@@ -106,13 +112,14 @@ class Stream:
             explored=explored, seq=seq, state_seq=fold.seq, cohort=cohort,  # type: ignore[arg-type]
             proposed=None if cohort == "live" else choice.arm,
         )  # fmt: skip
+        items = _items_text(offer)
         self._decided.append(([  # a DecisionRow whose arm_set gets its number when it is written
             self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
-            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context,
-            None if offer.items is None else _TEXT(offer.items).decode(),
+            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context, items,
         ], offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
-        self.known[id] = Known(answer, offer.sha256, born, arms.columns[:, :, arm : arm + 1].copy())
+        x = arms.columns[:, :, arm : arm + 1].copy()
+        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context)
         return answer
 
     def _played(
@@ -303,7 +310,7 @@ class Stream:
         if found is not None:
             sha256, rows = found
             x = rows[row.arm].reshape(1, -1, 1).copy()
-        known = Known(decided(row), sha256, row.born, x)
+        known = Known(decided(row), sha256, row.born, x, row.candidates, row.context)
         reward = self.store.reward(self.row.id, id)
         if reward is not None:
             known.reward = (reward.value, reward.verdict, reward.seq)
@@ -344,16 +351,26 @@ class Stream:
             self.defaults[verdict] += 1
 
 
+def _items_text(offer: Offer) -> str | None:
+    """The names of an offer as its row has them."""
+    return None if offer.items is None else _TEXT(offer.items).decode()
+
+
 def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
     """Refuse an id that comes again with another request: the old decision would answer what was not asked. Where the
-    arms were forgotten nothing is left to compare with, not even a digest, which would tell of them."""
+    arms were forgotten nothing is left to compare with, not even a digest, which would tell of them.
+
+    Items in a context are compared by name: the rows that they are registered with may have changed since.
+    """
     answer, other = found.answer, ""
     if found.sha256 is None:
         hint = "GET …/explain/{id} shows the decision; send a new id for a new one"
         raise Refusal(409, "the arms of this id were forgotten and cannot be compared", "id", hint)
-    if found.sha256 != offer.sha256:
+    named = found.items == hash(_items_text(offer))
+    encoded = offer.context is not None and found.context == hash(offer.context)
+    if found.sha256 != offer.sha256 and not (named and encoded):
         other = "arms"
-    elif answer.item != (None if offer.items is None else offer.items[answer.arm]):
+    elif not named:
         other = "items"
     elif asked.action != (answer.arm if answer.cohort == "shadow" else None):
         other = "action"
