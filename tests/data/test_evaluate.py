@@ -344,3 +344,27 @@ def test_a_model_that_says_no_number_is_refused():
     columns["reward"] = [1e42 * one for one in columns["reward"]]
     with refused("policy", "NaN", "ridge"):
         dw.evaluate(dw.make("Auto", dim=D, link="logistic"), log_of(**columns))
+
+
+@pytest.mark.parametrize("said", [math.nan, math.inf, -0.5, 0.9, 0.0, "a", [1.0], None])
+def test_shares_that_are_no_distribution_over_the_arms_are_refused(said):
+    class Dice(naive.Greedy):
+        deterministic = False
+
+        def propensities(self, state, arms, draw):
+            return said if said is None or isinstance(said, list) else [said] * len(arms)
+
+    columns, _ = logged()
+    with refused("propensities", "whose sum is 1"):
+        dw.evaluate(Dice(D), log_of(**columns))
+
+
+@pytest.mark.parametrize("said", [None, 1.0, dw.Scores([0.0], [0.0]), dw.Scores(["a"] * 3, ["b"] * 3)])
+def test_scores_that_are_none_for_these_arms_are_refused(said):
+    class Silent(naive.Greedy):
+        def scores(self, state, arms):
+            return said
+
+    columns, _ = logged()
+    with refused("scores", "a mean and a bonus for each of"):
+        dw.evaluate(Silent(D), log_of(**columns))

@@ -106,7 +106,11 @@ class Own:
             return Scores(np.full(arms.count, math.nan), np.full(arms.count, math.nan))
         more = {"draw": draw} if draw is not None and self.scores_draws else {}
         found: Any = self.policy.scores(state.inside, self.rows(arms), **more)  # type: ignore[attr-defined]
-        return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
+        try:
+            return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
+        except (AttributeError, TypeError, ValueError):
+            wanted = f"a mean and a bonus for each of {arms.count} arms"
+            raise BadInput("scores", found, wanted, "return dw.Scores(mean, bonus)") from None
 
     def take(self, state: OwnState, shown: Lent, reward: float, ticks: float, age: float) -> None:
         more = {"ticks": ticks, "age": age} if self.knows_time else {}

@@ -176,7 +176,7 @@ class Player:
         if isinstance(policy, Sampling):
             found = policy.propensities(state, arms, draw).shares
         elif self._shares is not None:
-            found = np.asarray(self._shares(state.inside, policy.rows(arms), draw), dtype=np.float64).reshape(n)
+            found = _shares_of(self._shares(state.inside, policy.rows(arms), draw), n)
         elif policy.deterministic:
             found = np.zeros(n)
             found[arm] = 1.0
@@ -213,6 +213,18 @@ class Player:
     def drift(self, rewards: tuple[float, float]) -> Drift:
         """How long it remembers by the end, and whether another memory would have predicted better."""
         return reading(self.policy, self._states.front, self.meter, rewards, lambda _: None)
+
+
+def _shares_of(found: object, n: int) -> Floats:
+    """How likely a policy of the user's own says it plays each of n arms, or the one sentence."""
+    try:
+        shares = np.asarray(found, dtype=np.float64).reshape(n)
+    except (TypeError, ValueError):
+        shares = np.full(n, np.nan)
+    if not ((shares >= 0.0).all() and abs(shares.sum() - 1.0) <= 1e-6):
+        wanted = f"numbers of at least 0 for {n} arms whose sum is 1"
+        raise BadInput("propensities", found, wanted, "return how likely each arm is played")
+    return shares
 
 
 def model_of(player: Player, source: Source, model: Model, ridge: float) -> Player | None:
