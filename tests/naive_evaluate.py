@@ -136,4 +136,5 @@ def likelihood_interval(w, r, most, said=None, expected=None):
         return log_ratio(v, False) - most_apart
 
     inside = min(np.linspace(0.05, 0.95, 19), key=over)
-    return brentq(over, 0.0, inside, xtol=1e-9), brentq(over, inside, 1.0, xtol=1e-9)
+    # At 0 and 1 themselves the ratio has no largest value, and the minimiser diverges.
+    return brentq(over, 0.001, inside, xtol=1e-9), brentq(over, inside, 0.999, xtol=1e-9)

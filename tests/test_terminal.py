@@ -65,6 +65,7 @@ def said(monkeypatch, terminal, bar=False, seconds=10.0):
     kind.__module__ = "rich.file_proxy" if bar else "here"
     stream, clock = kind(), iter([0.0, *[seconds] * 9])
     monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(first_use, "plain", True)  # a server of another test may have run in this process
     monkeypatch.setattr(first_use.time, "monotonic", lambda: next(clock))
     notice, event = first_use._Notice(), SimpleNamespace(data={"dispatcher": SimpleNamespace(__name__="play_")})
     for turn in (notice.on_start, notice.on_start, notice.on_end, notice.on_start, notice.on_end, notice.on_end):

@@ -259,7 +259,8 @@ def test_a_decision_whose_time_is_over_is_learned_as_its_default_once(database, 
     for n in range(8):
         assert (a, b)[n % 2].decide(f"paid {n}").status_code == 200
         assert (b, a)[n % 2].reward(f"paid {n}", 1.0).status_code == 200
-    assert soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1)
+    settled = soon(lambda: b.stream()["counts"].get("defaulted") == 6 and len(digests(a, b)) == 1, seconds=15.0)
+    assert settled, (a.stream(), b.stream())
     assert a.reward("left 3", 1.0).json()["verdict"] == b.reward("left 3", 1.0).json()["verdict"] == "late"
     (found,) = verify(database)
     assert found.differs == [] and found.rewards == 14

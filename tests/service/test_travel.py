@@ -203,7 +203,7 @@ def test_verify_tells_another_machine_from_damage(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("statement", [
-    "DELETE FROM reward WHERE seq = 2", "DELETE FROM decision WHERE seq = 2", "UPDATE arm_set SET n = 2 WHERE id = 1",
+    "DELETE FROM reward WHERE seq = 2", "DELETE FROM decision WHERE seq = 2", "UPDATE decision SET n = 2 WHERE seq = 2",
     "UPDATE decision SET arm = 2 WHERE seq = 2",
 ])  # fmt: skip
 def test_what_needs_no_arithmetic_is_compared_in_foreign_eras_too(tmp_path, statement):

@@ -80,7 +80,8 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 # What stands beside the sources that decide a number, and decides none.
 _ASIDE = (
     "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "experiments", "files.py",
-    "first_use.py", "interrupts.py", "progress.py", "service", "student.py", "tables", "terminal.py", "work.py",
+    "first_use.py", "interrupts.py", "machine.py", "progress.py", "service", "student.py", "tables", "terminal.py",
+    "work.py",
 )  # fmt: skip
 
 
