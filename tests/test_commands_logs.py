@@ -191,9 +191,10 @@ def test_learn_writes_over_no_other_agent_and_says_what_a_log_does_not_know(live
     words = ("learn", folder / "log", "--clicks", "--out", folder / "new.dw")
     said = run(capsys, *words)
     assert "Auto from" in said.out and "TrendBank" not in said.out and "--features" in said.err
+    assert "--epsilon" in said.err
     before = (folder / "new.dw").read_bytes()
     assert "--replace" in run(capsys, *words, ok=2).err and (folder / "new.dw").read_bytes() == before
-    run(capsys, *words, "--replace", "--epsilon", "0.1")
+    assert "--epsilon" not in run(capsys, *words, "--replace", "--epsilon", "0.1").err
     assert (folder / "new.dw").read_bytes() != before
     run(capsys, "learn", folder / "log", "--from", folder / "half.dw", "--out", folder / "half.dw")  # it goes on
     assert "Auto" in repr(dw.Agent.for_clicks(2)) and "LinearUCB" in repr(agent)

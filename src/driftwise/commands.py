@@ -73,6 +73,10 @@ def learn(
     if from_ is None and features is None and "context" in source.columns:
         print("the log has contexts, but not how they became vectors: pass --features for an agent that is told "
               "contexts", file=sys.stderr)  # fmt: skip
+    if from_ is None and epsilon is None and "explored" in source.columns and any(
+        batch.explored is not None and bool(batch.explored.any()) for batch in source.batches(["explored"])
+    ):
+        print("decisions of the log were drawn to explore, and this agent draws none: pass --epsilon", file=sys.stderr)
     print(f"wrote {out}", file=sys.stderr)
 
 
