@@ -300,13 +300,17 @@ def test_two_agents_never_log_into_one_folder_and_the_first_loses_nothing(tmp_pa
 def test_a_child_that_outlives_its_parent_does_not_keep_the_folder(tmp_path):
     agent = agent_of()
     log = agent.log_to(tmp_path / "log", format="jsonl")
-    reading, writing = os.pipe()
+    (reading, writing), (hearing, telling) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - it only waits
         os.close(writing)
+        os.write(telling, b"!")
         os.read(reading, 1)
         os._exit(0)
     os.close(reading)
+    assert os.read(hearing, 1) == b"!"  # it has let go of what it must not keep
+    os.close(hearing)
+    os.close(telling)
     with refused("path", "no other agent"):
         agent_of().log_to(tmp_path / "log")
     os.close(log._writer._claim._file)  # as the end of this process would
