@@ -12,18 +12,11 @@ import pytest
 
 from driftwise.service import replica
 from driftwise.service.verify import verify
-from service.living import ARMS, living
+from service.living import ARMS, living, soon
 from service.loading import Server
 from service.nursery import Nursery
 
 NURSERY = Nursery()
-
-
-def soon(what, seconds):
-    end = time.monotonic() + seconds
-    while not what() and time.monotonic() < end:
-        time.sleep(0.05)
-    return what()
 
 
 class Line:
