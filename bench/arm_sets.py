@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.progress import bar
 from driftwise.experiments.paper.published import curves
-from driftwise.progress import bar
 
 EVERY = 250
 NAMES = {"GLB-WeightUCB": {}, "GLB-RestartUCB": {}, "MASTER+GLM-UCB": {"n0": 13}}

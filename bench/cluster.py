@@ -204,8 +204,8 @@ def _apart(a: Any, b: Any) -> float:
 
 def store(asked: argparse.Namespace) -> bool:
     """A trial of 120 rounds put and got again by another process's store, in µs."""
+    from driftwise._internal.files import keep
     from driftwise.experiments.run.store import Played, Store
-    from driftwise.files import keep
 
     many, row = 20_000, np.random.default_rng(0).standard_normal(120).cumsum()
     with tempfile.TemporaryDirectory() as name:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import driftwise as dw
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 from driftwise.service.client import Client
 from driftwise.service.export import export
 from driftwise.service.fold import digest

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 
 DIM, SHELF, MOST_DELAY, LOST, NOISE = 5, 30, 500, 0.1, 0.3
 

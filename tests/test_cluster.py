@@ -17,7 +17,8 @@ from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, Thre
 import pytest
 
 import driftwise as dw
-from driftwise import cluster, work
+from driftwise import cluster
+from driftwise._internal import work
 from driftwise.cli import main
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 from driftwise.experiments.run import chunks, results, trials

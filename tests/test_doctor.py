@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import driftwise as dw
-from driftwise import compiling, doctor
+from driftwise import doctor
+from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,7 +20,7 @@ def test_it_names_versions_cache_compiler_threads_and_extras(capsys):
         main(["doctor", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["versions"]["driftwise"] == dw.__version__ and found["versions"]["compiler"].startswith("LLVM ")
-    assert found["compiled code"]["sources"] == compiling.source_hash()
+    assert found["compiled code"]["sources"] == source_hash(*COMPILED)
     assert found["processors"]["cores"] >= 1 and isinstance(found["slow"], list)
     with pytest.raises(SystemExit, match="0"):
         main(["doctor"])

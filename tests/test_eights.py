@@ -9,8 +9,8 @@ import pytest
 
 import driftwise as dw
 from driftwise import eights
+from driftwise._internal.rng import Turns, stream
 from driftwise.kernels import point
-from driftwise.rng import Turns, stream
 from driftwise.simulation import _work
 from driftwise.worlds import World
 from interpreting import both_ways

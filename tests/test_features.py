@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import driftwise as dw
-from driftwise.container import canonical
+from driftwise._internal.container import canonical
 from driftwise.tables import Encoder, check_log, from_obp, log_of
 from hostile.surface import BAD
 from refusing import refused

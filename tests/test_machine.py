@@ -10,8 +10,8 @@ import numba
 import numpy as np
 import pytest
 
-from driftwise import machine
-from driftwise.machine import differing, probe
+from driftwise._internal import machine
+from driftwise._internal.machine import differing, probe
 
 # glibc then takes the code that it has for processors without fused multiply-add.
 PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-AVX512F"}
@@ -19,7 +19,7 @@ PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-AVX512F"}
 
 def elsewhere(env):
     """The probe of a process of its own."""
-    words = [sys.executable, "-c", "from driftwise.machine import probe; print(probe())"]
+    words = [sys.executable, "-c", "from driftwise._internal.machine import probe; print(probe())"]
     return subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import driftwise as dw
-from driftwise import first_use
+from driftwise._internal import compile_notice
 
 
 def seen(*words, columns=80):
@@ -65,9 +65,9 @@ def said(monkeypatch, terminal, bar=False, seconds=10.0):
     kind.__module__ = "rich.file_proxy" if bar else "here"
     stream, clock = kind(), iter([0.0, *[seconds] * 9])
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(first_use, "plain", True)  # a server of another test may have run in this process
-    monkeypatch.setattr(first_use.time, "monotonic", lambda: next(clock))
-    notice, event = first_use._Notice(), SimpleNamespace(data={"dispatcher": SimpleNamespace(__name__="play_")})
+    monkeypatch.setattr(compile_notice, "plain", True)  # a server of another test may have run in this process
+    monkeypatch.setattr(compile_notice.time, "monotonic", lambda: next(clock))
+    notice, event = compile_notice._Notice(), SimpleNamespace(data={"dispatcher": SimpleNamespace(__name__="play_")})
     for turn in (notice.on_start, notice.on_start, notice.on_end, notice.on_start, notice.on_end, notice.on_end):
         turn(event)
     return stream.getvalue()
@@ -75,7 +75,7 @@ def said(monkeypatch, terminal, bar=False, seconds=10.0):
 
 def test_a_compile_is_one_plain_line_where_nothing_can_be_written_over(monkeypatch):
     for terminal, bar in ((False, False), (True, True)):
-        assert said(monkeypatch, terminal, bar) == first_use._ONCE + "\n"
+        assert said(monkeypatch, terminal, bar) == compile_notice._ONCE + "\n"
         assert said(monkeypatch, terminal, bar, seconds=1.0) == ""  # nobody waited
     shown = said(monkeypatch, True)
     assert shown.startswith("\rdriftwise compiles play") and shown.endswith("\r\x1b[2K") and "\n" not in shown

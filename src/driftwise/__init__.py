@@ -4,7 +4,7 @@ Names are imported when they are first asked for. All of them take half a second
 is to be told at once.
 """
 
-from driftwise import interrupts  # isort: skip - first, for what follows takes half a second
+from driftwise._internal import interrupts  # isort: skip - first, for what follows takes half a second
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from driftwise.border import whole
+from driftwise._internal.rng import stream
+from driftwise._internal.validate import whole
 from driftwise.errors import BadInput
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
@@ -27,7 +28,6 @@ from driftwise.policies.memory import KINDS, Keep, Memory
 from driftwise.policies.regions import Region
 from driftwise.policies.shapes import Ball
 from driftwise.policies.state import State
-from driftwise.rng import stream
 from driftwise.simulation import simulate
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds import Given, World

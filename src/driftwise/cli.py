@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from driftwise import __version__, commands, doctor, interrupts
+from driftwise import __version__, commands, doctor
+from driftwise._internal import interrupts
+from driftwise._internal.terminal import table as _table
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.commands import register
-from driftwise.terminal import table as _table
 
 if TYPE_CHECKING:
     from driftwise.experiments.run.results import Outcome
@@ -203,9 +204,9 @@ def bench(
     """How long a round takes at three sizes, beside NumPy and C: on shared machines only ratios mean anything."""
     import json
 
-    from driftwise.border import one_of, whole
+    from driftwise._internal.files import keep
+    from driftwise._internal.validate import one_of, whole
     from driftwise.experiments.bench import chart, rounds
-    from driftwise.files import keep
     from driftwise.policies.names import catalogue
 
     whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
@@ -239,10 +240,10 @@ def evaluate(
     """What a policy would have earned on a log of choices with propensities."""
     import json
 
+    from driftwise._internal.files import keep
     from driftwise.data.evaluate import evaluate as judge
     from driftwise.data.page import verdict, write
     from driftwise.data.policy import named_policy, only_clicks
-    from driftwise.files import keep
     from driftwise.tables import read_log
 
     source = read_log(log)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftwise._internal.terminal import table
 from driftwise.errors import BadInput
-from driftwise.terminal import table
 
 if TYPE_CHECKING:
     from driftwise.agent import Agent
@@ -90,8 +90,8 @@ def explain(
     draw: Annotated[Path | None, typer.Option(help="Where to draw the choice, or else the drift meter.")] = None,
 ) -> None:
     """What an agent knows, how its memory drifts, and why it chooses what it chooses."""
+    from driftwise._internal.validate import whole
     from driftwise.agent.known import known
-    from driftwise.border import whole
 
     whole("top", top, 0, "pass how many coefficients to show")
     loaded = _load(agent)

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from driftwise import __version__
-from driftwise.terminal import table
+from driftwise._internal.terminal import table
 
 # Extras for those who work on the library itself.
 _OWN = ("dev", "docs", "release")
@@ -67,14 +67,14 @@ def _version(name: str) -> str | None:
 
 def _compiled() -> dict[str, Any]:
     """Where compiled code is kept, and how much of it there is."""
-    from driftwise import compiling, machine  # here: commands start without numba
+    from driftwise._internal import compiling, machine, sources  # here: commands start without numba
 
     folder, off = compiling.FOLDER, bool(compiling.config.DISABLE_JIT)
     files = list(folder.rglob("*.nbc")) if folder else []
     size = sum(one.stat().st_size for one in files)
     return {
         "compiles": not off, "folder": _home(folder) if folder else None, "kept beyond the process": compiling.lasts(),
-        "functions": len(files), "megabytes": round(size / 1e6, 1), "sources": compiling.source_hash(),
+        "functions": len(files), "megabytes": round(size / 1e6, 1), "sources": sources.source_hash(*sources.COMPILED),
         "bits": machine.probe(),
     }  # fmt: skip
 
@@ -134,7 +134,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
         yield "compiled code is not kept and every process compiles anew; set NUMBA_CACHE_DIR to a writable folder"
     elif compiled["functions"] == 0:
         yield "nothing is compiled yet: the first use of a family takes seconds to a minute, once per version"
-    from driftwise import compiling
+    from driftwise._internal import compiling
 
     if compiling.config.DEBUGINFO_DEFAULT or compiling.config.BOUNDSCHECK or compiling.config.OPT != 3:
         yield "NUMBA_OPT, NUMBA_BOUNDSCHECK or NUMBA_DEBUGINFO is set: compiled code is slower; unset it"

@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise import eights
-from driftwise.border import one_of, whole
+from driftwise._internal.intervals import t_quantile
+from driftwise._internal.progress import bar
+from driftwise._internal.rng import checked_seed, key
+from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import reward_of
 from driftwise.kernels.lanes import EIGHT
@@ -26,9 +29,6 @@ from driftwise.policies.arms import NORM_SLACK
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.regions import Region
 from driftwise.policies.searching import check_region
-from driftwise.progress import bar
-from driftwise.rng import checked_seed, key
-from driftwise.student import t_quantile
 from driftwise.worlds.base import Tape, World
 
 Record = Literal["all", "last"] | int

@@ -9,7 +9,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import Hand, linear, tape_of, unit_arms
-from driftwise import progress
+from driftwise._internal import progress
 from driftwise.agent import record
 from driftwise.agent.known import known
 from driftwise.agent.record import SHOWN

@@ -4,7 +4,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import linear, tape_of, unit_arms
-from driftwise.rng import key
+from driftwise._internal.rng import key
 from laws.test_catalogue import variants
 from refusing import refused
 

@@ -12,7 +12,7 @@ import pytest
 
 import driftwise as dw
 from agent.living import linear, unit_arms
-from driftwise import container
+from driftwise._internal import container
 from driftwise.tables import check_log, read_log, write
 from refusing import refused
 

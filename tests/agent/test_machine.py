@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import driftwise as dw
 from agent.living import Hand, linear, unit_arms
-from driftwise import files
+from driftwise._internal import files
 from refusing import refused
 
 ARMS = unit_arms(6, 2, 11)

@@ -127,7 +127,7 @@ def test_a_part_that_was_reduced_before_is_not_read_again(tmp_path, monkeypatch)
 def test_a_file_is_whole_or_absent(tmp_path, monkeypatch):
     """Killed at any moment of its writing, a file of sums is not there, and the next run makes it."""
     policy, log = POLICIES[1], cut(rows(), 1)
-    monkeypatch.setattr("driftwise.files.os.fsync", lambda handle: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("driftwise._internal.files.os.fsync", lambda handle: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         sums(log, policy, tmp_path)
     assert list(tmp_path.iterdir()) == []

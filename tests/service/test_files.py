@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from driftwise import files
+from driftwise._internal import files
 from driftwise.errors import BadInput
 from driftwise.service import forgetting, restoring
 from driftwise.service.keeping import backup, create_key, keys

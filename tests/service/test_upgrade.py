@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driftwise.machine import probe
+from driftwise._internal.machine import probe
 from driftwise.service.access import Access
 from driftwise.service.schema import VERSION
 from driftwise.service.serving import Service

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driftwise._internal.rng import checked_seed
+from driftwise._internal.validate import array, real, whole
 from driftwise.agent.asked import (
     allowed_arms,
     allowed_places,
@@ -61,7 +63,6 @@ from driftwise.agent.record import (
     new_process,
 )
 from driftwise.agent.states import States, turn
-from driftwise.border import array, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.adapt import Bank
@@ -69,7 +70,6 @@ from driftwise.policies.arms import Arms, ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.regions import Region
 from driftwise.policies.state import State
-from driftwise.rng import checked_seed
 
 if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
@@ -584,7 +584,7 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which is there whole or not at all, and on disk when this returns."""
-        from driftwise.files import keep_durably
+        from driftwise._internal.files import keep_durably
 
         data, log = self.to_bytes(), self._book.log
         if log is not None:

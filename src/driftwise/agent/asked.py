@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftwise._internal.validate import real
 from driftwise.agent.own import Own
 from driftwise.agent.record import Item, checked_item
-from driftwise.border import real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import ArmSet, Choice

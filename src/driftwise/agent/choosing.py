@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
+from driftwise._internal.rng import key
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
@@ -12,7 +13,6 @@ from driftwise.policies.arms import ArmSet, Choice
 from driftwise.policies.regions import Region
 from driftwise.policies.sampling import TRIES as DRAWS
 from driftwise.policies.sampling import Sampling
-from driftwise.rng import key
 
 # A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
 Picked: TypeAlias = tuple[Choice, float, int, bool]

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import Any, Literal
 
+from driftwise._internal.validate import one_of, real
 from driftwise.agent.own import Own
-from driftwise.border import one_of, real
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import Adaptive, Bank
 from driftwise.policies.base import Compiled

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftwise._internal.progress import bar
 from driftwise.agent.drift import RECENT
 from driftwise.agent.merge import adds_up
 from driftwise.agent.own import Lent, Own
@@ -20,7 +21,6 @@ from driftwise.agent.states import start_clock, turn
 from driftwise.errors import BadInput
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.vetting import LATEST
-from driftwise.progress import bar
 from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import LESSONS, Batch, Ints
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from driftwise._internal.progress import bar
 from driftwise.kernels.links import mean, slope, widening
 from driftwise.kernels.point import Floats
 from driftwise.policies.adapt import Adaptive
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.model import Link
-from driftwise.progress import bar
 
 # tick, born, x (1, d, 1), reward
 Lesson = tuple[int, int, Floats, float]

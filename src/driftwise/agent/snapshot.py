@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwise import container
+from driftwise._internal import container
+from driftwise._internal.validate import real
 from driftwise.agent import shown
 from driftwise.agent.lineage import Lineage
 from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.agent.shown import plain
 from driftwise.agent.states import shown_at
-from driftwise.border import real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import CLOCK
 from driftwise.policies.adapt import Bank

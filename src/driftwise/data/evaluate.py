@@ -16,8 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from driftwise._internal.progress import bar
+from driftwise._internal.rng import checked_seed
+from driftwise._internal.validate import one_of, real, whole
 from driftwise.agent.drift import Drift
-from driftwise.border import one_of, real, whole
 from driftwise.data.estimate import Estimate, Terms, estimates, logged, matched
 from driftwise.data.ledger import Ledger
 from driftwise.data.walk import Model, Player, Source, model_of, replay, weigh
@@ -25,8 +27,6 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.base import MOST_REWARD, Policy
 from driftwise.policies.names import called
-from driftwise.progress import bar
-from driftwise.rng import checked_seed
 from driftwise.tables.features import Features
 from driftwise.tables.logs import read_log
 

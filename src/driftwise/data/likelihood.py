@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driftwise._internal.intervals import t_quantile
 from driftwise.kernels.point import Floats
-from driftwise.student import t_quantile
 
 # Weights of the barrier at rows that were not seen, in rows: the last is as good as none.
 _BARRIERS = (0.3, 1e-4)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array, check_unmasked, whole
+from driftwise._internal.progress import bar
+from driftwise._internal.rng import checked_seed
+from driftwise._internal.validate import array, check_unmasked, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.names import called
-from driftwise.progress import bar
-from driftwise.rng import checked_seed
 from driftwise.simulation import interval
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from driftwise._internal.files import keep
 from driftwise.data.evaluate import Evaluation
 from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.draw.picture import picture
 from driftwise.draw.plots import can_draw
 from driftwise.draw.styles import INK, PALETTE
-from driftwise.files import keep
 
 _COLOURS = {"IPS": "window", "SNIPS": "restart", "DR": "weighted", "replay": "weighted"}
 _SIZES = {"": (7.0, 3.4), "-narrow": (4.0, 3.4)}

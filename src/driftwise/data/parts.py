@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise import container
+from driftwise._internal import container
+from driftwise._internal.files import keep_durably
 from driftwise.data.sums import ANEW, Sums
 from driftwise.errors import BadInput
-from driftwise.files import keep_durably
 from driftwise.policies.linear import LinearUCB
 from driftwise.tables.logs import Log, Part
 from driftwise.tables.schema import Batch

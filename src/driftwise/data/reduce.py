@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwise.border import whole
+from driftwise._internal.validate import whole
 from driftwise.data.parts import COLUMNS, HALF_LIVES, Recipe, Shelf, once, reduced
 from driftwise.data.spread import Reduced, spread
 from driftwise.data.sums import Sums, check_policy, nothing

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from driftwise.border import real, whole
+from driftwise._internal.rng import checked_seed
+from driftwise._internal.validate import real, whole
 from driftwise.data.outcomes import Outcomes
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.rng import checked_seed
 
 # Minutes after schedule at which aviation calls a flight late.
 LATE = 15.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwise import work
+from driftwise._internal import work
 from driftwise.data.parts import Recipe, Shelf, once, reduced
 from driftwise.data.sums import Sums
 from driftwise.errors import BadInput

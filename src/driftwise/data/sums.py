@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwise import container
+from driftwise._internal import container
 from driftwise.agent.agent import Agent
 from driftwise.errors import BadInput
 from driftwise.kernels.point import CLOCK, COUNT, SQUARES, WEIGHT, Floats

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from driftwise._internal.validate import real
 from driftwise.agent.clock import ages, one_at_a_time
 from driftwise.agent.drift import Drift, Meter, reading
 from driftwise.agent.own import Lent, Own
 from driftwise.agent.states import States, start_clock
-from driftwise.border import real
 from driftwise.data.estimate import Terms
 from driftwise.data.ledger import HOW, Ledger, read
 from driftwise.errors import BadInput

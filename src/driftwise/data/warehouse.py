@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from driftwise.border import real, whole
+from driftwise._internal.validate import real, whole
 from driftwise.data.sums import Sums, check_policy, nothing
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB

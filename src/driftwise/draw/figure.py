@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 
 
 @dataclass(frozen=True)

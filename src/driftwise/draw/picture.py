@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from driftwise._internal.files import keep
 from driftwise.draw.plots import pyplot
 from driftwise.errors import BadInput
-from driftwise.files import keep
 
 _KINDS = ("png", "svg", "pdf")
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise.border import Floats
+from driftwise._internal.files import keep
+from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line, is_number
 from driftwise.draw.lettering import caption, fitted, inches, line_names, shown, wrapped
 from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
-from driftwise.files import keep
 
 
 def can_draw() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line
 from driftwise.draw.page import Table
 from driftwise.simulation import interval

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.kernels import formula
 
 IDENTITY, LOGISTIC, PROBIT, POISSON, CUSTOM = 0, 1, 2, 3, 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from driftwise.border import real
+from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 
 # A rate seen is an average; single arms lie further out. Half a unit of log odds is a factor of 1.65.

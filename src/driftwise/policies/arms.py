@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array
+from driftwise._internal.validate import array
 from driftwise.errors import BadInput
 from driftwise.kernels.index import columns_
 from driftwise.kernels.point import Floats

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from driftwise.border import array, keep_whole, real
+from driftwise._internal.validate import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import board_size, columns_, line
 from driftwise.kernels.links import LinkRow

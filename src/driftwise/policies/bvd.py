@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
 from driftwise.kernels.adapt.glm import score_glm_

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise.border import keep_whole, one_of, real
+from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT, mean, slope

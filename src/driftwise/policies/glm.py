@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise.border import keep_whole, one_of, real
+from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, point
 from driftwise.kernels.adapt import glm as entries_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 
-from driftwise.border import real
+from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

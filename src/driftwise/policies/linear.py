@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise.border import one_of, real
+from driftwise._internal.validate import one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import belief, linear, point, tiled, trials
 from driftwise.kernels.adapt import belief as forecasts

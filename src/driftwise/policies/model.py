@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from driftwise.border import real
+from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 from driftwise.kernels.links import CUSTOM, LINKS, LinkRow, link_row
 from driftwise.kernels.point import Floats

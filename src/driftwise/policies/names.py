@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from driftwise.border import one_of, real, whole
+from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import (
     MEMORIES,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import point
 from driftwise.kernels.links import slope

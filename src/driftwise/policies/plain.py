@@ -6,7 +6,7 @@ import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from driftwise.container import digest
+from driftwise._internal.container import digest
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import Timed
 

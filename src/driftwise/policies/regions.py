@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from driftwise.border import array
+from driftwise._internal.validate import array
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import Floats

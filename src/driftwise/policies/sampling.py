@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from driftwise.border import one_of, whole
+from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.adapt.glm import learn_glm_

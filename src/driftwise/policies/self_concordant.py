@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.glm import GeneralizedUCB

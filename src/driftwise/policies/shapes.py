@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array, keep_whole, one_of, real
+from driftwise._internal.validate import array, keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.point import Floats

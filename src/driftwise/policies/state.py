@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise import container
+from driftwise._internal import container
+from driftwise._internal.rng import checked_seed
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt.book import TICK
 from driftwise.kernels.point import CLOCK, COUNT, DROPPED, KEY_HIGH, KEY_LOW, LOST, SINCE, SQUARES, WEIGHT, Floats, Ints
-from driftwise.rng import checked_seed
 
 NO_BOARD = np.zeros(0)
 

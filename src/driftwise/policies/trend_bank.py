@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from driftwise.border import one_of, real, whole
+from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import book

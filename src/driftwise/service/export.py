@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.service.offers import offered
 from driftwise.service.opening import open_store

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from driftwise._internal.files import beside, private, settle
 from driftwise.errors import BadInput
-from driftwise.files import beside, private, settle
 from driftwise.service.access import SCOPES, checked_scopes, hashed, new_key
 from driftwise.service.opening import is_shared, open_store
 from driftwise.service.protocol import checked_name

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from driftwise._internal.files import PRIVATE
 from driftwise.errors import BadInput
-from driftwise.files import PRIVATE
 from driftwise.service.store import Taken
 
 # struct flock: one byte far beyond the end of every file, and beyond the bytes at 1 GiB that SQLite locks.

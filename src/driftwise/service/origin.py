@@ -7,11 +7,9 @@ same are no reason to refuse anything.
 
 from __future__ import annotations
 
-from functools import cache
-
-from driftwise.compiling import source_hash
+from driftwise._internal.machine import differing, probe
+from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.errors import BadInput
-from driftwise.machine import differing, probe
 from driftwise.service.fold import Unlike
 from driftwise.service.store import Damaged, EraRow
 
@@ -22,7 +20,8 @@ class Foreign(BadInput):
     exit_code = 5
 
 
-_sources = cache(source_hash)
+def _sources() -> str:
+    return source_hash(*COMPILED)
 
 
 def begun(era: EraRow, reason: str | None) -> EraRow:

@@ -12,8 +12,8 @@ import os
 import time
 from pathlib import Path
 
+from driftwise._internal.files import settle, sync_folder
 from driftwise.errors import BadInput
-from driftwise.files import settle, sync_folder
 from driftwise.service.keeping import copied, one_file
 from driftwise.service.lock import Lock
 from driftwise.service.sqlite import SQLiteStore

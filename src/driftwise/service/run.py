@@ -15,7 +15,7 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from driftwise import first_use
+from driftwise._internal import compile_notice
 from driftwise.errors import BadInput
 from driftwise.service.endpoint import encode, too_long
 from driftwise.service.http import app
@@ -237,7 +237,7 @@ def serve(
     allow_hosts: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address."""
-    first_use.plain = False
+    compile_notice.plain = False
     site = Site(host, allow_hosts)
     store = open_store(db, pages=pages)
     try:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from driftwise.container import canonical
+from driftwise._internal.container import canonical
 from driftwise.errors import BadInput
 from driftwise.service.access import Access, KeyWatch
 from driftwise.service.engine import Engine, _resolve, end, leading

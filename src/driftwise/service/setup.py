@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from driftwise._internal.container import canonical
+from driftwise._internal.validate import real
 from driftwise.agent.asked import checked_range
 from driftwise.agent.clock import Clock, check_meaning, clock_for, in_ticks
 from driftwise.agent.encoding import encoder_for
-from driftwise.border import real
-from driftwise.container import canonical
 from driftwise.errors import BadInput
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory

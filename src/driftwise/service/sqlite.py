@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from driftwise._internal.files import private
 from driftwise.errors import BadInput
-from driftwise.files import private
 from driftwise.service.lock import Lock, held
 from driftwise.service.schema import migrate, version_of
 from driftwise.service.store import (

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from driftwise._internal.rng import key
+from driftwise._internal.validate import real
 from driftwise.agent.record import automatic_id, check_not_automatic, checked_id, new_process
-from driftwise.border import real
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
-from driftwise.rng import key
 from driftwise.service.fold import EVERY, Fold
 from driftwise.service.offers import Offer, Offers, offered
 from driftwise.service.overdue import Overdue

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftwise.compiling import kernel
+from driftwise._internal.compiling import kernel
 from driftwise.kernels.point import Ints
 
 _HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")

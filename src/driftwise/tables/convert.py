@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise import container
-from driftwise.border import array, whole
+from driftwise._internal import container
+from driftwise._internal.validate import array, whole
 from driftwise.errors import BadInput
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features

@@ -19,7 +19,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
-from driftwise.border import array, one_of, real, text, whole
+from driftwise._internal.validate import array, one_of, real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, listed, name_of, text_of
 

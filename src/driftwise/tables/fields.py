@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from driftwise.border import real, text, whole
+from driftwise._internal.validate import real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.schema import Floats
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.files import HALF
 from driftwise.errors import BadInput
-from driftwise.files import HALF
 from driftwise.tables.columns import Place, column_of
 from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked
 

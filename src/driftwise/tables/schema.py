@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 
 VERSION = 2

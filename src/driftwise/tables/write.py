@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise.border import one_of, real, whole
+from driftwise._internal.files import HALF, keep_durably
+from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.files import HALF, keep_durably
 from driftwise.tables.claim import Claim
 from driftwise.tables.logs import read_log
 from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.compiling import formula
+from driftwise._internal.compiling import formula
 
 
 @formula

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from driftwise.border import keep_whole, one_of, real
+from driftwise._internal.rng import Turns, checked_seed, stream
+from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import chance
 from driftwise.kernels.lanes import EIGHT, FOUR
@@ -19,7 +20,6 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.trials import best_of_eight_
 from driftwise.policies.regions import Region
-from driftwise.rng import Turns, checked_seed, stream
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds.arms import DRAWS, NORMS, draw_arms, tiled
 

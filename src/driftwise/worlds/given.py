@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.border import array, one_of
+from driftwise._internal.validate import array, one_of
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.regions import Region

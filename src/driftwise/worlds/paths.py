@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftwise.border import array, keep_whole, real
+from driftwise._internal.rng import stream
+from driftwise._internal.validate import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import kernel
 from driftwise.kernels.point import Floats
-from driftwise.rng import stream
 from driftwise.worlds.base import World
 
 

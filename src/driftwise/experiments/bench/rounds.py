@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from driftwise._internal.progress import bar
 from driftwise.experiments.bench import peers, rivals
 from driftwise.policies.base import Compiled
 from driftwise.policies.names import catalogue, make
-from driftwise.progress import bar
 from driftwise.simulation import simulate
 from driftwise.worlds import Turn, World
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line
 from driftwise.draw.page import VERDICTS
 from driftwise.draw.tables import plus_minus

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.border import Floats
+from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Curve, Figure, Line
 from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured
 from driftwise.experiments.paper.theorems import THEOREMS, Setting, Theorem

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from driftwise.border import one_of
+from driftwise._internal.validate import one_of
 from driftwise.experiments.run.spec import Spec, load, parse
 
 # The panels of the paper and those that go further, by the name on the command line.

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.figure import Figure
 from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
@@ -19,7 +20,6 @@ from driftwise.experiments.paper.claims import Claim, Measured
 from driftwise.experiments.paper.panels import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.paper.published import SECONDS
 from driftwise.experiments.run.results import Outcome, versions
-from driftwise.files import keep
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15

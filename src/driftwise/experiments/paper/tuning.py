@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftwise.border import real, whole
+from driftwise._internal.validate import real, whole
 from driftwise.kernels.links import link_row
 from driftwise.theory import tuning
 

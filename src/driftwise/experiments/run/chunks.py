@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise import work
+from driftwise._internal import work
 from driftwise.errors import BadInput, NumericalError
 from driftwise.experiments.run.spec import Spec, parse
 from driftwise.experiments.run.store import Played

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from driftwise._internal.files import HALF
 from driftwise.errors import BadInput
-from driftwise.files import HALF
 
 
 def writable(folder: Path) -> Path:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from driftwise.border import Floats
+from driftwise._internal.files import keep
+from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Axis, Figure, Line
 from driftwise.errors import BadInput
 from driftwise.experiments.run.spec import Spec, Sweep, parse
-from driftwise.files import keep
 
 
 @dataclass(frozen=True)

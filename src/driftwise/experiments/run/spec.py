@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driftwise.border import one_of, whole
+from driftwise._internal.rng import checked_seed
+from driftwise._internal.validate import one_of, whole
 from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
 from driftwise.experiments.run.source import Place, Source
@@ -18,7 +19,6 @@ from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
 from driftwise.policies.memory import KINDS as MEMORIES
 from driftwise.policies.names import make
 from driftwise.policies.shapes import Ball, Box, Ellipsoid
-from driftwise.rng import checked_seed
 from driftwise.simulation import Record, check_fit, recorded_rounds
 from driftwise.worlds import KINDS as WORLDS
 from driftwise.worlds import World

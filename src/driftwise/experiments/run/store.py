@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise import container
-from driftwise.border import Floats
+from driftwise._internal import container
+from driftwise._internal.files import keep
+from driftwise._internal.validate import Floats
 from driftwise.errors import BadInput
-from driftwise.files import keep
 
 ENDING = ".rows"
 # Trials of a shard: what is lost when a byte of it is spoiled, and written anew when one is added.

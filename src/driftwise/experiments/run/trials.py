@@ -14,15 +14,15 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import driftwise
-from driftwise import work
-from driftwise.border import Floats, whole
+from driftwise._internal import work
+from driftwise._internal.progress import bar
+from driftwise._internal.sources import source_hash
+from driftwise._internal.validate import Floats, whole
 from driftwise.errors import BadInput
 from driftwise.experiments.run import chunks
 from driftwise.experiments.run.chunks import Job, Seat
@@ -32,7 +32,6 @@ from driftwise.experiments.run.spec import Spec
 from driftwise.experiments.run.store import Store
 from driftwise.policies.adapt import Bank
 from driftwise.policies.base import Compiled
-from driftwise.progress import bar
 from driftwise.worlds import World
 
 # A round costs about so many times a linear one; only estimates of time depend on it.
@@ -79,20 +78,15 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 
 # What stands beside the sources that decide a number, and decides none.
 _ASIDE = (
-    "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "experiments", "files.py",
-    "first_use.py", "interrupts.py", "machine.py", "progress.py", "service", "student.py", "tables", "terminal.py",
-    "work.py",
+    "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "experiments", "service",
+    "tables", *(f"_internal/{one}.py" for one in (
+        "compile_notice", "files", "interrupts", "intervals", "machine", "progress", "sources", "terminal", "work")),
 )  # fmt: skip
 
 
-@cache
 def _sources() -> str:
-    """Hash of every source that decides a number, and of the kind of machine."""
-    root, digest = Path(driftwise.__file__).parent, hashlib.sha256(platform.machine().encode())
-    for source in sorted(root.rglob("*.py")):
-        if source.relative_to(root).parts[0] not in _ASIDE:
-            digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    return digest.hexdigest()
+    """Hash of every source that decides a number, and the kind of machine."""
+    return f"{source_hash(without=_ASIDE)} {platform.machine()}"
 
 
 class Wanted(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftwise._internal.intervals import t_quantile
 from driftwise.kernels.point import Floats
-from driftwise.student import t_quantile
 
 
 class Cohort(NamedTuple):

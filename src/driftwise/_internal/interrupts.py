@@ -38,8 +38,8 @@ def end_compiles() -> None:
 
     def watch(_open: socket.socket = told) -> None:
         while number := heard.recv(1):
-            first_use = sys.modules.get("driftwise.first_use")  # which imports the compiler
-            if number[0] == signal.SIGINT and first_use is not None and first_use.compiles_in_main():
+            compile_notice = sys.modules.get("driftwise._internal.compile_notice")  # which imports the compiler
+            if number[0] == signal.SIGINT and compile_notice is not None and compile_notice.compiles_in_main():
                 print(("\n" if sys.stderr.isatty() else "") + SENTENCE, file=sys.stderr, flush=True)
                 os._exit(130)
 

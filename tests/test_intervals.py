@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from driftwise.student import t_quantile
+from driftwise._internal.intervals import t_quantile
 
 
 @pytest.mark.parametrize("freedom", [0.3, 1, 1.5, *range(2, 60), 99.5, 159.9, 160.1, 999, 9999.9, 10000.1, 1e6, 1e9])

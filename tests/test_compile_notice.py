@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from driftwise import compiling, first_use, inside
+from driftwise._internal import compile_notice, compiling, numba_text
 from driftwise.kernels.index import first_best, line
 from driftwise.theory import radius
 
@@ -37,7 +37,7 @@ PLAY = """
 """
 
 
-@pytest.mark.skipif(not inside.possible, reason="this numba is left as it is")
+@pytest.mark.skipif(not numba_text.possible, reason="this numba is left as it is")
 def test_a_function_inside_leaves_no_machine_code():
     """Each play is emitted once, as a whole: a function inside that is emitted too is time lost."""
     program = """
@@ -59,7 +59,7 @@ def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
     otherwise = "import numba.core.codegen as c\ndel c.CPUCodeLibrary._finalize_dynamic_globals\n"
     # what is missing is put back before numba compiles: only our look at it must have failed
     restored = "import numba.core.codegen as c\nkept = c.CPUCodeLibrary._finalize_dynamic_globals\n" + otherwise
-    restored += "from driftwise import inside\nassert not inside.possible\n"
+    restored += "from driftwise._internal import numba_text\nassert not numba_text.possible\n"
     restored += "c.CPUCodeLibrary._finalize_dynamic_globals = kept\n"
     plain = python(restored + textwrap.dedent(PLAY), NUMBA_CACHE_DIR=str(tmp_path))
     assert plain == python(PLAY)
@@ -98,7 +98,7 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
     compiling_it = SimpleNamespace(data={"dispatcher": first_best})
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    notice = first_use._Notice()
+    notice = compile_notice._Notice()
     notice.on_start(compiling_it)
     notice.on_start(compiling_it)
     assert not gc.isenabled()
@@ -119,10 +119,10 @@ def test_ctrl_c_ends_a_compile_of_the_main_thread_at_once_without_a_traceback():
     program = """
         import hashlib, signal
         from types import SimpleNamespace
-        from driftwise import first_use, interrupts
+        from driftwise._internal import compile_notice, interrupts
         signal.signal(signal.SIGINT, lambda *_: None)  # LLVM hears nothing before or after the hash either
         interrupts.end_compiles()
-        first_use._notice.on_start(SimpleNamespace(data={}))
+        compile_notice._notice.on_start(SimpleNamespace(data={}))
         print("compiling", flush=True)
         hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000_000)
     """

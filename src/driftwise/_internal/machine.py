@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 
-from driftwise.compiling import config
+from driftwise._internal.compiling import config
 
 _NAMES = {
     "c": "the C library's exp, log, pow …", "numpy": "NumPy's exp, log …", "blas": "the linear algebra library",

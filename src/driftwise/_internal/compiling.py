@@ -8,7 +8,6 @@ named after a hash of all of them.
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import shutil
 import tempfile
@@ -19,24 +18,15 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from driftwise import first_use, inside
+from driftwise._internal import compile_notice, numba_text
+from driftwise._internal.sources import COMPILED, PACKAGE, source_hash
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 config: Any = numba.config
 
-_PACKAGE = Path(__file__).resolve().parent
 _KEEP_VERSIONS = 3
 _private: list[str] = []  # copies of compiled code that go with the process
-
-
-def source_hash() -> str:
-    """Hash of everything that ends up in compiled code."""
-    digest = hashlib.sha256()
-    for folder in ("theory", "kernels"):
-        for source in sorted((_PACKAGE / folder).rglob("*.py")):
-            digest.update(str(source.relative_to(_PACKAGE)).encode() + b"\0" + source.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _usable(folder: Path) -> bool:
@@ -54,8 +44,8 @@ def _cache_folder() -> Path | None:
     """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
     if config.DISABLE_JIT:
         return None
-    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_PACKAGE / "kernels" / "__pycache__", *_user_cache()]
-    name = f"driftwise-{source_hash()}"
+    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [PACKAGE / "kernels" / "__pycache__", *_user_cache()]
+    name = f"driftwise-{source_hash(*COMPILED)}"
     for root in roots:
         if _usable(root / name):
             _prune(root, name)
@@ -114,7 +104,7 @@ def _prune(root: Path, current: str) -> None:
 
 
 FOLDER = _cache_folder()
-first_use.watch()
+compile_notice.watch()
 
 
 _COMMON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -180,10 +170,10 @@ def outside(function: F) -> F:
 def _inside(function: F, called: Callable[[], F] | None = None, polished: bool = False, **options: Any) -> F:
     if config.DISABLE_JIT:
         return function
-    if not inside.possible:
+    if not numba_text.possible:
         return _compiled(function, **options)
     otherwise = called or (lambda: _compiled(function, **options))
-    return cast(F, inside.text_of(function, otherwise, polished, _COMMON | options))
+    return cast(F, numba_text.text_of(function, otherwise, polished, _COMMON | options))
 
 
 def _compiled(function: F, **options: Any) -> F:
@@ -196,5 +186,5 @@ def _compiled(function: F, **options: Any) -> F:
         compiled = compiler(cache=FOLDER is not None, **_COMMON, **options)(function)
     finally:
         config.CACHE_DIR = before
-    inside.load_lightly(compiled)
+    numba_text.load_lightly(compiled)
     return cast(F, compiled)

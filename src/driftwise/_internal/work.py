@@ -8,7 +8,6 @@ functions that chunks are for belong to modules, so that they travel by their na
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import platform
@@ -18,10 +17,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
-from driftwise import container
+from driftwise._internal import container
+from driftwise._internal.sources import source_hash
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
 
 T = TypeVar("T")
@@ -39,10 +38,7 @@ _AGAIN = "run it again: finished chunks are kept where there is a folder for the
 @functools.cache
 def sources() -> dict[str, str]:
     """What two processes must share to find the same numbers: the sources, versions and the kind of machine."""
-    root, digest = Path(__file__).resolve().parent, hashlib.sha256()
-    for source in sorted(root.rglob("*.py")):
-        digest.update(str(source.relative_to(root)).encode() + b"\0" + source.read_bytes())
-    found = {"sources": digest.hexdigest()[:16], "python": platform.python_version(), "machine": platform.machine()}
+    found = {"sources": source_hash(), "python": platform.python_version(), "machine": platform.machine()}
     return found | {name: version(name) for name in ("numpy", "numba")}
 
 

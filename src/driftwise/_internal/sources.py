@@ -1,0 +1,23 @@
+"""The sources that compiled code, a stored number or a chunk of work depends on, as one hash."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# What ends up in compiled code.
+COMPILED = ("kernels", "theory")
+
+
+@cache
+def source_hash(*within: str, without: tuple[str, ...] = ()) -> str:
+    """Hash of the package's sources in these folders, of all where none is named, but for those left out."""
+    digest = hashlib.sha256()
+    for source in sorted(PACKAGE.rglob("*.py")):
+        name = source.relative_to(PACKAGE)
+        named = not within or any(name.is_relative_to(one) for one in within)
+        if named and not any(name.is_relative_to(one) for one in without):
+            digest.update(str(name).encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
