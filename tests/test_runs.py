@@ -178,7 +178,8 @@ def test_what_decides_no_number_names_no_trial():
     """A room that is renamed but not in the list would give every stored trial another name."""
     root = Path(dw.__file__).parent
     rooms = [path for path in root.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
-    here = {path.name for path in rooms} - {"_internal"} | {f"_internal/{path.name}" for path in root.glob("_internal/*.py")}
+    inside = {f"_internal/{path.name}" for path in root.glob("_internal/*.py")}
+    here = {path.name for path in rooms} - {"_internal"} | inside
     inner = ("__init__", "compiling", "container", "numba_text", "rng", "validate")
     numbers = {"__init__.py", "eights.py", "errors.py", "kernels", "policies", "simulation.py", "theory", "worlds"}
     assert here == numbers | {f"_internal/{one}.py" for one in inner} | set(trials._ASIDE)
