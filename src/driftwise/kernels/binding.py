@@ -1,0 +1,64 @@
+"""Binding: one function, written with names for its pieces, becomes another function with those pieces in it.
+
+Function arguments defeat numba's cache, and flags compile everything that any policy might need. A function whose
+global names are replaced has the same code, caches under its own name, and compiles only what it plays.
+
+    step_ = unbound("step_", "moves the state by a tick")
+
+    def _run(state): ...  # calls step_(state)
+
+    run_fade = entry(bind(_run, "run_fade", step_=fade_step_))
+
+numba finds a cached function by its file, first line and name. Two bindings of one function therefore need two names.
+The globals are copied when the function is bound: bind below everything that the function uses.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+
+class Unbound:
+    """The place of a piece that `bind` has to fill."""
+
+    def __init__(self, name: str, what: str) -> None:
+        self.name, self.what = name, what
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.name} is a piece that {self.what}; bind it before you call this function")
+
+
+def unbound(name: str, what: str) -> Any:
+    """A placeholder for a piece, for the module that holds the function: calling it raises."""
+    return Unbound(name, what)
+
+
+def bind(function: Callable[..., Any], name: str, **pieces: Any) -> Callable[..., Any]:
+    """The function with its global names bound to these pieces, undecorated, under a name of its own.
+
+    A bound function may be a piece of another one. A decorated function is bound by the Python function it was made of.
+    A piece that is missing, or that the function does not name, is refused.
+    """
+    plain: Any = getattr(function, "py_func", function)
+    known = {**plain.__globals__, **pieces}
+    used = _names(plain.__code__)
+    missing = [one for one in sorted(used) if isinstance(known.get(one), Unbound)]
+    if missing:
+        what = "; ".join(f"{one} {known[one].what}" for one in missing)
+        raise TypeError(f"{name} lacks the pieces {', '.join(missing)} of {plain.__qualname__}: {what}")
+    unused = sorted(set(pieces) - used)
+    if unused:
+        raise TypeError(f"{name} was given {', '.join(unused)}, which {plain.__qualname__} does not name")
+    made = FunctionType(plain.__code__, known, name, plain.__defaults__, plain.__closure__)
+    made.__qualname__, made.__module__, made.__doc__ = name, plain.__module__, plain.__doc__
+    made.__kwdefaults__, made.__annotations__ = plain.__kwdefaults__, plain.__annotations__
+    return made
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that code loads, functions inside it included."""
+    loaded = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return loaded.union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))

@@ -1,0 +1,107 @@
+"""Binding: pieces put into a function, the same bits, a cache of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftwise.kernels import entry, piece
+from driftwise.kernels.binding import bind, unbound
+
+weigh = unbound("weigh", "gives the weight of an age")
+twist = unbound("twist", "changes a number")
+
+
+@piece
+def half(age: float) -> float:
+    return 0.5**age
+
+
+@piece
+def third(age: float) -> float:
+    return age / 3.0
+
+
+def _weighted(age: float) -> float:
+    return float(1.0 + twist(weigh(age)))
+
+
+@piece
+def _sum(x: np.ndarray) -> float:
+    total = 0.0
+    for t in range(x.size):
+        total += x[t] * twist(float(t))
+    return total
+
+
+def _twice(x: float) -> float:
+    return 2.0 * x
+
+
+def _sum_written_out(x: np.ndarray) -> float:
+    total = 0.0
+    for t in range(x.size):
+        total += x[t] * (1.0 + 2.0 * (float(t) / 3.0))
+    return total
+
+
+X = np.random.default_rng(0).standard_normal(100)
+
+
+def test_a_bound_function_has_the_bits_of_the_one_written_out() -> None:
+    inner = piece(bind(_weighted, "weighted_third", weigh=third, twist=piece(_twice)))
+    made = entry(bind(_sum, "sum_third", twist=inner))  # a bound function is a piece, and a decorated one is bound
+    assert made(X) == entry(_sum_written_out)(X) == _sum_written_out(X)
+    interpreted = bind(_weighted, "interpreted", weigh=lambda age: age / 3.0, twist=_twice)
+    assert bind(_sum, "sum_interpreted", twist=interpreted)(X) == made(X)
+
+
+def test_two_bindings_of_one_function_differ() -> None:
+    one, other = (piece(bind(_weighted, f"w_{f.__name__}", weigh=f, twist=piece(_twice))) for f in (half, third))
+    assert entry(bind(_sum, "sum_a", twist=one))(X) != entry(bind(_sum, "sum_b", twist=other))(X)
+
+
+def test_a_piece_that_is_missing_or_unknown_is_refused_with_a_sentence() -> None:
+    with pytest.raises(TypeError, match="lacks the pieces twist of _weighted: twist changes a number"):
+        bind(_weighted, "w", weigh=half)
+    with pytest.raises(TypeError, match="was given twits, which _sum does not name"):
+        bind(_sum, "s", twist=half, twits=half)
+    with pytest.raises(TypeError, match="weigh is a piece that gives the weight of an age"):
+        _weighted(1.0)
+
+
+PROGRAM = """
+import numpy as np
+from driftwise.kernels import entry, piece
+from driftwise.kernels.binding import bind, unbound
+
+twist = unbound("twist", "changes a number")
+
+def _once(x): return x
+def _twice(x): return 2.0 * x
+def _run(x):
+    total = 0.0
+    for t in range(x.size):
+        total += twist(x[t])
+    return total
+
+for name, one in ("once", _once), ("twice", _twice):
+    made = entry(bind(_run, f"run_{name}", twist=piece(one)))
+    print(made(np.ones(3)), sum(made.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="interpreted code is not cached")
+def test_bindings_are_cached_each_under_its_own_name(tmp_path: Path) -> None:
+    script = tmp_path / "bound.py"
+    script.write_text(PROGRAM)
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    runs = [subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, check=True).stdout
+            for _ in range(2)]
+    assert runs[0].split() == ["3.0", "0", "6.0", "0"]
+    assert runs[1].split() == ["3.0", "1", "6.0", "1"]
