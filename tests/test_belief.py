@@ -146,7 +146,7 @@ def test_the_trend_bank_is_its_slow_twin(told):
     for dim, fresh, live, zeros in ((1, False, True, 0), (2, True, True, 5), (2, False, False, 0), (3, False, True, 3)):
         fast = dw.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8))
         slow = NaiveTrendBank(dim=dim, exploration=0.8, **TOLD[told])
-        replay(fast, slow, lessons(2, 110, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=60), every=4)
+        replay(fast, slow, lessons(2, 80, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=40), every=4)
         taken_over += slow.taken_over
     assert taken_over
 
@@ -160,7 +160,7 @@ def test_lanes_with_a_level_are_their_slow_twins(told):
     ):  # fmt: skip
         fast = dw.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8), levels=True)
         slow = NaiveTrendBank(dim=dim, exploration=0.8, levels=True, **TOLD[told])
-        stream = lessons(2, 90, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=60, level=level)
+        stream = lessons(2, 70, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=45, level=level)
         replay(fast, slow, stream, every=4)
         believed.append(slow.apart is not None)
     assert sum(believed) > 1
@@ -269,7 +269,7 @@ def test_the_bank_of_clicks_is_its_slow_twin(link, early):
         base = dw.PosteriorUCB(dim=dim, memory=dw.Keep(), link=link, S=2.0, estimate="one-pass", L=None)
         fast = dw.TrendBank(base=base, **{"margin": 0.3, "share": 3e-4, **fields})
         slow = NaiveClickBank(dim=dim, link=link, S=2.0, awake=early, **fields)
-        replay(fast, slow, lessons(7, 110, dim=dim, live=live, clicks=True, jump=50), every=5)
+        replay(fast, slow, lessons(7, 90, dim=dim, live=live, clicks=True, jump=45), every=5)
         assert all(source == lane - 2 for _, source, lane in slow.woken) and slow.woken
         taken_over += slow.taken_over
     assert taken_over

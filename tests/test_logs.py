@@ -235,7 +235,7 @@ def refused_by(use, path):
     return None
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.slow)])
 def test_malformed_logs_give_sentences(tmp_path, count):
     """In a process of its own: a crash is a finding too. Some spoiled bytes change nothing that is read, so not all."""
     code = f"import sys; sys.path.insert(0, 'tests'); from pathlib import Path; import test_logs as t; " \

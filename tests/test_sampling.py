@@ -126,7 +126,7 @@ def test_every_linear_choice_is_that_of_the_formula_with_the_same_normals(name, 
 def test_every_choice_of_clicks_is_that_of_the_laplace_posterior_with_the_same_normals(kind, estimate, link):
     for dim, fresh in [(1, False), (3, True)]:
         twins = click_twins(dim, kind, link=link, estimate=estimate)
-        replayed(*twins, dim, fresh=fresh, tolerance=1e-6, clicks=True, rounds=40)
+        replayed(*twins, dim, fresh=fresh, tolerance=1e-6, clicks=True, rounds=30)
 
 
 # ------------------------------------------------------------------------------------------------ what is drawn
