@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from golden import guard
+from golden import seen as records
 
 KEPT = json.loads(guard.KEPT.read_text())
+WIDER = json.loads(guard.WIDER_KEPT.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +18,38 @@ def compiled():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the guard fills a window on purpose
         return guard.records(guard.DIMS, guard.ROUNDS)
+
+
+@pytest.fixture(scope="module")
+def beside():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return guard.wider()
+
+
+def test_engines_sets_lessons_folds_and_agents_do_what_they_did(beside):
+    seen, sums = beside
+    assert not guard.differences(seen, sums, WIDER["rows"], WIDER["platform"], guard.WIDER_SUMS, records.CLOSE)
+    assert set(seen) == set(WIDER["rows"])
+
+
+def test_every_engine_plays_the_same_bits(beside):
+    """The kept records say so: engines of one policy and size have one row."""
+    rows: dict[str, set[str]] = {}
+    for key, row in beside[0].items():
+        plain = key.removesuffix(", one by one")
+        for forced in ("as it comes", "plain", "tiled", "lazy"):
+            plain = plain.removesuffix(f", {forced}")
+        if key.startswith("engine: "):
+            rows.setdefault(plain, set()).add(json.dumps(row))
+    assert len(rows) > 100 and {key for key, found in rows.items() if len(found) > 1} == set()
+
+
+def test_a_record_of_few_is_the_record_of_all(beside):
+    """`--only` runs what it names, and it comes out the same alone."""
+    for word in ("agent: fade, wall", "set: ball, Auto", "service: SCB, restart"):
+        few, _ = guard.wider(word)
+        assert few and few == {key: row for key, row in beside[0].items() if word in key}
 
 
 def test_every_row_of_the_catalogue_does_what_it_did(compiled):

@@ -1,0 +1,55 @@
+"""What a record beside the catalogue's rows keeps of a run.
+
+Each case is a name and a function that runs it, so that `guard.py --only` runs few. A run is kept as the guard keeps a
+row: `arms` is a hash of all that is discrete, `numbers` of scores and regret, `sums` of canonical bytes of the state;
+a sample of the sums is kept for other platforms. A search on a continuous set stops at a tolerance, so that elsewhere
+sums agree to CLOSE only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwise.service.fold import canonical
+from golden import guard
+
+CLOSE = 1e-6
+FEW = 40  # sums of a state that are kept for other platforms
+
+
+class Seen(NamedTuple):
+    """What a run gave: all that is discrete, numbers, bytes of the state, and sums for other platforms."""
+
+    arms: list[Any]
+    numbers: bytes
+    state: bytes
+    sums: np.ndarray
+
+
+Case = tuple[str, Callable[[], Seen]]
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def kept(seen: Seen) -> dict[str, str]:
+    """The row that is kept of a run."""
+    return {"arms": digest(json.dumps(seen.arms).encode()), "numbers": digest(seen.numbers), "sums": digest(seen.state)}
+
+
+def ended(policy: Any, state: Any, arms: list[Any], numbers: Any) -> Seen:
+    """A run that ends with a state of a policy."""
+    data = numbers if isinstance(numbers, bytes) else np.array(numbers, dtype=np.float64).tobytes()
+    sums = guard.summed(state)
+    return Seen(arms, data, canonical(policy, state).to_bytes(), sums[:: 1 + len(sums) // FEW].copy())
+
+
+def click(policy: Any) -> bool:
+    """Whether a policy learns from clicks."""
+    return getattr(getattr(policy, "base", policy), "link", "identity") != "identity"
