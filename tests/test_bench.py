@@ -1,9 +1,13 @@
-"""`driftwise bench`: rounds beside their rivals, and what is said where a rival is missing."""
+"""`driftwise bench`: rounds beside their rivals, and what is said where a rival is missing; bench/against.py."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +16,7 @@ from driftwise.cli import app
 from driftwise.experiments.bench import peers, rivals, rounds
 from driftwise.worlds import Turn
 
+AGAINST = Path(__file__).resolve().parents[1] / "bench" / "against.py"
 SMALL = {"horizon": 60, "repeats": 3, "sizes": ((2, 8),), "names": ["LB-WeightUCB", "OFUL"]}
 
 
@@ -89,3 +94,18 @@ def test_the_command_writes_numbers_and_a_picture(tmp_path, monkeypatch):
 def test_a_name_that_is_not_in_the_catalogue_gets_a_sentence():
     done = CliRunner().invoke(app, ["bench", "--only", "LinUCB"])
     assert done.exit_code != 0
+
+
+@pytest.mark.skipif(not (AGAINST.parents[1] / ".git").exists(), reason="needs the repository")
+@pytest.mark.parametrize(
+    ("words", "margin", "code", "seen"),
+    [(["--only", "tiles", "--most", "3"], "1000", 0, ["tiles, of the plain loop, (10, 100): one", "(10, 100): other"]),
+     (["--only", "for_values", "--first"], "0.001", 1, ["decide and reward, for_values"])],
+)  # fmt: skip
+def test_a_revision_is_measured_in_turns_and_a_slower_one_ends_with_1(words, margin, code, seen):
+    """Against itself, interpreted: a ratio that any run exceeds is SLOWER, one that none does is not."""
+    command = [sys.executable, str(AGAINST), "HEAD", *words, "--repeats", "1", "--margin", margin]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == code, done.stderr
+    assert all(name in done.stdout for name in seen) and ("SLOWER" in done.stdout) == bool(code)

@@ -1,0 +1,232 @@
+"""One home for every formula: how many places hold each, counted by shape (homes.py). The numbers may only fall.
+
+ALLOWED and QUESTIONS are what there is today: a change that merges two homes lowers the number. Behind a number is
+where it shall end.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+import homes
+
+ALLOWED = {
+    "loop of rounds": 10,  # 1, and 1 for an engine that cannot share it
+    "Cholesky factorisation": 8,  # 3
+    "forward substitution": 20,  # 3
+    "index by whitening": 9,
+    "radius times a root": 20,
+    "module that asks the linear radius": 5,  # 1
+    "module with MASTER": 2,  # 1
+    "module with BOB": 2,  # 1
+    "module with a bank": 3,  # 1
+    "layout by hand": 16,  # 1 mechanism
+}
+# Questions of class that are asked of policies (0 outside policies), of memories, of a user's own policy and of
+# continuous sets.
+QUESTIONS = {
+    "simulation": (2, 0, 0, 9), "eights": (1, 0, 0, 0), "agent": (29, 8, 17, 6), "data": (6, 0, 2, 0),
+    "experiments": (2, 0, 0, 0), "service": (3, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
+    "checks": (2, 1, 0, 1), "worlds": (0, 0, 0, 11), "policies": (7, 3, 0, 8),
+}  # fmt: skip
+KERNELS, POLICIES = homes.modules("kernels"), homes.modules("policies")
+KINDS = [homes.kinds_below(one, POLICIES) for one in ("Compiled", "Memory", "Own", "Region")]
+DETECTORS: dict[str, homes.Detector] = {
+    "loop of rounds": homes.plays_rounds,
+    "Cholesky factorisation": homes.factors_a_matrix,
+    "forward substitution": homes.substitutes,
+    "index by whitening": homes.whitens,
+    "radius times a root": homes.scales_a_root,
+    "layout by hand": homes.lays_out,
+}
+# What only a home calls. MASTER's and BOB's turns and the bank's bar are kept by the book, under which homes stand.
+CALLED = {
+    "module that asks the linear radius": {"linear_radius"},
+    "module with MASTER": {"master_turn_"},
+    "module with BOB": {"bob_turn_"},
+    "module with a bank": {"bank_behind"},
+}
+
+
+def counted(what: str) -> list[str]:
+    if what in DETECTORS:
+        return homes.homes(DETECTORS[what], KERNELS)
+    defined = {path for path, tree in KERNELS.items() if {one.name for one in homes.functions(tree)} & CALLED[what]}
+    besides = "" if what == "module that asks the linear radius" else next(iter(defined), "")
+    return homes.callers(CALLED[what], KERNELS, besides)
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+def test_a_formula_has_no_more_homes_than_it_had(what):
+    found = counted(what)
+    assert found, f"the detector of a {what} finds none: it no longer knows the shape"
+    assert len(found) <= ALLOWED[what], f"{len(found)} homes of a {what}, share one that is there: {found}"
+
+
+@pytest.mark.parametrize("layer", QUESTIONS)
+def test_no_layer_asks_more_questions_of_class_than_it_did(layer):
+    trees = homes.modules(layer if (homes.SOURCES / layer).is_dir() else f"{layer}.py")
+    asked = [sum(homes.asked_kind(one, tree) for tree in trees.values()) for one in KINDS]
+    more = [now > before for now, before in zip(asked, QUESTIONS[layer], strict=True)]
+    assert not any(more), f"{layer}: {asked}, at most {QUESTIONS[layer]}: ask the policy what it does, not what it is"
+
+
+# ------------------------------------------------------------------------------------------ planted examples
+
+PLANTED = {
+    "loop of rounds": """
+def go(p, s, way, luck, out):
+    for when in range(way.shape[0]):
+        pick = guess(p, s)
+        got = outcome(way, when, pick, luck, out)
+        absorb(p, s, pick, got)
+    return 0
+""",
+    "Cholesky factorisation": """
+def split(M, ridge, T):
+    for r in range(T.shape[0]):
+        for c in range(r + 1):
+            acc = M[r, c]
+            for m in range(c):
+                acc -= T[r, m] * T[c, m]
+            T[r, c] = acc / T[c, c] if c < r else np.sqrt(acc + ridge)
+""",
+    "forward substitution": """
+def down(T, right, ans):
+    for r in range(ans.size):
+        acc = right[r]
+        for c in range(r):
+            acc = acc - ans[c] * T[r, c]
+        ans[r] = acc / T[r, r]
+""",
+    "index by whitening": """
+def worth(T, inv, h, x, w):
+    mean, total = 0.0, 0.0
+    for r in range(w.size):
+        e = x[r]
+        for c in range(r):
+            e -= T[r, c] * w[c]
+        w[r] = e * inv[r]
+        mean += w[r] * h[r]
+        total += w[r] * w[r]
+    return mean, total
+""",
+    "radius times a root": """
+def extra(wide, forms, out):
+    for q in range(forms.size):
+        out[q] = wide * math.sqrt(forms[q])
+""",
+    "layout by hand": """
+def parts(flat, d, n):
+    step = d * d
+    return Pair(view(flat, 0, (d, d)), view(flat, step, (n, d)))
+""",
+}
+# Other spellings of the same: eight lanes, four rows a pass, by columns, with a helper, by NumPy's views.
+SPELT = {
+    "forward substitution": ["""
+def lanes(T, inv, right, ans):
+    for r in range(inv.shape[0]):
+        acc = load(right, r)
+        for c in range(r):
+            acc -= load(T, (r, c)) * load(ans, c)
+        store_(ans, r, acc * load(inv, r))
+""", """
+def columns(U, inv, ans):
+    for c in range(ans.size):
+        e = ans[c] * inv[c]
+        ans[c] = e
+        for r in range(c + 1, ans.size):
+            ans[r] -= U[c, r] * e
+"""],
+    "Cholesky factorisation": ["""
+def less(T, r, c, e):
+    for m in range(c):
+        e -= T[r, m] * T[c, m]
+    return e
+
+def split(T, ridge):
+    for c in range(T.shape[0]):
+        top = 1.0 / roots(less(T, c, c, ridge))
+        for r in range(c + 1, T.shape[0]):
+            T[r, c] = one_less(T, r, T, c) * top
+
+def one_less(A, r, B, c):
+    e = A[r, c]
+    for m in range(c):
+        e -= A[r, m] * B[c, m]
+    return e
+"""],
+    "layout by hand": ["""
+def parts(flat, d):
+    return flat[: d * d].reshape(d, d), flat[d * d : 2 * d * d].reshape(d, d)
+"""],
+}  # fmt: skip
+# What looks like it and is not.
+OTHERS = {
+    "loop of rounds": """
+def fold(p, s, X, rewards):
+    for t in range(rewards.shape[0]):
+        learn(p, s, X, t, rewards[t])
+""",
+    "Cholesky factorisation": """
+def length(v):
+    total = 0.0
+    for i in range(v.size):
+        for k in range(v.size):
+            total += v[i] * v[k]
+    return math.sqrt(total)
+""",
+    "forward substitution": """
+def back(T, z):
+    for i in range(z.size - 1, -1, -1):
+        v = z[i]
+        for k in range(i + 1, z.size):
+            v -= T[k, i] * z[k]
+        z[i] = v / T[i, i]
+""",
+    "index by whitening": """
+def down(T, inv, b, z):
+    for i in range(z.size):
+        v = b[i]
+        for k in range(i):
+            v -= T[i, k] * z[k]
+        z[i] = v * inv[i]
+""",
+    "radius times a root": """
+def length(a, b):
+    return math.sqrt(a * a + b * b)
+""",
+    "layout by hand": """
+def one(flat, d):
+    return view(flat, 0, (d, d))
+""",
+}
+
+
+@pytest.mark.parametrize("what", DETECTORS)
+def test_a_copy_under_other_names_is_found(what):
+    for source in (PLANTED[what], *SPELT.get(what, [])):
+        assert homes.homes(DETECTORS[what], {"planted": ast.parse(source)}), source
+    assert not homes.homes(DETECTORS[what], {"other": ast.parse(OTHERS[what])})
+
+
+def test_a_caller_under_another_name_is_found():
+    source = "from driftwise.kernels.linear import linear_radius as beta\n\ndef f(p):\n    return beta(p, 0, 1.0)\n"
+    assert homes.callers({"linear_radius"}, {"planted": ast.parse(source)}) == ["planted"]
+    assert not homes.callers({"linear_radius"}, {"other": ast.parse("def f(p):\n    return radius(p)\n")})
+
+
+def test_a_question_of_class_is_found_however_it_is_asked():
+    source = """
+from driftwise.policies.linear import LinearUCB as Line
+
+def f(policy):
+    match policy:
+        case LinearUCB():
+            return 1
+    return isinstance(policy, (int, Line)) or type(policy) is dw.LinearUCB or isinstance(policy, int)
+"""
+    assert homes.asked_kind({"LinearUCB"}, ast.parse(source)) == 3
