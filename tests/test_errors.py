@@ -38,7 +38,7 @@ ARGUMENTS = {
     "driftwise.service.protocol.Stale": lambda: (),
     "driftwise.errors.BadInput": lambda: ("dim", 0, "a whole number", "pass 2"),
     "driftwise.service.store.Damaged": lambda: ("x.db", "a changed row"),
-    "driftwise.service.protocol.Refusal": lambda: (409, "paused", "stream", "resume", 7),
+    "driftwise.service.protocol.Refusal": lambda: ("stream_paused", "paused", "stream", "resume", 7),
     "driftwise.service.client.Refused": lambda: (409, {"error": "paused", "field": "stream", "hint": "resume"}),
     "driftwise.service.fold.Unlike": lambda: (era(), 3),
 }

@@ -49,7 +49,7 @@ def home(tmp_path_factory):
 
 def check(home, answer, status):
     assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error", "field", "hint"} and answer.json()["error"]
+    assert set(answer.json()) == {"code", "error", "field", "hint"} and answer.json()["error"]
     assert answer.headers["content-type"] == "application/json"
     assert SECRET not in home.log.getvalue()
 

@@ -136,7 +136,7 @@ def test_what_is_too_long_is_refused_in_the_one_shape(server, raw, status):
     head, _, body = told.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status) and b"connection: close" in head
     if status not in (200, 404):
-        assert set(json.loads(body)) == {"error", "field", "hint"} and count() == before + 1
+        assert set(json.loads(body)) == {"code", "error", "field", "hint"} and count() == before + 1
 
 
 def test_a_header_in_tiny_pieces_is_refused_as_one(server):

@@ -86,7 +86,7 @@ def test_no_route_serves_a_page_of_another_site(home, what):
         if wanted is not None:
             assert told.status_code == wanted, (method, path, told.text)
             if asked != "HEAD":
-                assert set(told.json()) == {"error", "field", "hint"}
+                assert set(told.json()) == {"code", "error", "field", "hint"}
         else:
             assert told.status_code == 200, (method, path, told.text)
         assert not [name for name in told.headers if name.startswith("access-control")]

@@ -286,7 +286,7 @@ def test_batches_are_the_same_one_by_one_and_one_that_is_refused_stops_nobody(ho
     asked = [{"id": "a", "arms": ARMS}, {"id": "b", "arms": [[1.0]]}, {"id": "a", "arms": ARMS}]
     first, second, third = home.ask("POST", "home/decide/batch", json=asked).json()
     assert first == third == home.decide("a").json()
-    assert second["status"] == 422 and set(second) == {"error", "field", "hint", "status"}
+    assert second["status"] == 422 and set(second) == {"code", "error", "field", "hint", "status"}
     told = home.ask("POST", "home/reward/batch", json=[{"id": "a", "value": 1}] * 2 + [{"id": "x", "value": 1}]).json()
     assert [one.get("verdict", one.get("status")) for one in told] == ["learned", "duplicate", 404]
     assert home.ask("POST", "home/decide/batch", json=[asked[0]] * 1001).status_code == 422

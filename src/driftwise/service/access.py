@@ -61,7 +61,7 @@ def authorization(scope: dict[str, Any]) -> str | None:
     """The Authorization header of a request. Two of them are refused: a proxy may have read the other one."""
     found = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(found) > 1:
-        raise Refusal(400, f"{len(found)} Authorization headers", "authorization", "send one")
+        raise Refusal("repeated_header", f"{len(found)} Authorization headers", "authorization", "send one")
     return found[0].decode("latin-1") if found else None
 
 
@@ -110,11 +110,12 @@ class Access:
                     known = key
         if known is None:
             self._fail(caller)
-            raise Refusal(401, "no key, or none that is known", "authorization", "send Authorization: Bearer <key>")
+            hint = "send Authorization: Bearer <key>"
+            raise Refusal("unknown_key", "no key, or none that is known", "authorization", hint)
         fits = stream is None or sees(known, stream)
         if not fits or (scope is not None and scope not in known.scopes.split(",")):
             hint = "use a key with that scope and stream"
-            raise Refusal(403, f"this key has no {scope or 'scope'} here", "authorization", hint)
+            raise Refusal("missing_scope", f"this key has no {scope or 'scope'} here", "authorization", hint)
         return known
 
     def _fail(self, caller: str) -> None:
@@ -125,7 +126,7 @@ class Access:
         self._failures[caller] = recent
         if len(recent) >= _FAILURES:
             wait = max(1, int(recent[0] - (now - _MINUTE)) + 1)
-            raise Refusal(429, "too many keys that are not known", "authorization", "wait", retry_after=wait)
+            raise Refusal("many_failures", "too many keys that are not known", "authorization", "wait", wait)
         recent.append(now)
         if len(self._failures) > _MOST_CALLERS:
             self._failures.popitem(last=False)

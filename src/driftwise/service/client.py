@@ -28,12 +28,14 @@ _logger = logging.getLogger("driftwise.client")
 
 
 class Refused(DriftwiseError):
-    """The service said no: `status`, and `error`, `field` and `hint` as it told them."""
+    """The service said no: `status`, and `code`, `error`, `field` and `hint` as it told them. The code is stable."""
 
     def __init__(self, status: int, told: Mapping[str, Any]) -> None:
         self.status = status
-        self.error, self.field, self.hint = (str(told.get(name, "")) for name in ("error", "field", "hint"))
-        super().__init__(f"{status}: {self.error}" + (f"; {self.hint}" if self.hint else ""))
+        names = ("code", "error", "field", "hint")
+        self.code, self.error, self.field, self.hint = (str(told.get(name, "")) for name in names)
+        what = f"{status} {self.code}" if self.code else f"{status}"
+        super().__init__(f"{what}: {self.error}" + (f"; {self.hint}" if self.hint else ""))
 
 
 class Client:
@@ -127,12 +129,13 @@ class Client:
                 if answer.is_success:
                     found: dict[str, Any] = answer.json()
                     return found
-                refused = Refused(answer.status_code, _told(answer))
+                told = _told(answer)
+                refused = Refused(answer.status_code, told)
                 starting = refused.status == 503 and refused.field == "ready"
                 left += starting
                 if starting and time.monotonic() - began >= self.patience:
                     error = f"not ready within {self.patience:g} s: {refused.error}"
-                    raise Refused(503, {"error": error, "field": "ready", "hint": "pass a larger patience="})
+                    raise Refused(503, {**told, "error": error, "hint": "pass a larger patience="})
                 if refused.status not in _AGAIN or left <= 0:
                     raise refused
                 wait = max(pause, min(float(answer.headers.get("retry-after", 0) or 0), 5.0))

@@ -99,7 +99,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 def too_long() -> Refusal:
     """What is refused beyond `MOST_BODY`."""
-    return Refusal(413, f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
+    return Refusal("long_body", f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
 
 
 async def _send(send: Send, status: int, body: bytes, *more: Header) -> None:

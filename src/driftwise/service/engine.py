@@ -25,7 +25,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.protocol import MOST_WAITING, Refusal, error_of, refusal_of
+from driftwise.service.protocol import MOST_WAITING, Refusal, error_of, internal_error, refusal_of
 from driftwise.service.store import Broken, Failed, Full, Held, Lost, Rejected, Store
 from driftwise.service.stream import Stream
 
@@ -135,7 +135,7 @@ class Engine:
     def enter(self, work: Callable[[], Any], tell: Callable[[Any], None]) -> None:
         """`submit` for those who would rather be called than wait."""
         if len(self._waiting) >= MOST_WAITING:
-            raise Refusal(503, "more requests than can be served", "", "come again", retry_after=1)
+            raise Refusal("overloaded", "more requests wait than the server takes", "", "send it again", 1)
         self._waiting.append(Waiting(work, tell))
         if not self._committing and (not self._due or self._held is not None):
             self._gather()
@@ -297,13 +297,13 @@ class Engine:
     def _without_room(self, slip: Full) -> Refusal:
         self.full = str(slip)
         hint = "make room; the same id may be sent again"
-        return Refusal(507, "the disk is full: nothing was written", "", hint)
+        return Refusal("disk_full", "the disk is full: nothing was written", "", hint)
 
     def _refused(self, slip: Exception, one: Waiting) -> Any:
         """The answer to the one request that a group failed for."""
         if not isinstance(slip, DriftwiseError):
             self.slip(slip)
-            slip = Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1)
+            slip = internal_error()
         return [error_of(slip)] if isinstance(one.work, Batch) else refusal_of(slip)
 
     def _wait_for(self, slip: Held, group: list[Waiting]) -> None:
@@ -318,7 +318,7 @@ class Engine:
             waiting = [*(one for part in self._again for one in part), *self._waiting]
             self._again, self._waiting = [], []
             hint = "nothing was written; send it again"
-            refusal = Refusal(503, "another process holds the database", "", hint, retry_after=1)
+            refusal = Refusal("database_held", "another process holds the database", "", hint, retry_after=1)
             _settle(waiting, [refusal] * len(waiting))
         if self._again or not self.stopping:
             self._due = True

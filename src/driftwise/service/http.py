@@ -27,13 +27,14 @@ from driftwise.service.openapi import document
 from driftwise.service.protocol import (
     MOST_BATCH,
     DecideBody,
-    Error,
     ForgetBody,
     Health,
     ItemsBody,
     Refusal,
     RewardBody,
     StreamBody,
+    internal_error,
+    unknown_method,
 )
 from driftwise.service.serving import Service
 from driftwise.service.sites import Site
@@ -90,7 +91,7 @@ async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Sc
 
 def _few(body: list[Any]) -> list[Any]:
     if len(body) > MOST_BATCH:
-        raise Refusal(422, f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
+        raise Refusal("long_batch", f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
     return body
 
 
@@ -173,7 +174,7 @@ class Api:
     def slip(self, slip: Exception) -> Refusal:
         """What the caller is told of what should not happen, when it is written down."""
         self.log.slip(slip)
-        return Refusal(503, "a slip of ours", "", "nothing was done; send it again", retry_after=1)
+        return internal_error()
 
     def count(self, status: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + 1
@@ -293,10 +294,10 @@ def app(
 
     async def unknown(request: Request, slip: Exception) -> Response:
         status = slip.status_code if isinstance(slip, HTTPException) else 404
-        error = {404: "no such path", 405: "no such method here"}.get(status, "refused")
+        no_path = Refusal("unknown_path", "no such path", "path", "see /openapi.json")
+        refusal = unknown_method() if status == 405 else no_path
         headers = slip.headers if isinstance(slip, HTTPException) else None
-        body = encode(Error(error=error, field="path", hint="see /openapi.json"))
-        return Response(body, status, headers=headers, media_type=_JSON_TYPE)
+        return Response(encode(refusal.answer), refusal.status, headers=headers, media_type=_JSON_TYPE)
 
     routes = [
         Route(path.replace("{id}", "{id:path}"), Endpoint(api, handler, scope, body), methods=_methods(path))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from driftwise import __version__
+from driftwise.service.codes import STATUS, TABLE
 from driftwise.service.protocol import (
     DecideBody,
     Decided,
@@ -29,12 +30,7 @@ _TYPES = (
 _STREAM = {"name": "stream", "in": "path", "required": True,
            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
-_REFUSED = {
-    400: "no JSON", 401: "no key", 403: "a key without the scope, or a page of another site",
-    404: "unknown stream or id", 409: "conflict", 413: "too long", 415: "no application/json",
-    421: "a Host the server does not answer to", 422: "a value that cannot be used",
-    429: "too many requests without a valid key", 503: "come again", 507: "the disk is full",
-}  # fmt: skip
+_STATUSES = sorted(set(STATUS.values()))
 _ABOUT = (
     "An answer means it is on disk. Every POST and PUT needs Content-Type: application/json, with a body or without."
 )
@@ -72,7 +68,7 @@ def document() -> dict[str, Any]:
     for method, rest, summary, asked, answered, statuses in operations:
         given = [_STREAM, _ID] if "{id}" in rest else [_STREAM]
         paths.setdefault("/v1/streams/{stream}" + rest, {"parameters": given})[method] = _operation(
-            summary, asked, answered, statuses, of[Error]
+            summary, asked, answered, statuses
         )
     for path, summary in (("/healthz", "Whether it runs well"), ("/readyz", "Whether it serves")):
         paths[path] = {"get": {
@@ -83,20 +79,29 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "driftwise", "version": __version__, "description": _ABOUT},
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": components,
+            "responses": {str(status): _answer(_codes(status), of[Error]) for status in _STATUSES},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{"key": []}, {}],
     }
 
 
-def _operation(summary: str, asked: Any, answered: Any, statuses: tuple[int, ...], error: Any) -> dict[str, Any]:
+def _operation(summary: str, asked: Any, answered: Any, statuses: tuple[int, ...]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "summary": summary,
         "responses": {str(status): _answer("done", answered) for status in statuses}
-        | {str(status): _answer(why, error) for status, why in _REFUSED.items()},
+        | {str(status): {"$ref": f"#/components/responses/{status}"} for status in _STATUSES},
     }
     if asked is not None:
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
     return made
+
+
+def _codes(status: int) -> str:
+    """What an error of a status means, by its code."""
+    return "; ".join(f"{one.name}: {one.meaning}" for one in TABLE if one.status == status)
 
 
 def _answer(why: str, kind: Any) -> dict[str, Any]:

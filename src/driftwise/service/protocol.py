@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.codes import STATUS
 from driftwise.service.store import Damaged, Failed, Rejected
 
 MOST_BODY = 1 << 20  # bytes of a request
@@ -174,8 +175,9 @@ class Explained(Wire):
 
 
 class Error(Wire):
-    """The one shape of a refusal; `status` is there for members of a batch."""
+    """The one shape of a refusal: a stable code, and a sentence that may change. Members of a batch have `status`."""
 
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS)})]
     error: str
     field: str
     hint: str
@@ -194,12 +196,12 @@ _HINTS = {"arms": "send rows of numbers, an arm each: a service knows lists, and
 
 
 class Refusal(DriftwiseError):
-    """A request that is not served, and the status it gets."""
+    """A request that is not served: its code (codes.py), which says its status."""
 
-    def __init__(self, status: int, error: str, field: str = "", hint: str = "", retry_after: int = 0) -> None:
+    def __init__(self, code: str, error: str, field: str = "", hint: str = "", retry_after: int = 0) -> None:
         super().__init__(error)
-        self.status, self.retry_after = status, retry_after
-        self.answer = Error(error=error, field=field, hint=hint)
+        self.status, self.retry_after = STATUS[code], retry_after
+        self.answer = Error(code=code, error=error, field=field, hint=hint)
 
 
 class Stale(Refusal):
@@ -207,7 +209,26 @@ class Stale(Refusal):
 
     def __init__(self) -> None:
         hint = "look at the stream, then send the change again"
-        super().__init__(409, "another change of this stream came first", "stream", hint)
+        super().__init__("stream_changed", "another change of this stream came first", "stream", hint)
+
+
+# What is refused in more than one place.
+
+
+def unknown_decision() -> Refusal:
+    return Refusal("unknown_decision", "no decision has this id", "id", "send the id that decide answered with")
+
+
+def unknown_method() -> Refusal:
+    return Refusal("unknown_method", "no such method here", "path", "see /openapi.json")
+
+
+def other_result(what: object, field: str = "") -> Refusal:
+    return Refusal("other_result", f"the log does not come out as written: {what}", field, "run driftwise verify")
+
+
+def internal_error() -> Refusal:
+    return Refusal("internal_error", "an internal error", "", "the request was not applied; send it again", 1)
 
 
 def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
@@ -220,7 +241,8 @@ def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
             plain = msgspec.to_builtins(body)
             for field, value in plain.items() if isinstance(plain, dict) else [("body", plain)]:
                 if _has_nul(value):
-                    raise Refusal(422, "text with a NUL character", field, "leave it out of names, ids and values")
+                    hint = "leave it out of names, ids and values"
+                    raise Refusal("nul_character", "text with a NUL character", field, hint)
         return body
 
     return decoded
@@ -239,33 +261,35 @@ def refusal_of(slip: BaseException) -> Refusal:
     if isinstance(slip, Refusal):
         return slip.with_traceback(None)  # its frames hold it, and what was read: memory until the garbage is collected
     if isinstance(slip, Damaged):
-        return Refusal(503, str(slip), "", slip.way_out, retry_after=60)
+        return Refusal("database_damaged", str(slip), "", slip.way_out, retry_after=60)
     if isinstance(slip, Rejected):
-        return Refusal(422, f"the database does not accept it: {slip}", "body", "change what was sent")
+        return Refusal("rejected_row", f"the database does not accept it: {slip}", "body", "change what was sent")
     if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
-        return Refusal(503, "the database cannot be read now", "", "send it again", retry_after=1)
+        return Refusal("database_unreadable", "the database cannot be read now", "", "send it again", retry_after=1)
     if isinstance(slip, BadInput):
-        return Refusal(422, str(slip).removesuffix(f"; {slip.way_out}"), slip.parameter, slip.way_out)
+        error = str(slip).removesuffix(f"; {slip.way_out}")
+        return Refusal("invalid_value", error, slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):
         what, _, where = str(slip).partition(" - at `$")
         field = where.strip("`.") or "body"
-        return Refusal(422, what, field, _HINTS.get(field, "see /openapi.json for the fields and their types"))
+        hint = _HINTS.get(field, "see /openapi.json for the fields and their types")
+        return Refusal("invalid_field", what, field, hint)
     if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
-        return Refusal(400, f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
+        return Refusal("invalid_json", f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
     if isinstance(slip, DriftwiseError):
-        return Refusal(422, str(slip), "value", "nothing was learned; change the policy, or leave this reward out")
+        hint = "nothing was learned; change the policy, or leave this reward out"
+        return Refusal("not_learned", str(slip), "value", hint)
     raise slip
 
 
 def error_of(slip: BaseException) -> Error:
     """What a member of a batch is told of something raised on purpose."""
     refusal = refusal_of(slip)
-    told = refusal.answer
-    return Error(error=told.error, field=told.field, hint=told.hint, status=refusal.status)
+    return msgspec.structs.replace(refusal.answer, status=refusal.status)
 
 
 def checked_name(name: str) -> str:
     """The name of a stream."""
     if not _NAME.fullmatch(name):
-        raise Refusal(422, "no name of a stream", "stream", "1 to 64 of A-Z a-z 0-9 . _ -")
+        raise Refusal("invalid_name", "no name of a stream", "stream", "1 to 64 of A-Z a-z 0-9 . _ -")
     return name

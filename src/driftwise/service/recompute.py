@@ -14,7 +14,7 @@ from driftwise.policies.state import State
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import offered
 from driftwise.service.origin import elsewhere
-from driftwise.service.protocol import Arm, Explained, Refusal, StreamBody
+from driftwise.service.protocol import Arm, Explained, StreamBody, other_result, unknown_decision
 from driftwise.service.setup import Setup, setup
 from driftwise.service.store import DecisionRow, EraRow, Store
 from driftwise.service.stream import decided
@@ -88,7 +88,7 @@ def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
     """A decision by its id."""
     row = store.decision(stream, checked_id(id))
     if row is None:
-        raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
+        raise unknown_decision()
     return row
 
 
@@ -131,4 +131,4 @@ def _fold_at(store: Store, era: Era, seq: int) -> Fold | None:
     except Unlike as slip:
         if elsewhere(era.row):
             return None
-        raise Refusal(409, f"the log does not come out as written: {slip}", "id", "run driftwise verify") from None
+        raise other_result(slip, "id") from None

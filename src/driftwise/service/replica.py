@@ -97,11 +97,12 @@ class SharedEngine(Engine):
         if isinstance(slip, Full):
             refusal = self._without_room(slip)
         elif isinstance(slip, (Lost, Held)):
-            refusal = Refusal(503, f"the group may not have been written: {type(slip).__name__}", "", _COME_AGAIN, 1)
+            error = f"the group may not have been written: {type(slip).__name__}"
+            refusal = Refusal("uncertain_write", error, "", _COME_AGAIN, 1)
         elif parts := halves(group):
             return [told for part in parts for told in self._group(part)]
         elif isinstance(slip, Conflict):
-            refusal = Refusal(503, "another replica wrote the same at the same time", "", _COME_AGAIN, 1)
+            refusal = Refusal("replica_conflict", "another replica wrote the same at the same time", "", _COME_AGAIN, 1)
         else:
             return [(one, self._refused(slip, one)) for one in group]
         return [(one, refusal) for one in group]
@@ -200,7 +201,7 @@ class SharedEngine(Engine):
 
 
 def _unanswered() -> Refusal:
-    return Refusal(503, "the database does not answer", "", _COME_AGAIN, retry_after=1)
+    return Refusal("database_silent", "the database does not answer", "", _COME_AGAIN, retry_after=1)
 
 
 def leave(slip: Foreign) -> None:

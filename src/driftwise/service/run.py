@@ -28,6 +28,7 @@ from driftwise.service.protocol import (
     MOST_HEADERS,
     MOST_PIPELINED,
     Refusal,
+    unknown_method,
 )
 from driftwise.service.sites import Site, loopback
 from driftwise.service.straight import Asked, straight, written
@@ -105,7 +106,7 @@ class Connection(HttpToolsProtocol):
         raise ValueError(refusal.status)
 
     def send_400_response(self, msg: str) -> None:
-        self._end(self._refused or Refusal(400, "no HTTP request", "", "send HTTP/1.1"))
+        self._end(self._refused or Refusal("invalid_http", "no HTTP request", "", "send HTTP/1.1"))
 
     def _end(self, refusal: Refusal) -> None:
         """Answer the request that is being read with a refusal, unless another answer is due first, and close."""
@@ -127,13 +128,14 @@ class Connection(HttpToolsProtocol):
         self._begins += 1
         self._read = self._head = self._chunks = 0
         if self._begins > MOST_PIPELINED or len(self.pipeline) >= MOST_PIPELINED:
-            self._refuse(Refusal(431, "too many requests before an answer", "", f"send at most {MOST_PIPELINED}"))
+            hint = f"send at most {MOST_PIPELINED}"
+            self._refuse(Refusal("many_pipelined", "too many requests before an answer", "", hint))
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         self._head += len(url)
         if self._head > MOST_HEAD:
-            self._refuse(Refusal(414, f"a URL of more than {MOST_HEAD} bytes", "path", "send less"))
+            self._refuse(Refusal("long_url", f"a URL of more than {MOST_HEAD} bytes", "path", "send less"))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -146,11 +148,12 @@ class Connection(HttpToolsProtocol):
     def on_chunk_header(self) -> None:
         self._chunks += 1
         if self._chunks > MOST_CHUNKS:
-            self._refuse(Refusal(413, f"a body of more than {MOST_CHUNKS} chunks", "body", "send larger chunks"))
+            error = f"a body of more than {MOST_CHUNKS} chunks"
+            self._refuse(Refusal("many_chunks", error, "body", "send larger chunks"))
 
     def on_headers_complete(self) -> None:
         if self.parser.get_method() == b"CONNECT":
-            self._refuse(Refusal(405, "no such method here", "path", "see /openapi.json"))
+            self._refuse(unknown_method())
         if self.parser.should_upgrade():
             return  # `_feed` has it parsed again
         self._heading = False
@@ -201,7 +204,7 @@ def _begun(cycle: Any) -> bool:
 
 def _too_many_headers() -> Refusal:
     got = f"more than {MOST_HEAD} bytes of URL and headers, or more than {MOST_HEADERS} headers"
-    return Refusal(431, got, "headers", "send fewer")
+    return Refusal("long_headers", got, "headers", "send fewer")
 
 
 class _Server(uvicorn.Server):

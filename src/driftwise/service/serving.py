@@ -101,7 +101,7 @@ class Service:
     def check_open(self) -> None:
         """Refuse what comes before it is ready, or when it stops."""
         if self.engine.stopping:
-            raise Refusal(503, "the server is stopping", "", "come again", retry_after=1)
+            raise Refusal("stopping", "the server is stopping", "", "send it again", retry_after=1)
         if not self.ready:
             raise _not_ready("the server is starting: its streams are being compiled and folded")
 
@@ -144,7 +144,7 @@ class Service:
             raise _not_ready("the policy of this stream is being compiled")
         found = self.engine.streams.get(name)
         if found is None:
-            raise Refusal(404, "no such stream", "stream", "PUT /v1/streams/{stream} makes one")
+            raise Refusal("unknown_stream", "no such stream", "stream", "PUT /v1/streams/{stream} makes one")
         return found
 
     def close(self) -> bool:
@@ -181,7 +181,7 @@ class Service:
         if found is not None:
             if found.setup.text not in (text_of(body), text_of(declared(body))):
                 hint = "PUT …/policy changes its policy"
-                raise Refusal(409, "there is another stream of this name", "stream", hint)
+                raise Refusal("stream_exists", "there is another stream of this name", "stream", hint)
             return 200, await self.answer(name)
         made = await self._in_thread(_warm, declared(body), None)
         made.check_now(self.now())
@@ -234,7 +234,8 @@ class Service:
             ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
         ):  # fmt: skip
             if mine != theirs:
-                raise Refusal(409, f"another {what} than the rewards were written with", what, "make a new stream")
+                error = f"another {what} than the rewards were written with"
+                raise Refusal("fixed_setting", error, what, "make a new stream")
         fold = await self._in_thread(self._taught, made, before)
         await self._in_thread(self._catch_up, fold, made)  # with what came while the thread folded
         taken: list[EraRow] = []
@@ -253,7 +254,8 @@ class Service:
     def _taught(self, made: Setup, before: EraRow) -> Fold:
         """In a thread: a policy taught all rewards that are committed now."""
         if before.base:
-            raise Refusal(409, "rewards that a new policy would learn were forgotten", "policy", "reset instead")
+            error = "rewards that a new policy would learn were forgotten"
+            raise Refusal("forgotten_rewards", error, "policy", "reset instead")
         origin = made.origin(before.origin)
         fold = Fold(before._replace(policy=made.policy.digest, body=made.text, origin=origin), made)
         self._catch_up(fold, made)
@@ -306,7 +308,8 @@ class Service:
     async def _items(self, stream: Stream, body: ItemsBody) -> dict[str, int]:
         trial = stream.setup.encoder()
         if trial is None:
-            raise Refusal(409, "this stream has no features", "items", "declare features when you make the stream")
+            hint = "declare features when you make the stream"
+            raise Refusal("missing_features", "this stream has no features", "items", hint)
         for item in body.items:
             if not item or not item.isprintable():
                 raise BadInput("items", item, "names of printable text", "mend the name")
@@ -383,7 +386,7 @@ def _check_aside(store: Any) -> None:
 
 
 def _not_ready(error: str) -> Refusal:
-    return Refusal(503, error, "ready", "send it again; GET /readyz says when the server is ready", retry_after=1)
+    return Refusal("starting", error, "ready", "send it again; GET /readyz says when the server is ready", 1)
 
 
 def _warm(body: StreamBody, tick: float | None) -> Setup:

@@ -123,7 +123,7 @@ class SharedStream(Stream):
         if self.leading:
             return
         if self.held:
-            raise Refusal(503, "another replica holds this stream's lock", "stream", "send it again", retry_after=1)
+            raise Refusal("stream_held", "another replica holds this stream's lock", "stream", "send it again", 1)
         try:
             head, rows = self.store.lock(self.row.id, self.rewarded)
         except Held:

@@ -21,7 +21,16 @@ from driftwise.kernels.point import Floats
 from driftwise.service.fold import EVERY, Fold
 from driftwise.service.offers import Offer, Offers, offered
 from driftwise.service.overdue import Overdue
-from driftwise.service.protocol import Counts, DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
+from driftwise.service.protocol import (
+    Counts,
+    DecideBody,
+    Decided,
+    Refusal,
+    RewardBody,
+    Rewarded,
+    StreamAnswer,
+    unknown_decision,
+)
 from driftwise.service.setup import Setup
 from driftwise.service.store import LESSONS, DecisionRow, EraRow, RewardRow, Store, StreamRow
 
@@ -96,7 +105,8 @@ class Stream:
                 return found.answer
             check_not_automatic(asked.id)
         if self.paused:
-            raise Refusal(409, "this stream is paused", "stream", "POST …/resume first; rewards are still taken")
+            hint = "POST …/resume first; rewards are still taken"
+            raise Refusal("stream_paused", "this stream is paused", "stream", hint)
         seq, arms, fold = self.seq + 1, offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
         choice, share, draws, explored = fold.choose(arms, upon, seq)
@@ -130,15 +140,16 @@ class Stream:
         if body.mode == "shadow":
             if asked.action is None or asked.action >= count:
                 wanted = f"action from 0 to {count - 1}, the arm that you play"
-                raise Refusal(422, f"a shadow needs {wanted}", "action", "or make the stream live")
+                raise Refusal("missing_action", f"a shadow needs {wanted}", "action", "or make the stream live")
             return asked.action, asked.propensity, "shadow", None
         if asked.action is not None or asked.propensity is not None:
-            raise Refusal(422, "only a shadow is told action and propensity", "action", "leave both out")
+            error = "only a shadow stream takes action and propensity"
+            raise Refusal("unexpected_action", error, "action", "leave both out")
         hashed = None
         if body.mode == "holdback":
             unit = asked.id if asked.unit is None else asked.unit
             if unit is None:
-                raise Refusal(422, "who is held back is decided by unit, or by id", "unit", "send one of them")
+                raise Refusal("missing_unit", "unit or id says who is held back", "unit", "send one of them")
             drawn = key(body.seed, "holdback", unit)
             hashed = drawn - 2**63  # SQLite's integers have a sign
             if drawn < body.holdback * 2.0**64:
@@ -154,7 +165,7 @@ class Stream:
         value = real("value", asked.value, self.setup.low, self.setup.high, way_out="leave it out") + 0.0
         known = self.find(checked_id(asked.id))
         if known is None:
-            raise Refusal(404, "nobody decided this", "id", "send the id that decide answered with")
+            raise unknown_decision()
         expire = self.setup.expire_after
         late = expire is not None and self.clock.read(at, self.learned) - known.born > expire
         if self.setup.default is not None:
@@ -164,10 +175,10 @@ class Stream:
         if known.reward is not None:
             return self._settled(known, value)
         if known.x is None:
-            raise Refusal(409, "this decision's arms were forgotten", "id", "drop the reward")
+            raise Refusal("forgotten_decision", "this decision's arms were forgotten", "id", "drop the reward")
         if not late:
             if known.x.shape[1] != self.setup.policy.dim:
-                raise Refusal(409, "decided by a policy of another dimension", "id", "drop the reward")
+                raise Refusal("other_dimension", "decided by a policy of another dimension", "id", "drop the reward")
             self._lesson(known, value, at)
         self._record(asked.id, known, value, at, "late" if late else "learned")
         return Rewarded(verdict="late" if late else "learned", seq=self.rewarded)
@@ -213,7 +224,7 @@ class Stream:
             self.overtime += 1
             return Rewarded(verdict="late", seq=number)
         if first != value:
-            raise Refusal(409, f"this decision has the reward {first!r}", "value", "the first reward stands")
+            raise Refusal("other_reward", f"this decision has the reward {first!r}", "value", "the first reward stands")
         self.duplicates += 1
         return Rewarded(verdict="late" if verdict == "late" else "duplicate", seq=number)
 
@@ -365,7 +376,7 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
     answer, other = found.answer, ""
     if found.sha256 is None:
         hint = "GET …/explain/{id} shows the decision; send a new id for a new one"
-        raise Refusal(409, "the arms of this id were forgotten and cannot be compared", "id", hint)
+        raise Refusal("forgotten_decision", "the arms of this id were forgotten and cannot be compared", "id", hint)
     named = found.items == hash(_items_text(offer))
     encoded = offer.context is not None and found.context == hash(offer.context)
     if found.sha256 != offer.sha256 and not (named and encoded):
@@ -377,7 +388,8 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
     elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):
         other = "propensity"
     if other:
-        raise Refusal(409, f"this id was decided with another request: other {other}", "id", "send a new id for it")
+        error = f"this id was decided with another request: other {other}"
+        raise Refusal("other_decision", error, "id", "send a new id for it")
 
 
 def decided(row: DecisionRow) -> Decided:

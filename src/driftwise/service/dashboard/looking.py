@@ -19,7 +19,7 @@ from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
 from driftwise.service.fold import Unlike
 from driftwise.service.origin import elsewhere
-from driftwise.service.protocol import Explained, Refusal
+from driftwise.service.protocol import Explained, Refusal, other_result
 from driftwise.service.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.store import DecisionRow, KeyRow, Store
 from driftwise.service.stream import decided
@@ -68,7 +68,8 @@ class Dashboard:
             return None
         given = authorization(scope)
         if given is None:
-            raise Refusal(401, "a key is needed", "authorization", "sign in with an admin key as the password")
+            hint = "sign in with an admin key as the password"
+            raise Refusal("unknown_key", "a key is needed", "authorization", hint)
         return access.check(caller_of(scope), given, "admin", stream, basic=scope["method"] in ("GET", "HEAD"))
 
     def live(self, name: str) -> Live:
@@ -110,7 +111,7 @@ class Dashboard:
             parts = {"now": pages.now(live, server, track)}
             parts |= pages.parts(live, found, reading.listed(reader, live.number, live.last), track)
         except Unlike as slip:
-            raise Refusal(409, f"the log does not come out as written: {slip}", "", "run driftwise verify") from None
+            raise other_result(slip) from None
         finally:
             reader.close()
         looked.parts, looked.key, looked.at = parts, _key(live, server), time.monotonic()
