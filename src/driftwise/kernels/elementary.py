@@ -1,0 +1,498 @@
+"""Elementary functions with the same bits on every machine: exp, expm1, log, log1p, power, erfc, sine and cosine.
+
+The C library's functions differ by processor and version. These are made of + - * / and of bits alone, in a fixed
+order, so compiled, shipped and interpreted code agree. A result is at most 0.55 units in the last place (exp, expm1,
+log, log1p) or 1 unit (the others) from the exact value; tests/test_elementary.py measures it.
+
+All follow one plan. The argument is reduced exactly, or with its rounding error kept beside it, to a small one. A table
+has the function at the nearest node as a leading part and a rest. A short polynomial adds what is left. The leading
+part is added last, so that one rounding decides.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from driftwise.kernels import piece
+from driftwise.kernels.point import Floats
+
+config: Any = numba.config
+
+# ------------------------------------------------------------------------------------------ bits
+
+
+def _cast(source: Any, result: Any, kind: Any) -> Any:
+    @intrinsic
+    def cast(typing: Any, value: Any) -> Any:
+        if value != source:
+            raise TypingError(f"{source} is cast to {result}, not {value}")
+
+        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.bitcast(values[0], kind)
+
+        return result(source), build
+
+    return cast
+
+
+def _bits_of(x: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
+
+
+def _number_of(bits: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+bits_of: Any = _bits_of if config.DISABLE_JIT else _cast(types.float64, types.int64, ir.IntType(64))
+"""The 64 bits of a double as a whole number."""
+number_of: Any = _number_of if config.DISABLE_JIT else _cast(types.int64, types.float64, ir.DoubleType())
+"""The double that has these 64 bits."""
+
+# ------------------------------------------------------------------------------------------ tables
+
+# 2^(j/128) as a double and the rest of it, relative to that double.
+STEPS, STEP_BITS = 128, 7
+
+
+def _digits() -> Any:
+    """Fifty digits; Python's decimal exp and ln are correctly rounded, so that tables are the same everywhere."""
+    return localcontext(prec=50)
+
+
+def _powers() -> tuple[Floats, Floats]:
+    with _digits():
+        exact = [(Decimal(j) * Decimal(2).ln() / STEPS).exp() for j in range(STEPS)]
+        lead = [float(one) for one in exact]
+        rest = [float(one / Decimal(near) - 1) for one, near in zip(exact, lead, strict=True)]
+    return np.array(lead), np.array(rest)
+
+
+def _split(value: Decimal, places: int) -> tuple[float, float]:
+    """A multiple of 2^-places and the rest."""
+    lead = float(int((value * 2**places).to_integral_value())) / 2.0**places
+    return lead, float(value - Decimal(lead))
+
+
+# Multiples of 2^-42, so that whole multiples up to 2^11 and sums of them are exact.
+PLACES = 42
+# Intervals of z begin here, below √½; each has a seven-bit step of the significand.
+FIRST_BITS = 0x3FE6A00000000000
+
+
+def _logarithms() -> tuple[Floats, Floats, Floats]:
+    """1/c in multiples of 2^-10, and log c in two parts, for the middle c of every interval of z."""
+    inverse, lead, rest = np.empty(STEPS), np.empty(STEPS), np.empty(STEPS)
+    with _digits():
+        for j in range(STEPS):
+            low, high = (_number_of(FIRST_BITS + (i << (52 - STEP_BITS))) for i in (j, j + 1))
+            inverse[j] = round(2.0 / (low + high) * 1024.0) / 1024.0
+            lead[j], rest[j] = _split(-Decimal(float(inverse[j])).ln(), PLACES)
+    return inverse, lead, rest
+
+
+# erfcx(x) = e^(x²)erfc(x) about the middles of sixteenths below 8: two parts of the value, then Taylor's coefficients.
+NODES, NODE_WIDTH, TERMS = 128, 0.0625, 10
+
+
+def _scaled_tails() -> Floats:
+    """By Taylor's steps of y' = 2xy - 2/√π from y(0) = 1, in whole numbers with 320 binary places.
+
+    Errors grow by e^(x²), 2^92 at 8, so that far more than a double's places are right there.
+    """
+    one, half_root = 1 << 320, _fixed_two_over_root_pi()
+    found, value, middle = np.empty((NODES, TERMS + 2)), one, 0
+    for node in range(NODES):
+        for half in range(2):  # to the middle of the sixteenth, whose coefficients are kept, then to its end
+            terms = [value]
+            for n in range(60):
+                before = terms[n - 1] if n else 0
+                terms.append((2 * ((middle * terms[n] >> 5) + before) - (half_root if n == 0 else 0)) // (n + 1))
+            if half:
+                lead = terms[0] / one
+                found[node, 0], found[node, 1] = lead, (terms[0] - int(lead * 2.0**60) * (one >> 60)) / one
+                found[node, 2:] = [term / one for term in terms[1 : TERMS + 1]]
+            value, middle = sum(term >> (5 * n) for n, term in enumerate(terms)), middle + 1
+    return found
+
+
+def _fixed_pi() -> int:
+    """π with 400 binary places, by Machin's formula."""
+    places = 1 << 400
+
+    def arctangent(inverse: int) -> int:
+        total, power, n = 0, places // inverse, 1
+        while power:
+            total, power, n = total + power // n * (1 if n % 4 == 1 else -1), power // (inverse * inverse), n + 2
+        return total
+
+    return 4 * (4 * arctangent(5) - arctangent(239))
+
+
+def _fixed_two_over_root_pi() -> int:
+    """2/√π with 320 binary places."""
+    return (1 << 721) // math.isqrt(_fixed_pi() << 400)
+
+
+def _quarter_turn() -> list[float]:
+    """π/2 in three parts of 26 bits and a rest."""
+    left, unit, parts = _fixed_pi() >> 1, 400, []
+    for cut in (25, 51, 77):  # binary places of a part's last bit
+        part = left >> (unit - cut) << (unit - cut)
+        parts.append(part / (1 << unit))
+        left -= part
+    return [*parts, left / (1 << unit)]
+
+
+POWER_LEAD, POWER_REST = _powers()
+LOG_INVERSE, LOG_LEAD, LOG_REST = _logarithms()
+TAIL = _scaled_tails()
+
+with _digits():
+    _LN2 = Decimal(2).ln()
+    _STEP = _LN2 / STEPS
+    STEPS_PER_UNIT = float(1 / _STEP)
+    STEP_LEAD, STEP_REST = _split(_STEP, 42)  # at most 2^18 steps: their products with the lead are exact
+    LN2_LEAD, LN2_REST = _split(_LN2, PLACES)
+
+_TWO_OVER_ROOT_PI = _fixed_two_over_root_pi()
+ROOT_LEAD = _TWO_OVER_ROOT_PI / (1 << 321)  # 1/√π
+ROOT_REST = (_TWO_OVER_ROOT_PI - int(ROOT_LEAD * 2.0**60) * (1 << 261)) / (1 << 321)
+
+# π/2 in three parts of 26 bits and a rest: a part times a whole number up to 2^27 is exact.
+QUARTER_1, QUARTER_2, QUARTER_3, QUARTER_4 = _quarter_turn()
+QUARTERS_PER_UNIT = 2.0 / math.pi
+# Beyond this an angle is first taken off whole turns, as a double has them.
+MOST_ANGLE = 1e8
+TURN = 2.0 * math.pi
+
+# Adding and taking away 1.5·2^52 rounds to a whole number.
+ROUNDER = 6755399441055744.0
+SPLITTER = 134217729.0  # 2^27 + 1
+MOST_EXPONENT, LEAST_EXPONENT = 709.782712893384, -745.1332191019412
+TINY = 2.0**-1022
+UPPER = -134217728  # all bits but the lowest 27
+ONE_BITS = 0x3FF0000000000000
+
+
+# ------------------------------------------------------------------------------------------ two numbers for one
+
+
+@piece
+def product_rest(a: float, b: float, product: float) -> float:
+    """a·b - product, exactly, for product = a·b rounded (Dekker)."""
+    t = SPLITTER * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = SPLITTER * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    return float(((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low)
+
+
+@piece
+def sum_rest(a: float, b: float, total: float) -> float:
+    """a + b - total, exactly, for total = a + b rounded, whichever is larger (Knuth)."""
+    shadow = total - a
+    return float((a - (total - shadow)) + (b - shadow))
+
+
+# ------------------------------------------------------------------------------------------ exp
+
+
+@piece
+def exp_rest(r: float, rest: float) -> float:
+    """e^(r + rest) - 1 for a small r."""
+    square = r * r
+    return float(rest + r + square * (0.5 + r * (1.0 / 6.0)) + square * square * (1.0 / 24.0 + r * (1.0 / 120.0)))
+
+
+@piece
+def scaled(lead: float, more: float, doublings: int) -> float:
+    """(lead + lead·more)·2^doublings with one rounding, lead in [1, 2)."""
+    if -960 <= doublings <= 1023:  # lead·more is a normal number too
+        scale = number_of(bits_of(lead) + (doublings << 52))
+        return float(scale + scale * more)
+    if doublings > 1023:
+        scale = number_of(bits_of(lead) + ((doublings - 1) << 52))
+        return float((scale + scale * more) * 2.0)
+    scale = number_of(bits_of(lead) + ((doublings + 1022) << 52))  # a result with fewer bits: round it where they end
+    y = scale + scale * more
+    if y < 1.0:
+        low = (scale - y) + scale * more
+        high = 1.0 + y
+        low = ((1.0 - high) + y) + low
+        y = (high + low) - 1.0
+    return float(y * TINY)
+
+
+@piece
+def exp(x: float) -> float:
+    """e^x."""
+    if not (LEAST_EXPONENT <= x <= MOST_EXPONENT):
+        if x > MOST_EXPONENT:
+            return math.inf
+        return 0.0 if x < LEAST_EXPONENT else x  # x - x is not needed: NaN stays itself
+    steps = (x * STEPS_PER_UNIT + ROUNDER) - ROUNDER
+    r = (x - steps * STEP_LEAD) - steps * STEP_REST
+    k = int(steps)
+    j = k & (STEPS - 1)
+    return scaled(POWER_LEAD[j], exp_rest(r, POWER_REST[j]), k >> STEP_BITS)
+
+
+@piece
+def expm1(x: float) -> float:
+    """e^x - 1."""
+    if -0.25 < x < 0.25:
+        square = x * x
+        rest = product_rest(x, x, square)
+        p = 1.0 / 6227020800.0 + x * (1.0 / 87178291200.0)
+        p = 1.0 / 39916800.0 + x * (1.0 / 479001600.0 + x * p)
+        p = 1.0 / 362880.0 + x * (1.0 / 3628800.0 + x * p)
+        p = 1.0 / 5040.0 + x * (1.0 / 40320.0 + x * p)
+        p = 1.0 / 120.0 + x * (1.0 / 720.0 + x * p)
+        p = square * x * (1.0 / 6.0 + x * (1.0 / 24.0 + x * p))
+        total = x + 0.5 * square
+        return float(total + ((x - total) + 0.5 * square + (0.5 * rest + p)))
+    if not x < 44.0:
+        return exp(x)
+    if x < -40.0:
+        return -1.0
+    steps = (x * STEPS_PER_UNIT + ROUNDER) - ROUNDER
+    r = (x - steps * STEP_LEAD) - steps * STEP_REST
+    k = int(steps)
+    j = k & (STEPS - 1)
+    scale = number_of(bits_of(POWER_LEAD[j]) + ((k >> STEP_BITS) << 52))
+    lead = scale - 1.0
+    return float(lead + (sum_rest(scale, -1.0, lead) + scale * exp_rest(r, POWER_REST[j])))
+
+
+# ------------------------------------------------------------------------------------------ log
+
+
+@piece
+def log_near_one(r: float) -> float:
+    """log(1 + r) for |r| < 2^-6."""
+    square = r * r
+    p = 1.0 / 9.0 - r * (1.0 / 10.0 - r * (1.0 / 11.0))
+    p = 1.0 / 7.0 - r * (1.0 / 8.0 - r * p)
+    p = 1.0 / 5.0 - r * (1.0 / 6.0 - r * p)
+    p = square * r * (1.0 / 3.0 - r * (1.0 / 4.0 - r * p))
+    return float(r + (p - 0.5 * square))
+
+
+@piece
+def log_parts(x: float, rest: float) -> tuple[float, float]:
+    """log(x + rest) of a normal x as a leading part and what is to be added; the two have about 68 bits."""
+    bits = bits_of(x)
+    place = bits - FIRST_BITS
+    j, k = (place >> (52 - STEP_BITS)) & (STEPS - 1), place >> 52
+    z = number_of(bits - (k << 52))
+    inverse = LOG_INVERSE[j]
+    high = number_of(bits_of(z) & UPPER)
+    near = high * inverse - 1.0  # exact, as both products are
+    far = (z - high) * inverse
+    r = near + far
+    more = (near - r) + far
+    if rest != 0.0:
+        more += rest / x * (1.0 + r)
+    w = k * LN2_LEAD + LOG_LEAD[j]
+    lead = w + r
+    low = (w - lead) + r
+    square = r * r
+    square_rest = product_rest(r, r, square) + 2.0 * r * more
+    total = lead - 0.5 * square
+    low = low + ((lead - total) - 0.5 * square)
+    p = 1.0 / 5.0 - r * (1.0 / 6.0 - r * (1.0 / 7.0 - r * (1.0 / 8.0 - r * (1.0 / 9.0))))
+    p = square * r * (1.0 / 3.0 - r * (1.0 / 4.0 - r * p))
+    return float(total), float(low + (((k * LN2_REST + LOG_REST[j]) + (more - 0.5 * square_rest)) + p))
+
+
+@piece
+def log(x: float) -> float:
+    """The natural logarithm."""
+    if -0.015625 < x - 1.0 < 0.015625:
+        return log_near_one(x - 1.0)
+    if not (TINY <= x < math.inf):
+        if x == 0.0:
+            return -math.inf
+        if not 0.0 < x < math.inf:
+            return math.nan if x < 0.0 else x
+        lead, low = log_parts(x * 18014398509481984.0, 0.0)  # 2^54
+        first = lead - 54.0 * LN2_LEAD
+        return float(first + (sum_rest(lead, -54.0 * LN2_LEAD, first) + (low - 54.0 * LN2_REST)))
+    lead, low = log_parts(x, 0.0)
+    return float(lead + low)
+
+
+@piece
+def log1p(x: float) -> float:
+    """log(1 + x)."""
+    if -0.015625 < x < 0.015625:
+        return log_near_one(x)
+    if not (-1.0 < x < math.inf):
+        return -math.inf if x == -1.0 else math.nan if x < -1.0 else x
+    total = 1.0 + x
+    lead, low = log_parts(total, sum_rest(1.0, x, total))
+    return float(lead + low)
+
+
+@piece
+def power(x: float, y: float) -> float:
+    """x^y for x ≥ 0; NaN for x < 0."""
+    if y == 0.0 or x == 1.0:
+        return 1.0
+    if not (0.0 < x < math.inf) or not (-math.inf < y < math.inf):
+        return _odd_power(x, y)
+    lead, low = 0.0, 0.0
+    if x < TINY:
+        lead, low = log_parts(x * 18014398509481984.0, 0.0)
+        first = lead - 54.0 * LN2_LEAD
+        low = sum_rest(lead, -54.0 * LN2_LEAD, first) + (low - 54.0 * LN2_REST)
+        lead = first
+    else:
+        lead, low = log_parts(x, 0.0)
+    first = lead + low
+    low = (lead - first) + low
+    lead = first
+    if -1e-300 < y < 1e-300 or abs(y) > 1e300:  # splitting y would leave the range
+        return exp(y * (lead + low))
+    product = lead * y
+    rest = product_rest(lead, y, product) + low * y
+    if not (LEAST_EXPONENT - 1.0 <= product <= MOST_EXPONENT + 1.0):
+        return math.inf if product > 0.0 else 0.0
+    steps = (product * STEPS_PER_UNIT + ROUNDER) - ROUNDER
+    r = (product - steps * STEP_LEAD) - steps * STEP_REST
+    k = int(steps)
+    j = k & (STEPS - 1)
+    if k >> STEP_BITS > 1024:
+        return math.inf
+    if k >> STEP_BITS < -1080:
+        return 0.0
+    return scaled(POWER_LEAD[j], exp_rest(r, POWER_REST[j] + rest * (1.0 + r)), k >> STEP_BITS)
+
+
+@piece
+def _odd_power(x: float, y: float) -> float:
+    """x^y where one of them is 0, infinite, negative or no number."""
+    if x != x or y != y or x < 0.0:
+        return math.nan
+    if x == 0.0 or x == math.inf:
+        return math.inf if (x == 0.0) == (y < 0.0) else 0.0
+    return math.inf if (x > 1.0) == (y > 0.0) else 0.0
+
+
+# ------------------------------------------------------------------------------------------ erfc
+
+
+@piece
+def erfc(x: float) -> float:
+    """2/√π ∫ₓ^∞ e^(-t²) dt."""
+    if x != x:
+        return x
+    a = abs(x)
+    if a > 27.3:
+        return 0.0 if x > 0.0 else 2.0
+    lead, low = 0.0, 0.0
+    if a < 8.0:
+        j = int(a / NODE_WIDTH)
+        h = a - (j + 0.5) * NODE_WIDTH
+        p = 0.0
+        for n in range(TERMS + 1, 1, -1):
+            p = p * h + TAIL[j, n]
+        more = TAIL[j, 1] + h * p
+        lead = TAIL[j, 0] + more
+        low = (TAIL[j, 0] - lead) + more
+    else:
+        t = 0.5 / (a * a)
+        p = 0.0
+        for n in range(22, 0, -1):
+            p = -(2.0 * n - 1.0) * t * (1.0 + p)
+        lead = ROOT_LEAD / a
+        product = lead * a
+        low = (((ROOT_LEAD - product) - product_rest(lead, a, product)) + ROOT_REST) / a
+        more = low + lead * p
+        first = lead + more
+        low = (lead - first) + more
+        lead = first
+    square = a * a
+    rest = product_rest(a, a, square)
+    steps = (-square * STEPS_PER_UNIT + ROUNDER) - ROUNDER
+    r = (-square - steps * STEP_LEAD) - steps * STEP_REST
+    k = int(steps)
+    j = k & (STEPS - 1)
+    tail = exp_rest(r, POWER_REST[j] - rest * (1.0 + r))
+    e = POWER_LEAD[j] + POWER_LEAD[j] * tail
+    e_rest = (POWER_LEAD[j] - e) + POWER_LEAD[j] * tail
+    product = e * lead
+    product_low = product_rest(e, lead, product) + (e * low + e_rest * lead)
+    doublings = k >> STEP_BITS
+    if x < 0.0:
+        if doublings < -100:
+            return 2.0
+        scale = number_of(ONE_BITS + (doublings << 52))
+        first = 2.0 - product * scale
+        return float(first + ((2.0 - first) - product * scale - product_low * scale))
+    if doublings >= -1000:
+        return float((product + product_low) * number_of(ONE_BITS + (doublings << 52)))
+    scale = number_of(ONE_BITS + ((doublings + 100) << 52))
+    return float((product + product_low) * scale * 2.0**-100)
+
+
+# ------------------------------------------------------------------------------------------ sine and cosine
+
+
+@piece
+def _turned(x: float, quarters: int) -> float:
+    """sin(x + quarters·π/2)."""
+    if not (-MOST_ANGLE <= x <= MOST_ANGLE):
+        if not (-math.inf < x < math.inf):
+            return math.nan
+        x = x % TURN
+    k = (x * QUARTERS_PER_UNIT + ROUNDER) - ROUNDER
+    first = x - k * QUARTER_1
+    step = -(k * QUARTER_2)
+    second = first + step
+    rest = sum_rest(first, step, second)
+    step = -(k * QUARTER_3)
+    third = second + step
+    rest = (rest + sum_rest(second, step, third)) - k * QUARTER_4
+    r = third + rest
+    rest = (third - r) + rest
+    square = r * r
+    turn = (int(k) + quarters) & 3
+    value = 0.0
+    if turn & 1:
+        p = 1.0 / 479001600.0 - square * (1.0 / 87178291200.0 - square * (1.0 / 20922789888000.0))
+        p = 1.0 / 720.0 - square * (1.0 / 40320.0 - square * (1.0 / 3628800.0 - square * p))
+        p = square * square * (1.0 / 24.0 - square * p)
+        half = 0.5 * square
+        value = 1.0 - half
+        value += ((1.0 - value) - half) + (p - r * rest)
+    else:
+        p = 1.0 / 6227020800.0 - square * (1.0 / 1307674368000.0 - square * (1.0 / 355687428096000.0))
+        p = 1.0 / 5040.0 - square * (1.0 / 362880.0 - square * (1.0 / 39916800.0 - square * p))
+        p = square * r * (1.0 / 6.0 - square * (1.0 / 120.0 - square * p))
+        value = r + (rest * (1.0 - 0.5 * square) - p)
+    return -value if turn & 2 else value
+
+
+@piece
+def sine(x: float) -> float:
+    """sin x."""
+    return _turned(x, 0)
+
+
+@piece
+def cosine(x: float) -> float:
+    """cos x."""
+    return _turned(x, 1)
