@@ -30,9 +30,9 @@ def test_the_README_runs_from_top_to_bottom(capsys):
 def test_docs_theory_prints_the_horizon_it_names(capsys):
     for block in blocks("docs/theory.md"):
         exec(compile(block, "theory.md", "exec"), {})
-    assert capsys.readouterr().out == "383015 29959\n"
+    assert capsys.readouterr().out == "874761 35751 29959\n"
     text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-    assert "T ≈ 383,000" in text and "29,959" in text
+    assert "T ≈ 875,000" in text and "35,751" in text and "29,959" in text
 
 
 def test_the_spec_in_the_docs_is_one_with_either_sweep():

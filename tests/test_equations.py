@@ -35,7 +35,10 @@ def naive(tex_name):
     width, drift = sqrt(2 * max(1, L**2 / lam) * d * T) * potential, sqrt(d / lam) * P / (1 - γ) ** 1.5 * L**2
     root = sqrt(1 + 2 * S * L)
     common = {"dim": d, "horizon": T, "path_length": P, "forget": forget, "lam": lam, "S": S, "L": L}
-    th, tail = dw.theory, γ**D / (1 - γ)
+    th, tail, DT = dw.theory, γ**D / (1 - γ), math.ceil(log(T) / log(1 / γ))
+    spread = 2 * max(1, L**2 * k / r) * d
+    spread *= T * log(1 / γ) + log(1 + L**2 * k / (r * d) * (1 - γ**T) / (1 - γ))
+    far = (1 + 2 * S * L) * 2.0 * sqrt((1 + L**2 * k * tail / r) * spread)
     return {
         "geometric": (th.geometric(forget, n), E),
         "lb_radius": (th.lb_radius(E, d, lam, ld, S, L, R), beta(E, ld)),
@@ -63,15 +66,22 @@ def naive(tex_name):
         "bias_bound": (th.bias_bound(path, forget, lam, L), bias),
         "lb_estimation_bound": (th.lb_estimation_bound(path, forget, 0.3, lam=lam, delta=delta, S=S, L=L, R=R),
             bias + 0.3 * beta(E11, ld)),
-        "lb_regret_bound": (th.lb_regret_bound(**common, R=R), 4 * drift + 2 * beta(ET, log(2 * T)) * width),
+        "lb_regret_bound": (th.lb_regret_bound(**common, R=R), 4 * drift + 2 * beta(ET, log(2 * T**2)) * width),
         "glb_regret_bound": (th.glb_regret_bound(**common, R=R, k=k, c=c),
             8 * k**2 / c * drift + 4 * k / c * beta(ET, log(2 * T**2), c) * width),
         "scb_regret_bound": (th.scb_regret_bound(**common, m=m, k=k, c=c),
-            8 * root * k**2 / c * drift + 4 * root * k / sqrt(c) * tilde(ET, log(2 * T)) * width),
+            8 * root * k**2 / c * drift + L * DT * P * min(m, 2 * k * S * L)
+            + 4 * root * k / sqrt(c) * tilde(ET, th.drifting_log(log(2 * T**2), r, L, m, γ**DT / (1 - γ))) * width),
         "pw_regret_bound": (th.pw_regret_bound(dim=d, horizon=T, changes=Γ, gap=0.9, delay=D, forget=forget, reg=r,
-            rho=2.0, S=S, L=L, k=k),
-            Γ * D * 0.9 + 2 * root * 2.0 * sqrt(2 * k * max(1, L**2 * k / r) * d * T)
-            * sqrt(T * log(1 / γ) + log(1 + L**2 * k / (r * d) * (1 - γ**T) / (1 - γ)))),
+            rho=2.0, S=S, L=L, k=k, c=c), Γ * D * 0.9 + 2 * sqrt(k * T) * far + 2 * k / c * far**2),
+        "uniform_log": (th.uniform_log(ld, t, T), log(T / delta)),
+        "drifting_log": (th.drifting_log(ld, r, L, m, tail), ld + (math.e - 1) * r / (4 * m**2 * L**2) + tail / 2),
+        "abeille_radius": (th.abeille_radius(t, d, lam, ld, S),
+            sqrt(lam) * (S + 0.5) + d / sqrt(lam) * log(4 / delta * (1 + t / (16 * d * lam)))),
+        "d_linucb_forget": (th.d_linucb_forget(d, T, P), max(1 / T, (P / (d * T)) ** (2 / 3))),
+        "cheung_window": (th.cheung_window(d, T, P), math.floor((d * T / P) ** (2 / 3))),
+        "zhao_period": (th.zhao_period(d, T, P), math.ceil((d * T / P) ** (2 / 3))),
+        "lower_bound": (th.lower_bound(d, T, P), max(d * sqrt(T), d ** (2 / 3) * P ** (1 / 3) * T ** (2 / 3))),
     }[tex_name]  # fmt: skip
 
 

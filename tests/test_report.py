@@ -142,12 +142,15 @@ def test_regret_above_a_bound_is_not_reproduced():
     assert any(row.verdict == NO for row in rows)
 
 
-def test_a_bound_is_reproduced_only_where_random_play_would_break_it():
+def test_a_bound_is_reproduced_only_where_random_play_would_break_it(monkeypatch):
     names = ("lb", "growth_lb", "glb_s1", "glb_s5", "scb_s1", "scb_s5", "pw_s1", "pw_s5")
     small = growth.bounds(Measured([outcome(name, lambda *_: 1000.0) for name in names]))
-    assert [row.verdict for row in small] == [OPEN, YES] + [OPEN] * 6
-    assert small[0].informative == 383015 and small[0].most == 12000.0
-    assert small[1].random > small[1].bound > small[1].random / 2
+    assert {row.verdict for row in small} == {OPEN}
+    assert small[0].informative == 874761 and small[0].most == 12000.0
+    # With a valid δ Theorem 1 is above random play at 12,288,000 rounds; as printed it is below.
+    assert small[1].bound > small[1].random > small[1].printed > small[1].random / 2
+    monkeypatch.setattr(growth, "random_loss", lambda world, seed: math.inf)
+    assert growth.bounds(Measured([outcome(name, lambda *_: 1000.0) for name in names]))[1].verdict == YES
     large = growth.bounds(Measured([outcome(name, lambda *_: 1e12) for name in names]))
     assert {row.verdict for row in large} == {NO}
 

@@ -1,6 +1,7 @@
 """The paper's lemmas and theorems as functions, one each, exact at their limits."""
 
 from driftwise.theory.bounds import (
+    bad_rounds,
     bias_bound,
     change_number,
     glb_estimation_bound,
@@ -12,10 +13,20 @@ from driftwise.theory.bounds import (
     pw_regret_bound,
     scb_estimation_bound,
     scb_regret_bound,
+    scb_tail,
+    virtual_window_bias,
 )
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
+from driftwise.theory.orders import (
+    lower_bound,
+    previous_order,
+    regret_order,
+    still_below,
+)
 from driftwise.theory.radius import (
+    abeille_radius,
     cheung_radius,
+    drifting_log,
     geometric,
     glb_radius,
     lb_radius,
@@ -23,9 +34,14 @@ from driftwise.theory.radius import (
     pw_radius,
     sc_d_glucb_radius,
     scb_radius,
+    uniform_log,
 )
 from driftwise.theory.tuning import (
+    bob_block,
+    bob_grid,
     bvd_forget,
+    cheung_window,
+    d_linucb_forget,
     glb_forget,
     lb_forget,
     pw_delay,
@@ -34,13 +50,21 @@ from driftwise.theory.tuning import (
     sc_d_glucb_forget,
     scb_forget,
     window_length,
+    zhao_period,
 )
 
 __all__ = [
+    "abeille_radius",
+    "bad_rounds",
     "bias_bound",
+    "bob_block",
+    "bob_grid",
     "bvd_forget",
     "change_number",
     "cheung_radius",
+    "cheung_window",
+    "d_linucb_forget",
+    "drifting_log",
     "geometric",
     "glb_estimation_bound",
     "glb_forget",
@@ -52,12 +76,15 @@ __all__ = [
     "lb_forget",
     "lb_radius",
     "lb_regret_bound",
+    "lower_bound",
     "ofulog_radius",
     "path_length",
+    "previous_order",
     "pw_delay",
     "pw_forget",
     "pw_radius",
     "pw_regret_bound",
+    "regret_order",
     "restart_period",
     "sc_d_glucb_forget",
     "sc_d_glucb_radius",
@@ -66,5 +93,10 @@ __all__ = [
     "scb_multiplier",
     "scb_radius",
     "scb_regret_bound",
+    "scb_tail",
+    "still_below",
+    "uniform_log",
+    "virtual_window_bias",
     "window_length",
+    "zhao_period",
 ]

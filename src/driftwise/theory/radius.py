@@ -22,6 +22,28 @@ def geometric(forget: float, n: float) -> float:
 
 
 @formula
+def uniform_log(log_delta: float, t: float, horizon: float) -> float:
+    """log(1/δ_t) where round t has the share δ_t of δ: δ/T, or δ/(2t(1+log t)²) where the horizon is not known (0).
+
+    The concentration behind the radii of weighted sums holds at a fixed round. With these shares, which sum to at most
+    δ, it holds at all rounds at once (docs/repairs.md, 1; Wu 2026).
+    """
+    if horizon > 0.0:
+        return log_delta + math.log(horizon)
+    return log_delta + math.log(2.0 * t) + 2.0 * math.log1p(math.log(t))
+
+
+@formula
+def drifting_log(log_delta: float, reg: float, L: float, m: float, tail: float) -> float:
+    """The log(1/δ) with which β̃ pays for variances at θ_s instead of θ_t (docs/repairs.md, 3).
+
+    It adds (e-1)reg/(4m²L²) + tail/2, tail = γ^D/(1-γ). β̃ with it covers the rounds whose last D rounds have a path
+    of at most 1/L.
+    """
+    return log_delta + math.expm1(1.0) * reg / (4.0 * m * m * L * L) + tail / 2.0
+
+
+@formula
 def lb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
     """β of Lemma 1, eq. (LB-confidence-radius): √λ S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
     return math.sqrt(lam) * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
@@ -70,9 +92,19 @@ def pw_radius(
 
 @formula
 def ofulog_radius(t: float, d: float, lam: float, log_delta: float, S: float) -> float:
-    """ω_t of OFULog (Abeille, Faury, Calauzènes 2021), logistic, L = 1, at λ_t = lam."""
+    """ω_t as OFULog is played here, logistic, L = 1, at λ_t = lam. The form is that of Faury et al. 2020, Lemma 1.
+
+    Abeille, Faury, Calauzènes 2021 print another one: `abeille_radius`.
+    """
     root = math.sqrt(lam)
     return root * (S + 0.5) + (2.0 / root) * log_delta + (d / root) * math.log(4.0 * (1.0 + t / (4.0 * d * lam)))
+
+
+@formula
+def abeille_radius(t: float, d: float, lam: float, log_delta: float, S: float) -> float:
+    """The radius Abeille, Faury, Calauzènes 2021 print: √λ(S+½) + (d/√λ) log((4/δ)(1 + t/(16dλ)))."""
+    root = math.sqrt(lam)
+    return root * (S + 0.5) + (d / root) * (log_delta + math.log(4.0) + math.log1p(t / (16.0 * d * lam)))
 
 
 @formula

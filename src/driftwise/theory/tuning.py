@@ -21,17 +21,19 @@ def lb_forget(dim: int, horizon: float, path_length: float) -> float:
     return _checked(forget, "path_length", path_length, dim * horizon, "dim*horizon") if horizon > 1 else 0.0
 
 
-def glb_forget(dim: int, horizon: float, path_length: float, k: float, c: float) -> float:
-    """Theorem 2: 1-γ = max(1/T, √(k'c P_T/(dT))), k' = max(k, 1)."""
-    rate = max(k, 1.0) * c
+def glb_forget(
+    dim: int, horizon: float, path_length: float, k: float, c: float, *, printed: bool = False
+) -> float:
+    """Theorem 2: 1-γ = max(1/T, √(k'c P_T/(dT))). k' = max(k, 1) as in the experiments; `printed` takes k itself."""
+    rate = (k if printed else max(k, 1.0)) * c
     forget = max(1.0 / horizon, math.sqrt(rate * path_length / (dim * horizon)))
     limit = dim * horizon / rate
     return _checked(forget, "path_length", path_length, limit, "dim*horizon/(max(k,1)*c)") if horizon > 1 else 0.0
 
 
-def scb_forget(dim: int, horizon: float, path_length: float, k: float) -> float:
-    """Theorem 3: 1-γ = max(1/T, √(k' P_T/(dT))), k' = max(k, 1)."""
-    rate = max(k, 1.0)
+def scb_forget(dim: int, horizon: float, path_length: float, k: float, *, printed: bool = False) -> float:
+    """Theorem 3: 1-γ = max(1/T, √(k' P_T/(dT))). k' = max(k, 1) as in the experiments; `printed` takes k itself."""
+    rate = k if printed else max(k, 1.0)
     forget = max(1.0 / horizon, math.sqrt(rate * path_length / (dim * horizon)))
     limit = dim * horizon / rate
     return _checked(forget, "path_length", path_length, limit, "dim*horizon/max(k,1)") if horizon > 1 else 0.0
@@ -63,6 +65,39 @@ def sc_d_glucb_forget(dim: int, horizon: float, changes: float, c: float) -> flo
 def restart_period(dim: int, horizon: float, path_length: float) -> int:
     """H = max(1, ⌊d^{1/4} √(T/(1+P_T))⌋) (Zhao et al. 2020, as the paper sets it)."""
     return max(1, math.floor(math.pow(dim, 0.25) * math.sqrt(horizon / (1.0 + path_length))))
+
+
+def d_linucb_forget(dim: int, horizon: float, path_length: float) -> float:
+    """D-LinUCB by its own source (Russac, Vernade, Cappé 2019, Corollary 1): 1-γ = (B_T/(dT))^{2/3}, at least 1/T."""
+    forget = max(1.0 / horizon, (path_length / (dim * horizon)) ** (2.0 / 3.0))
+    return _checked(forget, "path_length", path_length, dim * horizon, "dim*horizon") if horizon > 1 else 0.0
+
+
+def _two_thirds(dim: int, horizon: float, path_length: float) -> float:
+    """(dT/P_T)^{2/3}, at most T."""
+    return horizon if path_length <= dim / math.sqrt(horizon) else (dim * horizon / path_length) ** (2.0 / 3.0)
+
+
+def cheung_window(dim: int, horizon: float, path_length: float) -> int:
+    """SW-UCB by its own source (Cheung, Simchi-Levi, Zhu 2019): w = ⌊(dT/B_T)^{2/3}⌋, between 1 and T."""
+    return max(1, math.floor(_two_thirds(dim, horizon, path_length)))
+
+
+def zhao_period(dim: int, horizon: float, path_length: float) -> int:
+    """RestartUCB by its own source (Zhao et al. 2020, first version): H = ⌈(dT/P_T)^{2/3}⌉, at most T."""
+    return max(1, math.ceil(_two_thirds(dim, horizon, path_length)))
+
+
+def bob_block(dim: int, horizon: float) -> int:
+    """Rounds of a block of BOB by its source (Cheung, Simchi-Levi, Zhu 2019): H = ⌊d√T⌋."""
+    return max(1, math.floor(dim * math.sqrt(horizon)))
+
+
+def bob_grid(block: int) -> tuple[int, ...]:
+    """Windows BOB draws from by its source: ⌊H^{j/Δ}⌋ for j = 0..Δ, Δ = ⌈log H⌉; each once."""
+    steps = max(1, math.ceil(math.log(block)))
+    powers = (math.floor(block ** (j / steps) * (1.0 + 1e-12)) for j in range(steps + 1))
+    return tuple(sorted({min(block, power) for power in powers}))
 
 
 def window_length(dim: int, horizon: float, path_length: float) -> int:

@@ -133,6 +133,7 @@ class Bound(NamedTuple):
     world: str
     largest: float
     bound: float
+    printed: float
     random: float
     most: float
     informative: float
@@ -157,5 +158,6 @@ def _bound(found: Measured, family: str, key: str, last: bool = False) -> Bound:
     verdict = NO if largest > bound else YES if bound < random else OPEN
     return Bound(
         f"{theorem.name}, {theorem.policy}", f"{world.reward} rewards, S = {world.S:g}, T = {world.horizon:,}", largest,
-        bound, random, most, theorem.informative(setting), verdict, found.command(key),
+        bound, theorem.at(setting, uniform=False), random, most, theorem.informative(setting), verdict,
+        found.command(key),
     )  # fmt: skip

@@ -204,13 +204,13 @@ def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
     yield Heading("The theorems' bounds")
     yield Text(_say("theorems"))
     rows = [
-        [one.theorem, one.world, f"{one.largest:,.0f}", _large(one.bound), f"{one.random:,.0f}", f"{one.most:,.0f}",
-         _large(one.informative), one.verdict, one.command]
+        [one.theorem, one.world, f"{one.largest:,.0f}", _large(one.bound), _large(one.printed), f"{one.random:,.0f}",
+         f"{one.most:,.0f}", _large(one.informative), one.verdict, one.command]
         for one in bounds
     ]  # fmt: skip
-    columns = ("theorem", "world", "largest regret", "bound", "random play", "at most", "from T ≈", "verdict",
-               "command")  # fmt: skip
-    yield Table(columns, rows, range(2, 7))
+    columns = ("theorem", "world", "largest regret", "bound", "as printed", "random play", "at most", "from T ≈",
+               "verdict", "command")  # fmt: skip
+    yield Table(columns, rows, range(2, 8))
 
 
 def _large(value: float) -> str:
