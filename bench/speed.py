@@ -49,7 +49,8 @@ Written by `python bench/speed.py`. CPU time, medians of interleaved turns on tw
 the load was {load} while it was measured. Ratios and targets are for 512-bit vectors.
 
 `driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `--peers` other packages too;
-`bench/guard.py` holds what is here to half as much again.
+`bench/guard.py` holds what is here to half as much again. `bench/against.py REV` compares its sides with
+those of an older revision, in turns in one run, and first uses from an empty cache (`--first`).
 
 ## Where the time goes
 
