@@ -52,6 +52,18 @@ def test_a_record_of_few_is_the_record_of_all(beside):
         assert few and few == {key: row for key, row in beside[0].items() if word in key}
 
 
+def test_a_record_that_cannot_be_made_is_named(monkeypatch):
+    def broken(self, other):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("driftwise.Agent.merge", broken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        seen, sums = guard.wider("merge: keep")
+    found = guard.differences(seen, sums, WIDER["rows"], WIDER["platform"], guard.WIDER_SUMS, records.CLOSE)
+    assert found == [f"{key}: RuntimeError: planted" for key in ("merge: keep", "merge: keep, wall")]
+
+
 def test_every_row_of_the_catalogue_does_what_it_did(compiled):
     seen, sums = compiled
     assert not guard.differences(seen, sums, KEPT["rows"], KEPT["platform"])
