@@ -11,6 +11,7 @@ hasty            patience with slow callers of half a second
 unsynced         SQLite syncs nothing                (negative control)
 often            snapshots every 50 rewards, digests every 10
 counted          says on SIGUSR1 what is alive
+changed          uvicorn's private side has a name less
 cold             compiling takes a minute
 next             the tables are a version further
 cramped          the log is brought into the file every 40 pages
@@ -26,7 +27,7 @@ import threading
 import time
 from pathlib import Path
 
-from driftwise.service import engine, fold, run, schema, serving, sqlite, stream
+from driftwise.service import engine, fold, run, schema, serving, sqlite, straight, stream
 from driftwise.service.opening import is_shared
 from driftwise.service.store import Broken
 
@@ -189,7 +190,11 @@ def nosync(times):
 
 
 def hasty():
-    run.PATIENCE = 0.5
+    straight.PATIENCE = 0.5
+
+
+def changed():
+    del straight.HttpToolsProtocol.on_response_complete
 
 
 def opened(statement):
@@ -233,7 +238,7 @@ def counted():
 WHAT = {
     "cold": lambda: setattr(serving, "warm", lambda *_: time.sleep(60.0)),
     "counted": counted, "cramped": lambda: opened("PRAGMA wal_autocheckpoint=40"), "early": early,
-    "forgetful": forgetful, "hasty": hasty, "next": next_version, "often": often,
+    "forgetful": forgetful, "hasty": hasty, "changed": changed, "next": next_version, "often": often,
     "slow": lambda: before(sqlite.SQLiteStore, "commit", lambda: time.sleep(0.02)), "twice": twice,
     "unsynced": lambda: opened("PRAGMA synchronous=OFF"),
 }  # fmt: skip

@@ -6,15 +6,25 @@ A query, which means nothing here, sends a request the ordinary way.
 import base64
 import json
 import socket
+import sys
 import time
+import tomllib
+from pathlib import Path
 
+import httpx
 import pytest
+import uvicorn
+from packaging.requirements import Requirement
+from packaging.version import Version
 
+from driftwise.errors import BadInput
+from driftwise.service import run, straight
 from driftwise.service.keeping import create_key
 from driftwise.service.verify import verify
 from service.loading import Server
 from service.test_bad_bytes import BAD
 
+JSON = {"content-type": "application/json"}
 ARMS = [[0.6, 0.0], [0.0, 0.6], [0.3, 0.4]]
 
 
@@ -186,3 +196,46 @@ def test_a_key_is_asked_for_either_way(server):
     assert ask(server, trailed).startswith(b"HTTP/1.1 200")  # a trailer is no header
     wrong = request("reward", {"id": "key", "value": 1.0}, "", "1.1", f"authorization: Bearer {key}")
     assert ask(server, wrong).startswith(b"HTTP/1.1 403")
+
+
+def test_uvicorns_private_side_is_the_one_that_was_tested():
+    """A version below the bound in pyproject.toml, of which CI installs the newest, has all names that are used."""
+    told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    wanted = next(one for one in told["project"]["optional-dependencies"]["serve"] if one.startswith("uvicorn"))
+    assert Version(uvicorn.__version__) in Requirement(wanted).specifier and "<" in wanted
+    assert straight.missing() == [] and run.connection() == (straight.Connection, "")
+    assert all(hasattr(uvicorn.Server, name) for name in ("startup", "handle_exit", "run"))
+
+
+@pytest.mark.parametrize("name", ("on_response_complete", "_unset_keepalive_if_required", "on_header"))
+def test_a_name_that_uvicorn_no_longer_has_is_noticed(monkeypatch, tmp_path, name):
+    monkeypatch.delattr(straight.HttpToolsProtocol, name)
+    way, why = run.connection()
+    assert way == "h11" and name in why
+    with pytest.raises(BadInput, match=f"uvicorn.* has no {name}"):
+        run.serve(tmp_path / "a.db", "0.0.0.0")
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_fields_that_uvicorn_no_longer_has_are_noticed(monkeypatch):
+    monkeypatch.setattr(straight, "_FIELDS", (*straight._FIELDS, "lane"))
+    assert run.connection()[0] == "h11"
+    monkeypatch.setitem(sys.modules, "driftwise.service.straight", None)  # as where an import fails
+    assert run.connection()[0] == "h11"
+
+
+def test_the_service_works_without_uvicorns_private_side(tmp_path):
+    made = Server(tmp_path / "a.db", "changed")
+    try:
+        made.put()
+        url = f"{made.url}/v1/streams/home"
+        first, again = (httpx.post(f"{url}/decide", json={"id": "a", "arms": ARMS}) for _ in range(2))
+        assert first.status_code == 200 and again.json() == first.json()
+        assert httpx.post(f"{url}/reward", json={"id": "a", "value": 1.0}).json()["verdict"] == "learned"
+        assert httpx.post(f"{url}/reward", json={"id": "a", "value": 0.0}).json()["code"] == "other_reward"
+        assert httpx.post(f"{url}/decide", content=b"x" * (2 << 20), headers=JSON).status_code == 413
+        assert httpx.post(f"{url}/decide", json={}, headers={"host": "evil.test"}).status_code == 421
+    finally:
+        told = made.stop()
+    assert '"event":"unbounded"' in told and "on_response_complete" in told and '"event":"stopped"' in told
+    assert not verify(made.db)[0].differs

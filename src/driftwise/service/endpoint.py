@@ -68,6 +68,14 @@ class Endpoint:
         api.count(status)
 
 
+class Straight:
+    """One of the routes that are asked most: its name, the work it is, the scope a key needs, and the body."""
+
+    def __init__(self, api: Api, name: str, work: Work, scope: str, body: Any) -> None:
+        self.api, self.name, self.work, self.scope = api, name, work, scope
+        self.decode = decoder(body)
+
+
 def _check_path(path: bytes) -> None:
     """Refuse a stream's name with an encoded slash: the router takes home%2Freset for the route reset of home."""
     if b"%" in path and b"%2f" in b"/".join(path.lower().split(b"/", 4)[:4]):

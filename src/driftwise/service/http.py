@@ -19,7 +19,18 @@ from driftwise.service import metrics
 from driftwise.service.access import authorization, caller_of
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
-from driftwise.service.endpoint import Endpoint, Handler, Receive, Scope, Send, Work, encode, headers_of, refuse
+from driftwise.service.endpoint import (
+    Endpoint,
+    Handler,
+    Receive,
+    Scope,
+    Send,
+    Straight,
+    Work,
+    encode,
+    headers_of,
+    refuse,
+)
 from driftwise.service.engine import Batch, leading
 from driftwise.service.forgetting import moment, online
 from driftwise.service.logs import Log
@@ -39,7 +50,6 @@ from driftwise.service.protocol import (
 from driftwise.service.serving import Service
 from driftwise.service.sites import Site
 from driftwise.service.store import KeyRow
-from driftwise.service.straight import Straight
 
 _JSON_TYPE = "application/json"
 
