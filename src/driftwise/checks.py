@@ -23,8 +23,10 @@ from driftwise.errors import BadInput
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
-from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.base import Compiled
 from driftwise.policies.memory import KINDS, Keep, Memory
+from driftwise.policies.own import asked
+from driftwise.policies.questions import Policy
 from driftwise.policies.regions import Region
 from driftwise.policies.shapes import Ball
 from driftwise.policies.state import State
@@ -42,8 +44,7 @@ def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, se
     size = dim if dim is not None else getattr(policy, "dim", None)
     if size is None:
         raise BadInput("dim", None, "the number of features of an arm", "pass dim=")
-    if isinstance(policy, type) or not isinstance(policy, Policy):
-        raise BadInput("policy", policy, "an object with start, choose and learn", "pass a policy")
+    asked(policy)
     size, rounds = whole("dim", size), whole("rounds", rounds)
     applying = list(_ANY) + (list(_BUILT_IN) if isinstance(policy, Compiled) else [])
     for check in applying:
@@ -323,7 +324,7 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
         assert a.x is not None and b.x is not None and ball.contains(a.x), "a choice outside the ball"
         scale = max(1.0, abs(a.score))
         assert abs(a.score - b.score) <= TOLERANCE * scale, f"a rotated ball: score {a.score} became {b.score}"
-        if not getattr(policy, "judged", False):  # whose scores are those of what was proposed
+        if not policy.judged:  # whose scores are those of what was proposed
             most = policy.scores(one, points).score.max()
             assert most <= a.score + a.gap + TOLERANCE * scale, "an arm of the ball scores more than the choice"
         policy.learn(one, ball, a.x, float(data.rewards[t]))

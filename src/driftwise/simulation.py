@@ -25,10 +25,10 @@ from driftwise.kernels.chance import reward_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.arms import NORM_SLACK
-from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.base import Compiled
+from driftwise.policies.own import asked
+from driftwise.policies.questions import Policy
 from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region
 from driftwise.worlds.base import Tape, World
 
 Record = Literal["all", "last"] | int
@@ -101,7 +101,7 @@ def simulate(
         rounds=rounds,
         seed=seed,
         memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
-        report={name: [{}] * count for name, policy in named.items() if _reports(policy)},
+        report={name: [{}] * count for name, one in named.items() if asked(one).reports},
         x={name: np.empty((count, len(rounds), world.dim)) for name in named if isinstance(world.arms, Region)},
     )
     many = not stepped and count >= eights.FEWEST * workers
@@ -193,42 +193,17 @@ def check_fit(named: Mapping[str, Policy], world: World) -> None:
     if not named:
         raise BadInput("policies", named, "at least one policy", 'pass {"name": policy}')
     for name, policy in named.items():
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            raise BadInput(f"policies[{name!r}]", policy, "an object with start, choose and learn", "see dw.checks")
-        if isinstance(policy, Compiled):
-            if policy.dim != world.dim:
-                wanted = f"dim = {world.dim}, the world's"
-                raise BadInput(f"policies[{name!r}]", f"dim = {policy.dim}", wanted, "make it for this world")
-            if world.L > policy.reach * (1.0 + NORM_SLACK):
-                wanted = f"L of at least {world.L:g}, the world's longest arm"
-                raise BadInput(f"policies[{name!r}]", f"L = {policy.reach:g}", wanted, "pass a larger L")
-            _check_rewards(f"policies[{name!r}]", policy, world)
-            if isinstance(world.arms, Region):
-                check_region(policy, world.arms)
-
-
-def _check_rewards(name: str, policy: Compiled, world: World) -> None:
-    """A policy plays the link it is for, and rewards that its `learn` takes; a linear one plays every world."""
-    link, own = policy.link_name, world.link_name
-    if link not in (None, own):
-        raise BadInput(name, f"the {link} link", f"the {own} link, which this world has", f"pass link={own!r}")
-    if policy.model.bounded and (world.reward != "bernoulli" or policy.largest_reward < 1.0):
-        wanted = f"rewards in [0, {policy.largest_reward:g}], which it takes alone"
-        raise BadInput(name, f"{world.reward} rewards", wanted, 'play a world with reward="bernoulli", m at least 1')
+        where = f"policies[{name!r}]"
+        asked(policy, where).check_problem(where, world.problem)
 
 
 def _compiled(policy: Policy, stepped: bool) -> bool:
-    return isinstance(policy, Compiled) and not stepped and not policy.stepped
-
-
-def _reports(policy: Policy) -> bool:
-    """Whether a policy has something to say at the end."""
-    return bool(getattr(policy, "reports", hasattr(policy, "report")))
+    return not stepped and not asked(policy).stepped
 
 
 def _effective(policy: Policy, stepped: bool) -> bool:
     """Whether a policy plays by several memories and says which."""
-    return _compiled(policy, stepped) and len(getattr(policy, "effective", list)()) > 1
+    return _compiled(policy, stepped) and len(asked(policy).effective()) > 1
 
 
 def _compile(policy: Compiled, world: World) -> None:

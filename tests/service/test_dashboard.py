@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from colours import luminance
-from driftwise.agent.explain import estimate
 from driftwise.service import forgetting, keeping
 from driftwise.service.dashboard import looking, reading
 from driftwise.service.dashboard.comparing import cohort, compare
@@ -183,7 +182,7 @@ def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
             track = board._looked["home"].track
             if track.now.seq == stream.fold.seq or time.monotonic() > until:
                 break
-        theta, _ = estimate(stream.setup.policy, stream.fold.states.front)
+        theta = stream.setup.policy.theta(stream.fold.states.front)
         assert track.now.seq == stream.fold.seq and track.now.theta.tobytes() == theta.tobytes()
         assert track.fold.digest() == stream.fold.digest()
         assert [one.seq for one in track.points] == list(range(1, stream.fold.seq + 1))

@@ -28,27 +28,21 @@ from driftwise.agent.asked import (
     checksum,
     density_of,
     named,
-    played,
     same_arms,
     unknown,
 )
 from driftwise.agent.choosing import Chooser
 from driftwise.agent.clock import (
     Kind,
-    ages,
     check_meaning,
     clock_for,
-    half_life_of,
     in_ticks,
     moment,
-    one_at_a_time,
-    ranks_by_score,
 )
 from driftwise.agent.drift import Drift, Meter, drift
 from driftwise.agent.encoding import encoded, encoder_for
 from driftwise.agent.forking import enrol
 from driftwise.agent.lineage import Lineage
-from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import (
     Book,
     Decision,
@@ -65,11 +59,10 @@ from driftwise.agent.record import (
 from driftwise.agent.states import States, turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import Arms, ArmSet
-from driftwise.policies.base import Compiled, Policy
+from driftwise.policies.own import asked, vector_of
+from driftwise.policies.questions import Policy
 from driftwise.policies.regions import Region
-from driftwise.policies.state import State
 
 if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
@@ -95,12 +88,9 @@ class Agent:
         expire_after: float | str | None = None, default_reward: float | None = None, max_open: int = 100_000,
         remember: int = 100_000, features: Features | None = None, now: Callable[[], float] = time.time,
     ) -> None:
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            wanted = "a policy: an object with start, choose and learn"
-            raise BadInput("policy", policy, wanted, 'pass dw.make("Bank+LB-WeightUCB", dim=10), say')
-        asked: Compiled | Own = policy if isinstance(policy, Compiled) else Own(policy)
-        self._clock = clock_for(clock, tick, half_life, asked, expire_after)
-        self._policy: Any = in_ticks(asked, half_life, self._clock)
+        about = asked(policy)
+        self._clock = clock_for(clock, tick, half_life, about, expire_after)
+        self._policy: Any = in_ticks(about, half_life, self._clock)
         check_meaning(self._policy, self._clock)
         self._low, self._high = checked_range(self._policy, rewards)
         self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
@@ -122,16 +112,15 @@ class Agent:
         self._lineage = Lineage({self._origin})
         self._begin(self._policy.start(self._seed), None if self._clock.kind == "wall" else 0)
 
-    def _begin(self, state: State | OwnState, zero: int | None) -> None:
+    def _begin(self, state: Any, zero: int | None) -> None:
         """All that follows from the policy, a state and the tick that it counts from (see `States`)."""
         policy = self._policy
         self._chooser = Chooser(policy, self._epsilon, self._seed)
         self._shown = Recent()
-        self._own, self._bank = isinstance(policy, Own), isinstance(policy, Bank)
+        self._weighs = policy.weighs
         self._taught: Entry | None = None  # whose lesson is running
-        self._alone, self._ranked = one_at_a_time(policy), ranks_by_score(policy)
-        self._digest, self._half_life = policy.digest, half_life_of(policy)
-        self._states, self._meter = States(policy, state, ages(policy), zero), Meter()
+        self._alone, self._digest, self._half_life = policy.counts_rounds, policy.digest, policy.half_life
+        self._states, self._meter = States(policy, state, zero), Meter()
         self._seq = 0
         self._driven: float | None = None  # the newest now= that a caller gave
         self._choosing, self._learning = self._states.choosing, threading.RLock()
@@ -171,7 +160,7 @@ class Agent:
     @property
     def policy(self) -> Any:
         """The policy it plays, with half-life and times in ticks."""
-        return self._policy.policy if isinstance(self._policy, Own) else self._policy
+        return self._policy.given
 
     @property
     def features(self) -> Features | None:
@@ -190,8 +179,7 @@ class Agent:
     def state(self) -> Any:
         """A copy of what the policy remembers."""
         with turn(self, self._choosing):
-            found = self._states.front.copy()
-        return found.inside if isinstance(found, OwnState) else found
+            return self._policy.seen(self._states.front.copy())
 
     def __repr__(self) -> str:
         from driftwise.policies.names import called
@@ -291,9 +279,7 @@ class Agent:
             self._states.unlock()
             raise
         place, score, mean, bonus = found[:4]
-        x: Any = played(offered, found)
-        if self._own:
-            x = Lent(offered, place)  # type: ignore[arg-type] # which takes no set
+        x = self._policy.lesson_of(offered, found)
         arm = place if places is None else int(places[place])
         mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
@@ -365,7 +351,7 @@ class Agent:
         return self._at(self._driven if now is None else now)
 
     def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
-        if not self._ranked:
+        if not self._policy.ranks:
             wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
             raise BadInput("cost", type(self.policy).__name__, wanted, "take the cost off the reward instead")
         return array("cost", cost, (count,), "pass a number for each arm")
@@ -498,9 +484,9 @@ class Agent:
                 self._crowd_out(self._max_open)
             raise
         self._taught = None
-        self._meter.recent.append((tick, decision.born, x.column if self._own else x, value))
-        if self._bank:
-            self._meter.weigh(tick, self._states.front.scores)
+        self._meter.recent.append((tick, decision.born, vector_of(x), value))
+        if self._weighs:
+            self._meter.weigh(tick, self._policy.weights(self._states.front))
         return verdict
 
     def _lesson(

@@ -5,25 +5,23 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from driftwise._internal.validate import real
-from driftwise.agent.own import Own
 from driftwise.agent.record import Item, checked_item
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.questions import Asked
 from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region
 
 
-def checked_range(policy: Any, rewards: object) -> tuple[float, float]:
+def checked_range(policy: Asked, rewards: object) -> tuple[float, float]:
     """The declared rewards, which the policy must be able to take."""
     pair = rewards if isinstance(rewards, (tuple, list)) and len(rewards) == 2 else (None, None)
-    low, high = policy._reward_range()
+    low, high = policy.reward_range
     way_out = "pass rewards=(least, largest)"
     first, last = (real("rewards", value, low, high, way_out=way_out) for value in pair)
     if not first < last:
@@ -69,22 +67,12 @@ def allowed_arms(arms: ArmSet | Region, places: Ints) -> ArmSet:
     return ArmSet(np.ascontiguousarray(arms.columns[0].T[places]))
 
 
-def check_set(policy: Any, region: Region, items: object, allowed: object, cost: object) -> None:
+def check_set(policy: Asked, region: Region, items: object, allowed: object, cost: object) -> None:
     """What a set that is no list cannot have, and who cannot play one."""
     for name, value in (("items", items), ("allowed", allowed), ("cost", cost)):
         if value is not None:
             raise BadInput(name, value, "a list of arms, each of which has its own", "leave it out with a set")
-    if isinstance(policy, Own):
-        raise BadInput("arms", region, "a list of arms for a policy of your own", "pass a grid of the set")
-    check_region(policy, region)
-
-
-def played(arms: ArmSet | Region, found: Choice) -> Floats:
-    """The vector of a choice as (1, d, 1), a copy."""
-    if isinstance(arms, ArmSet):
-        return arms.columns[:, :, found.arm : found.arm + 1].copy()
-    assert found.x is not None
-    return found.x.reshape(1, -1, 1).copy()
+    policy.check_region(region)
 
 
 def density_of(arms: ArmSet | Region, explored: bool) -> str | None:

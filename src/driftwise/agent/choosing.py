@@ -10,9 +10,9 @@ from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.questions import Asked
 from driftwise.policies.regions import Region
 from driftwise.policies.sampling import TRIES as DRAWS
-from driftwise.policies.sampling import Sampling
 
 # A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
 Picked: TypeAlias = tuple[Choice, float, int, bool]
@@ -23,7 +23,7 @@ class Chooser:
 
     __slots__ = ("epsilon", "key", "policy", "seed")
 
-    def __init__(self, policy: Any, epsilon: float, seed: int) -> None:
+    def __init__(self, policy: Asked, epsilon: float, seed: int) -> None:
         drawn = key(seed, "explore")
         self.policy, self.epsilon, self.seed, self.key = policy, epsilon, seed, (drawn & WORD, (drawn >> 32) & WORD)
 
@@ -70,14 +70,10 @@ class Chooser:
 
     def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
         """How often a rule that samples plays an arm: as it says itself, or counted over this draw and others of their
-        own (see `Sampling.propensities`); NaN where it takes no draw."""
+        own (see `Sampling.propensities`)."""
         policy = self.policy
-        if isinstance(policy, Sampling):
-            shares, tries = policy.propensities(state, arms, draw)
-            return float(shares[arm]), tries
-        if hasattr(policy, "share_of"):  # it knows: nothing need be counted
-            return policy.share_of(state, arms, arm), 0
-        if not getattr(policy, "draws", True):
-            return math.nan, 0
+        known = policy.propensity(state, arms, arm, draw)
+        if known is not None:
+            return known
         others = (key(self.seed, "propensity", draw, number) >> 1 for number in range(1, DRAWS))
         return sum(policy.choose(state, arms, one).arm == arm for one in (draw, *others)) / DRAWS, DRAWS

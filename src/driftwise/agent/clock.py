@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, Literal
 
 from driftwise._internal.validate import one_of, real
-from driftwise.agent.own import Own
 from driftwise.errors import BadInput
-from driftwise.policies.adapt import Adaptive, Bank
-from driftwise.policies.base import Compiled
-from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
-from driftwise.policies.memory import Fade, Keep, Memory
+from driftwise.policies.memory import Fade, Keep
+from driftwise.policies.questions import Asked
 from driftwise.policies.vetting import LATEST
 
 Kind = Literal["rounds", "wall", "rewards"]
@@ -98,114 +94,72 @@ class Clock:
         return span * self.tick / 86400.0 if self.tick is not None and not math.isnan(span) else None
 
 
-def clock_for(kind: object, tick: object, half_life: object, policy: Any, expire_after: object = None) -> Clock:
+def clock_for(kind: object, tick: object, half_life: object, policy: Asked, expire_after: object = None) -> Clock:
     """The clock asked for; for None the wall clock if anything is given in time, else the round clock."""
-    memory = getattr(policy, "memory", None)
+    memory = policy.single_memory
     numbers = {"half_life": half_life, "expire_after": expire_after}
     spans: dict[str, Any] = {name: value for name, value in numbers.items() if isinstance(value, str)}
     if tick is not None:
         spans["tick"] = tick
-    if isinstance(memory, Memory) and memory.timed:
+    if memory is not None and memory.timed:
         spans["memory"] = memory
     if kind is None:
-        kind = "wall" if spans and not one_at_a_time(policy) else "rounds"
+        kind = "wall" if spans and not policy.counts_rounds else "rounds"
         for name, value in numbers.items():
             if kind == "wall" and value is not None and name not in spans:
                 wanted = f"a span of time beside {next(iter(spans))}=, which is time: a number alone counts decisions"
                 raise BadInput(name, value, wanted, f'pass {name}="{seconds(name, value):g}s" if it is seconds')
     one_of("clock", kind, KINDS)
     if kind == "wall":
-        return Clock("wall", _tick(tick, half_life, memory, policy, expire_after))
+        return Clock("wall", _tick(tick, half_life, policy, expire_after))
     for name, value in spans.items():
         counted = {"rounds": "decisions", "rewards": "rewards"}[str(kind)]
         if name == "tick":
             raise BadInput(name, value, f'no tick with clock="{kind}", which counts {counted}', "leave it out")
-        way_out = "pass a number" if one_at_a_time(policy) else 'pass clock="wall", or a number'
+        way_out = "pass a number" if policy.counts_rounds else 'pass clock="wall", or a number'
         wanted = f'a number of {counted}, which clock="{kind}" counts'
         raise BadInput(name, value, wanted, way_out)
     return Clock(kind, None)  # type: ignore[arg-type]
 
 
-def _tick(tick: object, half_life: object, memory: object, policy: Any, expire_after: object) -> float:
+def _tick(tick: object, half_life: object, policy: Asked, expire_after: object) -> float:
     """Seconds a tick on the wall clock: as given, or a thousandth of the half-life, of a memory given in time, or of
     the time after which a bank's decisions expire; a second where nothing is forgotten."""
     if tick is not None:
         return seconds("tick", tick)
     if half_life is not None:
         return seconds("half_life", half_life) / 1000.0
-    if isinstance(memory, Memory) and memory.timed:
+    memory = policy.single_memory
+    if memory is not None and memory.timed:
         return min(one.seconds for one in memory.timed.values()) / 1000.0
-    if isinstance(policy, Bank) and expire_after is not None:  # it finds its memory itself, in ticks of any length
+    if policy.weighs and expire_after is not None:  # it finds its memory itself, in ticks of any length
         return seconds("expire_after", expire_after) / 1000.0
-    still = isinstance(memory, Memory) and math.isinf(memory.rounds)
-    if not still and not (isinstance(policy, Own) and not policy.knows_time):
+    if not policy.timeless:
         wanted = "seconds a tick, because this policy's memory is counted in ticks"
         raise BadInput("tick", None, wanted, 'pass tick="1m", or a memory in time such as Fade("14d")')
     return 1.0
 
 
-def in_ticks(policy: Any, half_life: object, clock: Clock) -> Any:
+def in_ticks(policy: Asked, half_life: object, clock: Clock) -> Any:
     """The policy with Keep replaced by the Fade that a half-life means, or a memory given in time counted in ticks."""
-    memory = getattr(policy, "memory", None)
+    memory = policy.single_memory
     if half_life is None:
-        if not isinstance(memory, Memory) or not memory.timed or clock.tick is None:
+        if memory is None or not memory.timed or clock.tick is None:
             return policy
-        return dataclasses.replace(policy, memory=memory.in_ticks(clock.tick))
+        return policy.remembering(memory.in_ticks(clock.tick))
     if not isinstance(memory, Keep):
-        got = "a bank, which finds its memory itself" if isinstance(policy, Adaptive) else memory
+        got = "a bank, which finds its memory itself" if policy.adapts else memory
         raise BadInput("half_life", got, "a policy with memory=Keep(), which a half-life replaces", "leave it out")
-    fade = Fade(half_life_to_forget(clock.span("half_life", half_life)))
-    return dataclasses.replace(policy, memory=fade)
+    return policy.remembering(Fade(half_life_to_forget(clock.span("half_life", half_life))))
 
 
-def check_meaning(policy: Compiled | Own, clock: Clock) -> None:
+def check_meaning(policy: Asked, clock: Clock) -> None:
     """Refuse the combinations that mean nothing (PRODUCT.md 1)."""
-    if isinstance(policy, Adaptive) and policy.counts_rounds and clock.kind != "rounds":
+    if policy.counts_rounds and clock.kind != "rounds":
         wanted = f'clock="rounds": {type(policy).__name__} counts rounds that follow each other'
         raise BadInput("clock", clock.kind, wanted, "use a bank, which takes any clock")
-    if clock.kind != "wall" or isinstance(policy, Own):
-        return
-    bases = policy.rows if isinstance(policy, Adaptive) else (policy,)
-    for base in bases:
-        memory = base.memory
-        if memory.room() and getattr(memory, "capacity", 0) is None:
-            wanted = "Window(length, capacity=…) on the wall clock, where many rewards share a tick"
-            raise BadInput("memory", memory, wanted, "pass capacity=, the rewards that come in one length")
-        exact = isinstance(base, GeneralizedUCB) and base.estimate == "exact" and base.capacity is None
-        if exact and not math.isinf(memory.rounds):
-            wanted = "capacity=, the room for all rewards that count at once, on the wall clock"
-            raise BadInput("capacity", None, wanted, 'pass capacity=, or estimate="one-pass"')
-
-
-def one_at_a_time(policy: Compiled | Own) -> bool:
-    """Whether a decision must be closed before the next: MASTER's tests and BOB's payoff look at rounds in a row."""
-    return isinstance(policy, Adaptive) and policy.counts_rounds
-
-
-def ranks_by_score(policy: Compiled | Own) -> bool:
-    """Whether the arm played is the one of largest score, so that a cost can be taken off."""
-    if isinstance(policy, Own):
-        return policy.ranks and policy.deterministic
-    if isinstance(policy, Adaptive):
-        return isinstance(policy, Bank) and policy.deterministic and not policy.judged
-    return policy.deterministic
-
-
-def half_life_of(policy: Compiled | Own) -> float:
-    """Ticks in which a policy forgets half: those of the fade that remembers as many rounds. Infinite where it forgets
-    nothing, and for banks and policies of the user's own, of which nobody knows it."""
-    memory = getattr(policy, "memory", None)
-    return math.log(2.0) * memory.rounds if isinstance(memory, Memory) else math.inf
-
-
-def ages(policy: Compiled | Own) -> bool:
-    """Whether choices change as time passes without rewards."""
-    if isinstance(policy, Own):
-        return policy.knows_time
-    if isinstance(policy, Adaptive):
-        return True
-    still = math.isinf(policy.memory.rounds)
-    return not (still and getattr(policy, "delta", None) is not None)
+    if clock.kind == "wall":
+        policy.check_wall_clock()
 
 
 def moment(name: str, value: object) -> float:

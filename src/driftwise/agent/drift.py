@@ -18,14 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftwise.agent.explain import remembered
 from driftwise.agent.replay import Lesson, replayed
 from driftwise.agent.states import turn
-from driftwise.kernels.adapt.book import BELIEVED
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import Bank
-from driftwise.policies.state import State
-from driftwise.policies.trend_bank import AWAKE, TrendBank
+from driftwise.policies.questions import Asked
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -46,8 +42,10 @@ class Meter:
         self.history = list(history)
         self.stride, self.waited = 1, 0
 
-    def weigh(self, tick: int, weights: Floats) -> None:
+    def weigh(self, tick: int, weights: Floats | None) -> None:
         """Weights of memories, every so many rewards: twice as many whenever the history is full."""
+        if weights is None:
+            return
         self.waited += 1
         if self.waited < self.stride:
             return
@@ -163,20 +161,19 @@ def drift(agent: Agent) -> Drift:
 
 
 def reading(
-    policy: Any, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None],
+    policy: Asked, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None],
     progress: bool | None = False,
 ) -> Drift:
     """What the meter says of a policy in this state, whose rewards lie in this range. progress: see `bar`."""
     history, recent = meter.history, list(meter.recent)
-    now = remembered(policy, front)
+    now = policy.remembered(front)
     days = in_days(now)
-    if isinstance(policy, Bank):
+    current = policy.weights(front)
+    if current is not None:
         at = np.array([tick for tick, _ in history], dtype=np.int64)
-        weights = np.array([row for _, row in history]).reshape(len(at), policy.lanes)
-        if not isinstance(policy, TrendBank):
-            return Drift(tuple(policy.effective().tolist()), at, weights, None, now, days)
-        rounds, weights = _one_of_a_length(policy, weights)
-        return Drift(rounds, at, weights, None, now, days, _level(policy, front))
+        rounds, weights = policy.weighed(np.array([row for _, row in history]).reshape(len(at), len(current)))
+        level = policy.level(front)
+        return Drift(rounds, at, weights, None, now, days, None if level is None else LevelDrift(*level))
     memories = _memories(now)
     at = np.array([tick for tick, *_ in recent], dtype=np.int64)
     if not recent:
@@ -186,25 +183,6 @@ def reading(
     base = len(memories) - 1 if math.isnan(now) else memories.index(now)
     advantage = (nats[-1] - nats[-1, base]) / len(recent)
     return Drift(memories, at, shares / shares.sum(axis=1, keepdims=True), advantage, now, days)
-
-
-def _one_of_a_length(policy: TrendBank, weights: Floats) -> tuple[tuple[float, ...], Floats]:
-    """Rounds and weights of memories, one with a trend and one without counting as one, those that never woke left
-    out."""
-    each = np.array([memory.rounds for memory in policy.memories])
-    rounds = np.unique(each)
-    shares = weights @ (each[:, None] == rounds)
-    awake = (rounds <= AWAKE) | np.isinf(rounds) | (shares > 0.0).any(axis=0)
-    return tuple(rounds[awake].tolist()), shares[:, awake]
-
-
-def _level(policy: TrendBank, state: State) -> LevelDrift | None:
-    """The drift of a level, where the policy tells it apart."""
-    if not policy.levels:
-        return None
-    evidence = float(state.evidence[0])
-    memory, level, _ = policy.apart[policy.likeliest(state)]
-    return LevelDrift(evidence, evidence > BELIEVED, level, float(memory.rounds))
 
 
 def _memories(now: float) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
+from driftwise.policies.questions import Asked
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 from driftwise.tables.fields import name_of
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from driftwise.tables.schema import Floats
 
 
-def encoder_for(features: object, policy: Any) -> Locked:
+def encoder_for(features: object, policy: Asked) -> Locked:
     """An encoder whose vectors the policy takes."""
     if not isinstance(features, Features):
         raise BadInput("features", features, "a dw.Features", "declare one, or dw.Features.fit(contexts, items)")

@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
-from driftwise.kernels.adapt import book
-from driftwise.kernels.point import SQUARES, WEIGHT, Floats
-from driftwise.policies.adapt import Adaptive, BanditOverBandit, Bank, Master
+from driftwise.kernels.point import Floats
 from driftwise.policies.arms import Arms, ArmSet
-from driftwise.policies.base import Compiled
-from driftwise.policies.linear import LinearUCB, believed
+from driftwise.policies.own import vector_of
 from driftwise.policies.regions import Region
-from driftwise.policies.state import State
-from driftwise.policies.trend_bank import TrendBank
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -145,9 +139,9 @@ def explain(
     policy, dim = agent._policy, prepared.dim
     if policy.dim not in (None, dim):
         raise BadInput("arms", f"dimension {dim}", f"dimension {policy.dim}", "match policy and arms")
-    if isinstance(policy, Own) and not policy.ranks:
+    if not policy.scores_arms:
         wanted = "a policy that says what it thinks of arms: scores(state, arms) with mean and bonus"
-        raise BadInput("policy", type(policy.policy).__name__, wanted, "add it to your policy")
+        raise BadInput("policy", type(policy.given).__name__, wanted, "add it to your policy")
     if features is None and agent.features is not None:
         features = agent.features.names
     labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
@@ -157,8 +151,7 @@ def explain(
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
         scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
-        theta, lane = estimate(policy, state)
-        memory, effective = remembered(policy, state), worth(state, lane)
+        theta, memory, effective = policy.theta(state), policy.remembered(state), policy.worth(state)
     if place is not None:
         chosen = place
     elif decision is not None and decision.arm < prepared.count:
@@ -168,11 +161,10 @@ def explain(
     pulls: tuple[tuple[str, float], ...] = ()
     if rival is not None and theta.size:
         pulls = pulls_of(theta, prepared, chosen, rival, labels)
-    judged = isinstance(policy, Bank) and policy.judged
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
-        scores.bonus >= 0.0 if judged else None, missing,
+        scores.bonus >= 0.0 if policy.judged else None, missing,
     )  # fmt: skip
 
 
@@ -212,50 +204,4 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     if x is None:
         wanted = "one of the last decisions, an open one, or its arms: those of older ones are not kept"
         raise BadInput("decision", f"{decision.id!r}, which is {entry.verdict.value}", wanted, "pass arms= too")
-    column = x.column if isinstance(x, Lent) else x
-    return column[0].T, [decision.arm if decision.item is None else decision.item], 0
-
-
-def worth(state: Any, lane: int) -> float:
-    """(Σw)²/Σw² of the lane that is played: how many observations it is worth."""
-    if isinstance(state, OwnState):
-        return math.nan
-    counters, lanes = state.counters, len(state.counters)
-    if lane >= lanes:  # one with a level apart
-        counters, lane = state.level_counters, lane - lanes
-    weight, squares = (float(counters[lane, column]) for column in (WEIGHT, SQUARES))
-    return weight**2 / squares if squares > 0.0 else 0.0
-
-
-def played(policy: Compiled, state: State) -> tuple[int, int]:
-    """The lane whose sums are played, and the row of the policy's table it is played by."""
-    if isinstance(policy, Bank):
-        lane = policy.played(state)
-        return lane, lane
-    if isinstance(policy, Master):
-        return int(state.marks[book.ACTIVE]), 0
-    if isinstance(policy, BanditOverBandit):
-        return 0, int(state.marks[book.ROW])
-    return 0, 0
-
-
-def estimate(policy: Compiled | Own, state: Any) -> tuple[Floats, int]:
-    """θ as it is played, and its lane; nobody knows that of a policy of one's own."""
-    if isinstance(policy, Own):
-        return np.zeros(0), 0
-    lane, row = played(policy, state)
-    if isinstance(policy, TrendBank):
-        return policy.estimate(state), lane
-    base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
-    if not isinstance(base, LinearUCB):
-        return state.shown[lane].copy(), lane
-    return believed(policy.point, row, state, lane), lane
-
-
-def remembered(policy: Compiled | Own, state: Any) -> float:
-    """Rounds of the memory now played; NaN where nobody knows."""
-    if isinstance(policy, Own):
-        return math.nan
-    row = played(policy, state)[1]
-    base: Any = policy.rows[row] if isinstance(policy, Adaptive) else policy
-    return float(base.memory.rounds)
+    return vector_of(x)[0].T, [decision.arm if decision.item is None else decision.item], 0

@@ -14,12 +14,11 @@ import numpy as np
 
 from driftwise._internal.progress import bar
 from driftwise.agent.drift import RECENT
-from driftwise.agent.merge import adds_up
-from driftwise.agent.own import Lent, Own
 from driftwise.agent.record import Verdict
 from driftwise.agent.states import start_clock, turn
 from driftwise.errors import BadInput
 from driftwise.policies.arms import NORM_SLACK, ArmSet
+from driftwise.policies.own import Lent
 from driftwise.policies.vetting import LATEST
 from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import LESSONS, Batch, Ints
@@ -57,9 +56,8 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
     if agent._book.log is not None:
         raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
     log, policy = read_log(source), agent._policy
-    own = isinstance(policy, Own)
     log.require(_NEEDED, "without which nothing can be learned from it")
-    if own:
+    if policy.taught_with_arms:
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
@@ -75,7 +73,7 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
                 _batch(agent, batch, at, gaps)
                 tick(batch.rows)
         lineage = agent._lineage.copy()
-        if adds_up(policy):  # others are never merged, and need not know
+        if policy.adds_up:  # others are never merged, and need not know
             lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
 
         def then() -> None:
@@ -92,7 +90,7 @@ def _columns(agent: Agent, log: Log) -> list[str]:
     if agent._book.open:
         log.require(["decision_id"], "because decisions are open that it may close")
         more.append("decision_id")
-    if isinstance(agent._policy, Own):
+    if agent._policy.taught_with_arms:
         more += ["arms", "arm"]
     return [*_NEEDED, *(name for name in more if name in log.columns)]
 
@@ -172,7 +170,7 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
         if not good.all():
             place = int(np.argmin(good))
             raise batch.bad(int(rows[place]), column, values[place].item(), wanted)
-    if batch.x is not None and not isinstance(agent._policy, Own):
+    if batch.x is not None and not agent._policy.taught_with_arms:
         x = batch.x[rows] if rows.size < batch.rows else batch.x
         norms = np.sqrt(np.einsum("ij,ij->i", x, x))
         if not norms.max() <= reach * (1.0 + NORM_SLACK):
@@ -191,7 +189,7 @@ def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
         start_clock(policy, at.state, at.zero)
     ticks, ages = np.diff(tick, prepend=at.tick).astype(np.float64), (tick - born).astype(np.float64)
     at.tick = int(tick[-1])
-    if getattr(policy, "folds", False):
+    if policy.folds:
         assert batch.x is not None
         x = batch.x[rows] if rows.size < batch.rows else batch.x
         policy.fold(at.state, x, reward, ticks, ages)
@@ -208,11 +206,10 @@ def _one(agent: Agent, batch: Batch, row: int, at: _Progress, ticks: float, tick
     assert batch.x is not None and batch.reward is not None and batch.born is not None
     born, value = int(batch.born[row]), float(batch.reward[row])
     x: Any = batch.x[row].reshape(1, -1, 1).copy()
-    shown = _lent(batch, row) if isinstance(agent._policy, Own) else x
+    shown = _lent(batch, row) if agent._policy.taught_with_arms else x
     agent._policy.take(at.state, shown, value, ticks, float(tick - born))
     at.meter.recent.append((tick, born, x, value))
-    if agent._bank:
-        at.meter.weigh(tick, at.state.scores)
+    at.meter.weigh(tick, agent._policy.weights(at.state))
 
 
 def _lent(batch: Batch, row: int) -> Lent:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftwise.agent.explain import estimate, remembered, worth
 from driftwise.agent.states import turn
 from driftwise.policies.names import called
 
@@ -32,8 +31,7 @@ def known(agent: Agent) -> Known:
         lessons = agent._states.tick
         state = agent._states.at(clock.born(agent._asked_at(), lessons)[1]).copy()
         counts = {name: count for name, count in agent.counts.items() if count}
-    theta, lane = estimate(policy, state)
-    memory = remembered(policy, state)
+    theta, memory = policy.theta(state), policy.remembered(state)
     days = clock.days(memory)
     tick = "" if clock.tick is None else f" of {clock.tick:g} s"
     facts = [
@@ -47,7 +45,7 @@ def known(agent: Agent) -> Known:
     ]
     if not math.isnan(memory):
         facts.append(("memory played", f"{memory:g} ticks" + ("" if days is None else f" ({days:.3g} days)")))
-        facts.append(("effective observations", f"{worth(state, lane):.1f}"))
+        facts.append(("effective observations", f"{policy.worth(state):.1f}"))
     names = [f"x{i}" for i in range(theta.size)] if agent.features is None else agent.features.names
     order = np.argsort(-np.abs(theta), kind="stable")
     return Known(tuple(facts), tuple((names[i], float(theta[i])) for i in order))

@@ -8,18 +8,12 @@ log density for rewards that are no chances. All fade with the memory, and start
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from driftwise._internal.progress import bar
-from driftwise.kernels.links import mean, slope, widening
 from driftwise.kernels.point import Floats
-from driftwise.policies.adapt import Adaptive
-from driftwise.policies.glm import GeneralizedUCB
-from driftwise.policies.linear import LinearUCB
-from driftwise.policies.model import Link
+from driftwise.policies.questions import Asked, Curve, Predicts
 
 # tick, born, x (1, d, 1), reward
 Lesson = tuple[int, int, Floats, float]
@@ -28,15 +22,14 @@ LEAST = 1e-4
 
 
 def replayed(
-    policy: Any, recent: list[Lesson], memories: tuple[float, ...], rewards: tuple[float, float],
+    policy: Asked, recent: list[Lesson], memories: tuple[float, ...], rewards: tuple[float, float],
     progress: bool | None = False,
 ) -> Floats:
     """Log densities (rewards, memories) of every reward before it was learned."""
-    base = policy.base if isinstance(policy, Adaptive) else policy
-    count, dim = len(memories), recent[0][2].size
-    predict: _Linear | _Curved = _Linear(base, count, dim, rewards)
-    if isinstance(base, GeneralizedUCB):
-        predict = _Curved(base, count, dim)
+    about, count, dim = policy.predicts, len(memories), recent[0][2].size
+    predict: _Linear | _Curved = _Linear(about, count, dim, rewards)
+    if about.curve is not None:
+        predict = _Curved(about.curve, count, dim)
     rates = np.array([0.0 if math.isinf(memory) else -math.log1p(-1.0 / memory) for memory in memories])
     out, last = np.empty((len(recent), len(memories))), recent[0][0]
     what = f"drift: {len(recent)} rewards predicted again with {count} memories"
@@ -56,10 +49,10 @@ class _Linear:
     short memory is not taken for a bad one where no feature is constant.
     """
 
-    def __init__(self, base: Any, count: int, dim: int, rewards: tuple[float, float]) -> None:
+    def __init__(self, about: Predicts, count: int, dim: int, rewards: tuple[float, float]) -> None:
         low, high = rewards
-        self.noise = base.noise if isinstance(base, LinearUCB) and base.noise > 0.0 else (high - low) / 2.0
-        L = base.L if base.L is not None and math.isfinite(base.L) else 1.0  # not every policy says
+        self.noise = about.noise if about.noise > 0.0 else (high - low) / 2.0
+        L = about.length if math.isfinite(about.length) else 1.0  # not every policy says
         reach = max((high - low) / 2.0, 1e-12) / L
         ridge = max(dim / reach**2 * self.noise**2, 1e-9 * L**2)  # a range declared without thought must not fail
         self.middle, self.eye = (low + high) / 2.0, ridge * np.eye(dim)
@@ -82,45 +75,27 @@ class _Linear:
 class _Curved:
     """Estimates behind a link, one a memory: θ += H⁻¹x (r - μ(x'θ)), H faded sums of μ' xx' above the ridge d/S²."""
 
-    def __init__(self, base: GeneralizedUCB, count: int, dim: int) -> None:
-        self.mean, self.slope = _curves(base)
-        row = base.model
-        self.chances = row.chance and base.m <= 1.0
-        self.widening = widening(row.code) if self.chances else 0.0
-        self.noise = max(float(base.R or row.noise or base.m / 2.0), 1e-6)  # m/2: Hoeffding, for a bounded link
-        self.reach = math.inf if base.S is None or base.L is None else float(base.S) * float(base.L)
-        self.eye = base.scoring()[0] * np.eye(dim)
+    def __init__(self, curve: Curve, count: int, dim: int) -> None:
+        self.curve, self.eye = curve, curve.ridge * np.eye(dim)
         self.H, self.theta = np.zeros((count, dim, dim)), np.zeros((count, dim))
 
     def fade(self, share: Floats) -> None:
         self.H *= share[:, None, None]
 
     def learn(self, x: Floats, value: float, weight: Floats) -> Floats:
-        z = np.clip(self.theta @ x, -self.reach, self.reach)
+        z = np.clip(self.theta @ x, -self.curve.reach, self.curve.reach)
         before = np.linalg.solve(self.H + self.eye, np.broadcast_to(x[:, None], (len(z), x.size, 1)))[:, :, 0] @ x
         nats = self._paid(z, before, value)
-        bend = weight * self.slope(z)
+        bend = weight * self.curve.slope(z)
         self.H += bend[:, None, None] * np.outer(x, x)
         step = np.linalg.solve(self.H + self.eye, np.broadcast_to(x[:, None], (len(z), x.size, 1)))[:, :, 0]
-        self.theta += (weight * (value - self.mean(z)))[:, None] * step
+        self.theta += (weight * (value - self.curve.mean(z)))[:, None] * step
         return nats
 
     def _paid(self, z: Floats, variance: Floats, value: float) -> Floats:
         """Log density of a reward, the estimate's own doubt being counted in."""
-        if not self.chances:
-            spread = self.noise**2 + self.slope(z) ** 2 * variance
-            return np.asarray(-0.5 * (np.log(spread) + (value - self.mean(z)) ** 2 / spread))
-        p = np.clip(self.mean(z / np.sqrt(1.0 + self.widening * variance)), LEAST, 1.0 - LEAST)
+        if not self.curve.chances:
+            spread = self.curve.noise**2 + self.curve.slope(z) ** 2 * variance
+            return np.asarray(-0.5 * (np.log(spread) + (value - self.curve.mean(z)) ** 2 / spread))
+        p = np.clip(self.curve.mean(z / np.sqrt(1.0 + self.curve.widening * variance)), LEAST, 1.0 - LEAST)
         return np.asarray(value * np.log(p) + (1.0 - value) * np.log1p(-p))
-
-
-def _curves(base: GeneralizedUCB) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """μ and μ' on arrays."""
-    link, code = base.link, base.model.code
-    if isinstance(link, Link):
-        return lambda z: link(z)[0], lambda z: link(z)[1]
-
-    def each(z: Floats, curve: Callable[[int, float], float]) -> Floats:
-        return np.array([curve(code, one) for one in z.tolist()])
-
-    return lambda z: each(z, mean), lambda z: each(z, slope)

@@ -18,18 +18,13 @@ from driftwise._internal import container
 from driftwise._internal.validate import real
 from driftwise.agent import shown
 from driftwise.agent.lineage import Lineage
-from driftwise.agent.own import Lent, Own, OwnState
 from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
 from driftwise.agent.shown import plain
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
-from driftwise.kernels.point import CLOCK
-from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
-from driftwise.policies.base import Compiled
-from driftwise.policies.memory import Memory
-from driftwise.policies.plain import described, kinds_of, restored
-from driftwise.policies.state import State
+from driftwise.policies.names import restored_policy
+from driftwise.policies.own import Lent, vector_of
 from driftwise.tables.features import Features
 
 if TYPE_CHECKING:
@@ -45,7 +40,7 @@ _WHOLE, _NUMBERS = 6, 6
 def written(agent: Agent) -> bytes:
     """The agent as bytes, while nobody else uses it."""
     book, state, policy = agent._book, agent._states.front, agent._policy
-    own = policy.to_bytes(state) if isinstance(policy, Own) else None
+    kept = policy.written(state)
     entries = [*book.open.values(), *book.closed.values()]
     settings: dict[str, Any] = {
         "rewards": [agent._low, agent._high], "clock": agent._clock.kind, "tick": agent._clock.tick,
@@ -53,7 +48,7 @@ def written(agent: Agent) -> bytes:
         "default_reward": agent._default, "max_open": agent._max_open, "remember": book.remember,
     }  # fmt: skip
     facts = {
-        "agent": VERSION, "policy": described(policy) if own is None else policy.name, "digest": agent._digest,
+        "agent": VERSION, "policy": policy.described, "digest": agent._digest,
         "settings": settings,
         "seq": agent._seq, "learned": agent._states.tick, "newest": agent._clock.newest, "counts": book.counts,
         "zero": agent._states.zero, "silence": float(agent._clock.silence),
@@ -67,12 +62,12 @@ def written(agent: Agent) -> bytes:
     dim, recent = policy.dim or 1, list(agent._meter.recent)
     lanes = len(agent._meter.history[0][1]) if agent._meter.history else 0
     return container.pack("agent", facts, {
-        **({"floats": state.floats, "ints": state.ints} if own is None else _own_arrays(book.open.values(), own)),
+        **kept, **(_lent_arrays(book.open.values()) if policy.taught_with_arms else {}),
         "names": np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
         "whole": _table([_whole(entry) for entry in entries], _WHOLE, np.int64),
         "numbers": _table([_numbers(entry) for entry in entries], _NUMBERS, np.float64),
         "draws": np.array([entry.decision.draws for entry in entries], dtype=np.int64),
-        "vectors": _table([_vector(entry.x) for entry in book.open.values()], dim, np.float64),
+        "vectors": _table([vector_of(entry.x).ravel() for entry in book.open.values()], dim, np.float64),
         "recent_ticks": _table([one[:2] for one in recent], 2, np.int64),
         "recent": _table([[*one[2].ravel(), one[3]] for one in recent], dim + 1, np.float64),
         "history_ticks": np.array([tick for tick, _ in agent._meter.history], dtype=np.int64),
@@ -81,16 +76,11 @@ def written(agent: Agent) -> bytes:
     })  # fmt: skip
 
 
-def _vector(x: Any) -> Any:
-    return (x.column if isinstance(x, Lent) else x).ravel()
-
-
-def _own_arrays(open_ones: Iterable[Entry], own: bytes) -> dict[str, Any]:
-    """What only a policy of the user's own has: its state as it writes it, and all arms of open decisions."""
+def _lent_arrays(open_ones: Iterable[Entry]) -> dict[str, Any]:
+    """All arms of open decisions, for a policy that is taught with them."""
     lent = [entry.x for entry in open_ones]
     arms = [one.arms.columns[0].T for one in lent]
     return {
-        "own": np.frombuffer(own, dtype=np.uint8),
         "own_arms": np.concatenate(arms) if arms else np.zeros((0, 1)),
         "own_places": np.array([one.arm for one in lent], dtype=np.int64),
     }
@@ -122,8 +112,7 @@ def read(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) 
     try:
         agent = _built(cls, facts, policy, now)
         kept, zero = agent._policy, _zero(facts, agent._clock.kind)
-        own = isinstance(kept, Own)
-        agent._begin(_own_state(kept, facts, arrays) if own else _state(kept, facts, arrays, zero), zero)
+        agent._begin(_state(kept, facts, arrays, zero), zero)
         _fill(agent, facts, arrays)
     except BadInput:
         raise
@@ -135,9 +124,7 @@ def read(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) 
 def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[], float]) -> Agent:
     """An agent with the settings of the snapshot, and nothing learned."""
     if policy is None:
-        policy = restored(facts["policy"], kinds_of(Compiled, Memory))
-        if not isinstance(policy, Compiled):
-            raise BadInput("policy", f"{policy!r}"[:80], "a policy of this driftwise", "pass policy= again")
+        policy = restored_policy(facts["policy"], "pass policy= again")
     settings = dict(facts["settings"])
     if set(settings) != set(_SETTINGS):
         raise _no("other settings")
@@ -166,34 +153,21 @@ def _zero(facts: dict[str, Any], clock: str) -> int | None:
     return _count(facts, "zero", most=_MOST if clock == "wall" else 0)
 
 
-def _state(policy: Compiled, facts: dict[str, Any], arrays: dict[str, Any], zero: int | None) -> State:
-    layout, floats, ints = policy.layout, arrays["floats"], arrays["ints"]
-    for name, found, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
-        if found.dtype != np.dtype(kind) or found.shape != (length,):
-            raise _no(f"{name} of other sizes", f"{length} numbers of a state of this policy")
-    state = State(layout, floats, ints, policy.digest, vetted=False)
-    policy._vet(state)
+def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int | None) -> Any:
+    """The state as its policy reads it; the clock of a built-in one is where the agent stands."""
+    if policy.dim is None and _count(facts, "seq"):
+        policy.dim = int(arrays["vectors"].shape[1])  # of a policy of the user's own, which the first arms told
+    state = policy.held(arrays, _ANEW)
+    if policy.taught_with_arms:
+        return state
     learned, wall = _count(facts, "learned"), facts["settings"]["clock"] == "wall"
     shown = shown_at(policy, zero, learned) if wall and zero is not None else learned
-    if wall and facts["agent"] == 1:  # the first tick of a period was taken for the last of the one before
-        state.counters[:, CLOCK] += shown - learned
+    if wall and facts["agent"] == 1 and shown != learned:  # the first tick of a period was taken for the last before
+        state.set_clock(state.clock + (shown - learned))
     if state.clock != shown:
         raise _no(f"a state at tick {state.clock:g}", f"one at tick {shown:g}")
-    outside = _count(facts, "outside")
-    state.outside, state.told = outside, facts["told"] is True
+    state.outside, state.told = _count(facts, "outside"), facts["told"] is True
     return state
-
-
-def _own_state(policy: Own, facts: dict[str, Any], arrays: dict[str, Any]) -> OwnState:
-    """The state that a policy of the user's own wrote, as it reads it."""
-    if not hasattr(policy.policy, "state_from_bytes"):
-        raise BadInput("policy", type(policy.policy).__name__, "state_from_bytes(data) to read its state", "add it")
-    if policy.dim is None and _count(facts, "seq"):
-        policy.dim = int(arrays["vectors"].shape[1])
-    try:
-        return policy.from_bytes(arrays["own"].tobytes())
-    except Exception as slip:
-        raise _no(f"a state that its policy cannot read ({type(slip).__name__})") from None
 
 
 def _count(facts: dict[str, Any], name: str, most: int = _MOST) -> int:
@@ -252,7 +226,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         raise _no("names that are no plain data") from None
     if not isinstance(names, list) or not all(isinstance(one, list) and len(one) == 3 for one in names):
         raise _no("names of another shape")
-    own = isinstance(agent._policy, Own)
+    own = agent._policy.taught_with_arms
     count, dim, book = len(names), agent._policy.dim or 1, agent._book
     whole = _shaped(arrays, "whole", (count, _WHOLE), "i8").tolist()
     unknown = own or any(row[4] == 0 for row in whole)  # nobody knows how likely a sampled point of a ball is
@@ -326,8 +300,8 @@ def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
         last = tick
         agent._meter.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
     history = arrays["history"]
-    banked = isinstance(agent._policy, Bank)
-    lanes = len(agent._states.front.scores) if history.shape[0] and banked else 0
+    now = agent._policy.weights(agent._states.front) if history.shape[0] else None
+    lanes = 0 if now is None else len(now)
     weights = _shaped(arrays, "history", (history.shape[0], lanes), "f8")
     if weights.size and not (weights.min() >= 0.0 and weights.max() <= 1.0 + 1e-9):
         raise _no("weights of memories out of range", "shares from 0 to 1")

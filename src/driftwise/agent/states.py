@@ -7,26 +7,22 @@ from threading import RLock
 from typing import Any
 
 from driftwise.errors import BadInput
-from driftwise.kernels.point import CLOCK, SINCE
-from driftwise.policies.memory import Memory
-from driftwise.policies.state import State
+from driftwise.policies.questions import Asked
 
 
-def start_clock(policy: Any, state: Any, zero: int) -> None:
+def start_clock(policy: Asked, state: Any, zero: int) -> None:
     """Bring a fresh state to the tick that its time is counted from.
 
     Its clock then shows 0, and for a memory that is bound to times of day the time since the last of them.
     """
-    memory = getattr(policy, "memory", None)
-    phase = memory.phase(zero) if isinstance(memory, Memory) else 0.0
+    phase = policy.phase(zero)
     if phase:
-        state.counters[:, CLOCK], state.counters[:, SINCE] = phase, 0.0
+        state.begin(phase)
 
 
-def shown_at(policy: Any, zero: int, tick: int) -> float:
+def shown_at(policy: Asked, zero: int, tick: int) -> float:
     """What the clock of a state shows at a tick, if its time is counted from tick `zero` of the wall clock."""
-    memory = getattr(policy, "memory", None)
-    return tick - zero + (memory.phase(zero) if isinstance(memory, Memory) else 0.0)
+    return tick - zero + policy.phase(zero)
 
 
 class States:
@@ -40,9 +36,9 @@ class States:
 
     __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed", "zero")
 
-    def __init__(self, policy: Any, state: Any, ages: bool, zero: int | None = 0) -> None:
+    def __init__(self, policy: Asked, state: Any, zero: int | None = 0) -> None:
         self.policy, self.front, self.back = policy, state, state.copy()
-        self.view = state.copy() if ages else None
+        self.view = state.copy() if policy.ages else None
         self.zero = zero
         self.tick, self.viewed = zero or 0, -1
         self.choosing: Any = RLock()
@@ -62,7 +58,7 @@ class States:
         self.policy.renew(view, front)
         view.told = True  # what there is to warn of, lessons do
         self.policy.advance(view, float(tick - self.tick))
-        if isinstance(view, State):  # one of the user's own may be changed by whoever looks at it
+        if self.policy.reads_only:  # one of the user's own may be changed by whoever looks at it
             self.viewed = tick
         return view
 
@@ -128,23 +124,18 @@ class States:
 
     def level(self) -> None:
         """The state behind becomes what is published, all of it: half a lesson may have gone anywhere."""
-        self.release(self.back)
-        if isinstance(self.back, State):
-            self.back.floats[:], self.back.ints[:] = self.front.floats, self.front.ints
-        else:
-            self.policy.renew(self.back, self.front)
+        self.back.release()
+        self.back.become(self.front)
 
     def unlock(self) -> None:
-        """After a choice that was interrupted. For those who hold `choosing`."""
-        self.release(self.front)
-        self.release(self.view)
+        """After a choice that was interrupted. For those who hold `choosing`.
 
-    @staticmethod
-    def release(state: Any) -> None:
-        """An interruption between taking a state into use and the `try` that releases it leaves it in use. The locks of
-        the agent say that no other thread has it."""
-        if isinstance(state, State) and state.in_use.locked():
-            state.in_use.release()
+        An interruption between taking a state into use and the `try` that releases it leaves it in use. The locks of
+        the agent say that no other thread has it.
+        """
+        for state in (self.front, self.view):
+            if state is not None:
+                state.release()
 
 
 def turn(agent: Any, lock: Any) -> Any:

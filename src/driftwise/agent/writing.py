@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.encoding import candidates
-from driftwise.agent.own import Lent
 from driftwise.agent.record import Entry, Item, Logged, Verdict
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
 from driftwise.policies.arms import ArmSet
+from driftwise.policies.own import vector_of
 from driftwise.policies.regions import Region
 from driftwise.tables.write import Row, Status, Writer, last_lesson
 
@@ -62,7 +62,7 @@ class AgentLog:
         x = entry.x
         return Row(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
-            x.column if isinstance(x, Lent) else x, one.propensity, one.explored, one.score, one.mean, one.bonus,
+            None if x is None else vector_of(x), one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,
             value if lesson else None, agent._book.told_at if lesson else None,
             agent._states.tick if lesson else None,

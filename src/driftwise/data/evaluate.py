@@ -25,8 +25,10 @@ from driftwise.data.ledger import Ledger
 from driftwise.data.walk import Model, Player, Source, model_of, replay, weigh
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.base import MOST_REWARD, Policy
+from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.names import called
+from driftwise.policies.own import asked
+from driftwise.policies.questions import Policy
 from driftwise.tables.features import Features
 from driftwise.tables.logs import read_log
 
@@ -147,8 +149,7 @@ def evaluate(
     """
     one_of("method", method, ["weights", "replay"])
     one_of("model", model, ["policy", "ridge"])
-    if isinstance(policy, type) or not isinstance(policy, Policy):
-        raise BadInput("policy", policy, "an object with start, choose and learn", 'pass dw.make("Auto", dim=…)')
+    asked(policy)
     epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of choices to draw, e.g. 0.05")
     blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
     if half_life is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.base import MOST_REWARD
+from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.sampling import TRIES
 from driftwise.tables.logs import Log
 from driftwise.tables.schema import Batch

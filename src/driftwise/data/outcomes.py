@@ -15,8 +15,9 @@ from driftwise._internal.validate import array, check_unmasked, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
-from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.names import called
+from driftwise.policies.own import asked
+from driftwise.policies.questions import Asked, Policy
 from driftwise.simulation import interval
 
 
@@ -166,36 +167,29 @@ def backtest(
         raise BadInput("log", log, wanted, "pass dw.Outcomes(arms=…, rewards=…), or dw.evaluate a log of choices")
     if not named:
         raise BadInput("policies", named, "at least one policy", 'pass {"name": policy}')
-    for name, policy in named.items():
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            raise BadInput(f"policies[{name!r}]", policy, "an object with start, choose and learn", "see dw.checks")
+    about = {name: asked(policy, f"policies[{name!r}]") for name, policy in named.items()}
     seed, rewards, arms, report = checked_seed(seed), {}, {}, {}
     with bar("rounds", log.rounds * len(named), progress, least=3e4) as tick:
-        for name, policy in named.items():
+        for name, policy in about.items():
             state = policy.start(seed=seed)
             rewards[name], arms[name] = _walk(policy, state, log, tick)
-            if getattr(policy, "reports", hasattr(policy, "report")):
-                report[name] = policy.report(state)  # type: ignore[attr-defined]
+            if policy.reports:
+                report[name] = policy.report(state)
     return Backtest(rewards, arms, np.nanmax(log.paid, axis=1), report)
 
 
 def _walk(
-    policy: Policy, state: Any, log: Outcomes, tick: Callable[[float], None]
+    policy: Asked, state: Any, log: Outcomes, tick: Callable[[float], None]
 ) -> tuple[Floats, npt.NDArray[np.int64]]:
     """One policy through all rounds."""
     earned, played = np.empty(log.rounds), np.empty(log.rounds, dtype=np.int64)
-    compiled, offered, paid = isinstance(policy, Compiled), log.offers(), log.paid
+    offered, paid = log.offers(), log.paid
     for t in range(log.rounds):
         shown, numbers = offered(t)
-        arms = shown if compiled else shown.columns[0].T
-        choice = policy.choose(state, arms)
-        arm = getattr(choice, "arm", choice)
-        if not isinstance(arm, (int, np.integer)) or not 0 <= arm < len(numbers):
-            wanted = f"an arm from 0 to {len(numbers) - 1}, or something with such an .arm"
-            raise BadInput("choose", choice, wanted, "return the index of the arm")
-        played[t] = numbers[arm]
+        choice = policy.choose(state, shown)
+        played[t] = numbers[choice.arm]
         earned[t] = paid[t, played[t]]
-        policy.learn(state, arms, int(arm), float(earned[t]))
+        policy.learn(state, shown, choice.arm, float(earned[t]))
         if t % 1000 == 999:
             tick(1000)
     tick(log.rounds % 1000)

@@ -36,7 +36,7 @@ class Recipe(NamedTuple):
 
     @classmethod
     def of(cls, policy: LinearUCB) -> Recipe:
-        low, high = policy._reward_range()
+        low, high = policy.reward_range
         forget = float(policy.memory.forget)
         return cls(policy.dim, forget, bool(policy.two_matrix), float(low), float(high), float(policy.reach))
 

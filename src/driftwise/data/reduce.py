@@ -13,9 +13,10 @@ import numpy as np
 from driftwise._internal.validate import whole
 from driftwise.data.parts import COLUMNS, HALF_LIVES, Recipe, Shelf, once, reduced
 from driftwise.data.spread import Reduced, spread
-from driftwise.data.sums import Sums, check_policy, nothing
+from driftwise.data.sums import Sums, nothing
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB
+from driftwise.policies.own import asked
 from driftwise.tables.logs import Log, Part, read_log
 
 
@@ -30,7 +31,7 @@ def sums(
     row groups, whose rows are all older than 40 half-lives are left out with a warning. An executor reduces parts that
     are files wherever its workers are, who see them at the same paths; sums come back, and this process alone writes.
     """
-    forget, found = check_policy(policy), read_log(log)
+    forget, found = asked(policy).check_sums(), read_log(log)
     found.require(COLUMNS, "which sums are made of")
     if found.dim is not None and found.dim != policy.dim:
         raise BadInput("log", f"vectors of {found.dim} numbers", f"{policy.dim}, the policy's dim", "match them")

@@ -16,8 +16,9 @@ import numpy as np
 from driftwise._internal import container
 from driftwise.agent.agent import Agent
 from driftwise.errors import BadInput
-from driftwise.kernels.point import CLOCK, COUNT, SQUARES, WEIGHT, Floats
+from driftwise.kernels.point import Floats
 from driftwise.policies.linear import LinearUCB
+from driftwise.policies.own import asked
 from driftwise.policies.state import State
 
 ANEW = "remove the file, and it is made again"
@@ -71,16 +72,10 @@ class Sums:
 
     def state(self, policy: LinearUCB, seed: int = 0) -> State:
         """The state of a policy that learned all of it; its forget must be the sums', noise and λ are its own."""
-        if check_policy(policy) != self.forget or policy.dim != self.dim:
+        if asked(policy).check_sums() != self.forget or policy.dim != self.dim:
             got = f"dim = {policy.dim} and forget = {policy.memory.forget:g}"
             raise BadInput("policy", got, f"dim = {self.dim} and forget = {self.forget:g}", "reduce the log for it")
-        state = policy.start(seed)
-        state.G[0], state.b[0] = np.tril(self.G), self.b
-        if "twin" in state.groups():
-            state.twin[0] = np.tril(self.twin)
-        for place, value in ((CLOCK, self.tick), (COUNT, self.n), (WEIGHT, self.weight), (SQUARES, self.squares)):
-            state.counters[0, place] = value
-        return state
+        return policy.of_sums(self.G, self.twin, self.b, self.tick, self.n, self.weight, self.squares, seed)
 
     def agent(self, policy: LinearUCB, **options: Any) -> Agent:
         """A new agent that learned all of it, on the round or the wall clock; options are those of dw.Agent.
@@ -132,21 +127,6 @@ class Sums:
         return cls(
             forget, tick, arrays["G"], arrays["twin"], b, float(weights[0]), float(weights[1]), n, frozenset(parts)
         )
-
-
-def check_policy(policy: object) -> float:
-    """The forget of a policy whose state is sums, or the one sentence."""
-    if not isinstance(policy, LinearUCB):
-        wanted = "a linear policy with Keep or Fade: nothing else is a sum over rows"
-        raise BadInput("policy", policy, wanted, "fold the log instead, agent.learn_log(log)")
-    if not policy.memory.geometric:
-        raise BadInput("policy", policy.memory, "memory=Keep() or Fade(forget)", "fold the log instead")
-    if policy.learns:
-        wanted = "R and S that are told: what is learned of them depends on the order of rewards"
-        raise BadInput("policy", f"R = {policy.R!r}, S = {policy.S!r}", wanted, "tell both, or fold the log")
-    if policy.two_matrix == "as-published":
-        raise BadInput("two_matrix", "as-published", '"correct": the slip depends on order', "pass that")
-    return float(policy.memory.numbers() and policy.memory.forget)
 
 
 def nothing(policy: LinearUCB, tick: int, parts: frozenset[str], n: int = 0) -> Sums:

@@ -13,20 +13,17 @@ from typing import Any, Literal
 import numpy as np
 
 from driftwise._internal.validate import real
-from driftwise.agent.clock import ages, one_at_a_time
 from driftwise.agent.drift import Drift, Meter, reading
-from driftwise.agent.own import Lent, Own
 from driftwise.agent.states import States, start_clock
 from driftwise.data.estimate import Terms
 from driftwise.data.ledger import HOW, Ledger, read
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.adapt import Bank
 from driftwise.policies.arms import ArmSet
-from driftwise.policies.base import Compiled, Policy
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Keep
-from driftwise.policies.sampling import Sampling
+from driftwise.policies.own import Lent, asked
+from driftwise.policies.questions import Policy
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 from driftwise.tables.logs import Log
@@ -140,17 +137,10 @@ class Player:
     """A policy with its state, asked and taught a row at a time, as an agent is."""
 
     def __init__(self, policy: Policy, epsilon: float, seed: int, wall: bool = False) -> None:
-        asked: Any = policy if isinstance(policy, Compiled) else Own(policy)
-        self.policy, self.epsilon, self.seed = asked, epsilon, seed
-        self._states = States(asked, asked.start(seed), ages(asked), None if wall else 0)
-        self._alone = one_at_a_time(asked)
+        self.policy, self.epsilon, self.seed = asked(policy), epsilon, seed
+        self.policy.check_shares()
+        self._states = States(self.policy, self.policy.start(seed), None if wall else 0)
         self.meter = Meter()
-        own = isinstance(self.policy, Own)
-        self._shares: Callable[..., Any] | None = getattr(policy, "propensities", None) if own else None
-        self.can_rank = not own or self.policy.ranks
-        if own and not self.policy.deterministic and self._shares is None:
-            wanted = "propensities(state, arms, draw) of a policy that samples"
-            raise BadInput("policy", type(policy).__name__, wanted, "add it, so that its choices can be weighed")
 
     @property
     def clock(self) -> int:
@@ -160,7 +150,7 @@ class Player:
     def at(self, tick: int) -> Any:
         """The state that a choice at this tick is made on."""
         states = self._states
-        if self._alone and tick > states.tick:  # rounds without a reward end before the next begins
+        if self.policy.counts_rounds and tick > states.tick:  # rounds without a reward end before the next begins
             self.policy.advance(states.front, float(tick - states.tick))
             states.tick = tick
         return states.at(tick)
@@ -171,18 +161,9 @@ class Player:
 
     def shares(self, arms: ArmSet, draw: int, tick: int) -> tuple[int, Floats]:
         """The arm it would play, and how likely it plays each."""
-        policy, n, state = self.policy, arms.count, self.at(tick)
         arm = self.choose(arms, draw, tick)
-        if isinstance(policy, Sampling):
-            found = policy.propensities(state, arms, draw).shares
-        elif self._shares is not None:
-            found = _shares_of(self._shares(state.inside, policy.rows(arms), draw), n)
-        elif policy.deterministic:
-            found = np.zeros(n)
-            found[arm] = 1.0
-        else:
-            found = np.array([policy.share_of(state, arms, one) for one in range(n)])
-        return arm, self.epsilon / n + (1.0 - self.epsilon) * found
+        found = self.policy.shares(self.at(tick), arms, arm, draw)
+        return arm, self.epsilon / arms.count + (1.0 - self.epsilon) * found
 
     def means(self, arms: ArmSet, tick: int) -> Floats:
         """Its estimate of every arm's reward."""
@@ -190,50 +171,36 @@ class Player:
 
     def check(self, arms: ArmSet) -> None:
         """Arms that it can learn from, where it is not asked to choose among them."""
-        if isinstance(self.policy, Compiled):
-            self.policy._columns(arms)
+        self.policy.check_arms(arms)
 
     def report(self) -> dict[str, Any]:
         """What a policy that learns more than θ has to say."""
-        return dict(self.policy.report(self._states.front)) if getattr(self.policy, "reports", False) else {}
+        return dict(self.policy.report(self._states.front)) if self.policy.reports else {}
 
     def learn(self, row: Lent, reward: float, tick: int, born: int) -> None:
         """A lesson, as `Agent.reward` teaches it."""
         states, x = self._states, row.column
-        shown = row if isinstance(self.policy, Own) else x
+        shown = row if self.policy.taught_with_arms else x
         if states.zero is None:  # on the wall clock time begins with the first lesson
             start_clock(self.policy, states.front, born)
             states.zero = states.tick = born
         self.policy.take(states.front, shown, reward, float(tick - states.tick), float(tick - born))
         states.tick, states.viewed = tick, -1
         self.meter.recent.append((tick, born, x, reward))
-        if isinstance(self.policy, Bank):
-            self.meter.weigh(tick, states.front.scores)
+        self.meter.weigh(tick, self.policy.weights(states.front))
 
     def drift(self, rewards: tuple[float, float]) -> Drift:
         """How long it remembers by the end, and whether another memory would have predicted better."""
         return reading(self.policy, self._states.front, self.meter, rewards, lambda _: None)
 
 
-def _shares_of(found: object, n: int) -> Floats:
-    """How likely a policy of the user's own says it plays each of n arms, or the one sentence."""
-    try:
-        shares = np.asarray(found, dtype=np.float64).reshape(n)
-    except (TypeError, ValueError):
-        shares = np.full(n, np.nan)
-    if not ((shares >= 0.0).all() and abs(shares.sum() - 1.0) <= 1e-6):
-        wanted = f"numbers of at least 0 for {n} arms whose sum is 1"
-        raise BadInput("propensities", found, wanted, "return how likely each arm is played")
-    return shares
-
-
 def model_of(player: Player, source: Source, model: Model, ridge: float) -> Player | None:
     """Who foretells rewards for DR; None where nobody can."""
     if model == "policy":
-        return player if player.can_rank else None
+        return player if player.policy.scores_arms else None
     ridge = real("ridge", ridge, 0.0, low_open=True, way_out="pass λ, e.g. 1")
     longest, dim = 1e-12, 1
-    for _, row in source.rows(getattr(player.policy, "dim", None)):
+    for _, row in source.rows(player.policy.dim):
         longest, dim = max(longest, row.arms.longest), row.arms.dim
     return Player(LinearUCB(dim=dim, memory=Keep(), lam=ridge, L=longest, R=0.0), 0.0, 0, source.ledger.wall)
 
@@ -250,7 +217,7 @@ def weigh(
     arms, weight = np.empty(n, dtype=np.int64), np.empty(n)
     said, expected = np.empty(n), np.empty(n)
     students = [player] if model is None or model is player else [player, model]
-    held = Held(source.rows(getattr(player.policy, "dim", None)), 1 + ledger.counts.astype(np.int64))
+    held = Held(source.rows(player.policy.dim), 1 + ledger.counts.astype(np.int64))
     learned = 0
 
     def learn(upto: int) -> int:
@@ -286,7 +253,7 @@ def replay(player: Player, source: Source, tick: Callable[[float], None]) -> tup
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.zeros(n)
     drawn = np.random.default_rng(player.seed)  # for the share epsilon
-    held = Held(source.rows(getattr(player.policy, "dim", None)), np.ones(n, dtype=np.int64))
+    held = Held(source.rows(player.policy.dim), np.ones(n, dtype=np.int64))
     for place, number in enumerate(ledger.in_time.tolist()):
         row = held.take(number)
         arm = player.choose(row.arms, place, player.clock)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from driftwise._internal.validate import real, whole
-from driftwise.data.sums import Sums, check_policy, nothing
+from driftwise.data.sums import Sums, nothing
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB
+from driftwise.policies.own import asked
 
 
 def sql(policy: LinearUCB, tick: int, *, table: str = "log", element: str = "x[{i}]") -> str:
@@ -19,7 +20,7 @@ def sql(policy: LinearUCB, tick: int, *, table: str = "log", element: str = "x[{
     `element` says how number {i} of the vector is written, counted from 1, or {j}, from 0: "x[{i}]" in PostgreSQL and
     DuckDB, "x[OFFSET({j})]" in BigQuery, "x{i}" for columns of their own.
     """
-    forget, d = check_policy(policy), policy.dim
+    forget, d = asked(policy).check_sums(), policy.dim
     tick = whole("tick", tick, 0, "pass the tick to weigh at: no earlier than the last reward")
     weight = f"EXP({math.log1p(-forget)!r} * ({tick} - born))" if forget else "1.0"
     x = [element.format(i=i + 1, j=i) for i in range(d)]

@@ -16,13 +16,14 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import book
 from driftwise.kernels.links import LINKS, LinkRow
-from driftwise.kernels.point import Adapting, Floats
+from driftwise.kernels.point import Adapting, Floats, Point
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.questions import Predicts
 from driftwise.policies.regions import Region
 from driftwise.policies.searching import choose_from
 from driftwise.policies.state import Layout, State, layout
@@ -62,6 +63,7 @@ class Adaptive(Compiled):
     base: Base
 
     kind: ClassVar[int]
+    adapts: ClassVar[bool] = True
     # Whether every round that ends is looked at, even where nothing was learned.
     counts_rounds: ClassVar[bool] = True
 
@@ -177,8 +179,30 @@ class Adaptive(Compiled):
     def _settle(self, state: State) -> None:
         self.base._settle(state)
 
-    def _reward_range(self) -> tuple[float, float]:
-        return self.base._reward_range()
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return self.base.reward_range
+
+    @property
+    def lane_cost(self) -> float:
+        return self.base.lane_cost
+
+    @property
+    def predicts(self) -> Predicts:
+        return self.base.predicts
+
+    # It finds its memory itself, so that time always matters.
+    single_memory, timeless, ages, half_life, ranks = None, False, True, math.inf, False
+
+    def check_wall_clock(self) -> None:
+        for row in self.rows:
+            row.check_wall_clock()
+
+    def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
+        return self.rows[row].lane_theta(at, row, state, lane)
+
+    def remembered(self, state: State) -> float:
+        return float(self.rows[self.acting(state)[1]].memory.rounds)
 
     def _take(self, state: State, x: Floats, arm: int, reward: float, ticks: float, *rest: Any) -> None:
         if self.counts_rounds and ticks > MOST_ROUNDS:
@@ -249,6 +273,9 @@ class BanditOverBandit(Adaptive):
             point.END: float(T), point.BLOCK_LENGTH: float(B), point.PAY_BASE: low, point.PAY_SCALE: scale,
             point.MIX: mix,
         }  # fmt: skip
+
+    def acting(self, state: State) -> tuple[int, int]:
+        return 0, int(state.marks[book.ROW])
 
     def _begin(self, state: State) -> None:
         own = self._notes(state)
@@ -331,6 +358,13 @@ class Master(Adaptive):
         for lane in range(self.lanes):
             book.to_clear_(own, lane)
 
+    def acting(self, state: State) -> tuple[int, int]:
+        return int(state.marks[book.ACTIVE]), 0
+
+    @property
+    def reports(self) -> bool:
+        return True
+
     def report(self, state: State) -> dict[str, int]:
         """Blocks begun, the order of the last, restarts, and how often each test fired."""
         marks = self._read(state).marks
@@ -358,6 +392,7 @@ class Bank(Adaptive):
     back: float = 3.0
     kind: ClassVar[int] = point.BANK
     counts_rounds: ClassVar[bool] = False
+    weighs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -370,9 +405,20 @@ class Bank(Adaptive):
         return len(self.rows)
 
     @property
-    def judged(self) -> bool:
-        """Whether memories score by estimates of their own and only propose arms, which the best of them judges."""
-        return False
+    def ranks(self) -> bool:  # type: ignore[override]
+        return self.deterministic and not self.judged
+
+    @property
+    def cost(self) -> float:
+        return self.lanes * self.lane_cost
+
+    def acting(self, state: State) -> tuple[int, int]:
+        lane = self.played(state)
+        return lane, lane
+
+    def weights(self, state: State) -> Floats | None:
+        found: Floats = state.scores
+        return found
 
     def _groups(self) -> dict[str, int]:
         return {"scores": self.lanes}
@@ -391,8 +437,7 @@ class Bank(Adaptive):
 
     @property
     def reports(self) -> bool:
-        """Whether `report` says something that was not told."""
-        return bool(getattr(self.base, "reports", False))
+        return self.base.reports
 
     def report(self, state: State) -> dict[str, float]:
         """The memory now played, whether it follows a trend, and noise and scale where a belief has them."""

@@ -110,6 +110,10 @@ class ArmSet:
     def __len__(self) -> int:
         return self.count
 
+    def column(self, found: Choice) -> Floats:
+        """The vector of a choice as (1, d, 1), a copy."""
+        return self.columns[:, :, found.arm : found.arm + 1].copy()
+
     @property
     def crc(self) -> int:
         """A checksum of all numbers, taken once."""

@@ -7,17 +7,17 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwise._internal.validate import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import board_size, columns_, line
-from driftwise.kernels.links import LinkRow
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.trials import abreast_size
+from driftwise.policies.answers import MOST_REWARD, Answers
 from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
@@ -28,18 +28,6 @@ from driftwise.policies.vetting import LATEST, vet
 
 # ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
 NO_TESTS = np.zeros(0)
-
-# Rewards beyond this have squares that no double holds.
-MOST_REWARD = 1e100
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """All that `simulate` asks of a policy."""
-
-    def start(self, seed: int = 0) -> Any: ...
-    def choose(self, state: Any, arms: Any) -> Any: ...
-    def learn(self, state: Any, arms: Any, arm: int, reward: float) -> None: ...
 
 
 class Entries(NamedTuple):
@@ -73,20 +61,10 @@ class Live(NamedTuple):
     judged: bool
 
 
-class Compiled:
+class Compiled(Answers):
     """What all built-in policies share: the border, and calls into the entries of their family."""
 
-    dim: int
-    L: float
-    memory: Any  # what is forgotten; of a bank, the function that says which memory it plays by
     entries: ClassVar[Entries]
-    # Whether equal states and arms give equal choices whatever the key.
-    deterministic: ClassVar[bool] = True
-
-    @property
-    def reach(self) -> float:
-        """The longest arm it takes."""
-        return float(self.L)
 
     @property
     def point(self) -> Point:
@@ -98,31 +76,16 @@ class Compiled:
         """The groups of its states."""
         raise NotImplementedError
 
-    @property
-    def model(self) -> LinkRow:
-        """What it takes a reward for."""
-        raise NotImplementedError
-
-    @property
-    def link_name(self) -> str | None:
-        """The link in the table that rewards must have, None where any will do."""
-        return None
-
-    @property
-    def largest_reward(self) -> float:
-        """m, where rewards are known to lie in [0, m]."""
-        return math.inf
-
     @cached_property
     def _live(self) -> Live:
         """What live calls look up, at hand."""
         windowed = bool(self.layout.flags[ROOM])
         plain = not self.can_fail and not self._tests()
-        low, high = self._reward_range()
+        low, high = self.reward_range
         return Live(
             self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
             plain and not windowed and not self.stepped, *self._many(), self.sheet, self.entries.ball,
-            bool(getattr(self, "judged", False)),
+            self.judged,
         )  # fmt: skip
 
     @cached_property
@@ -166,7 +129,7 @@ class Compiled:
         if state.owner != self.digest:
             got = f"a state of another policy ({state.owner})"
             raise BadInput("state", got, f"a state of this one ({self.digest})", "use the policy that saved it")
-        vet(state, self.reach, self._reward_range())
+        vet(state, self.reach, self.reward_range)
         state.vetted = True
 
     def _check_layout(self, state: State) -> None:
@@ -310,6 +273,11 @@ class Compiled:
         return int(abreast_size(self.dim))
 
     @property
+    def many_arms(self) -> float:
+        """From so many arms on another entry scores them."""
+        return self._live.many
+
+    @property
     def folds(self) -> bool:
         """Whether `fold` takes many lessons in one call."""
         return self._live.plain and self.entries.fold is not None
@@ -350,7 +318,7 @@ class Compiled:
             self._settle(state)
         except BaseException:
             if self.can_fail and state.spare is not None:
-                state.floats[:], state.ints[:] = state.spare.floats, state.spare.ints
+                state.become(state.spare)
             raise
         if room and not state.told and arm >= 0 and age < self.window_length and state.counters[0, DROPPED] > before:
             state.told = True
@@ -416,11 +384,6 @@ class Compiled:
         """The numbers a lesson scribbles on, with so many atoms in use."""
         return 0
 
-    @property
-    def can_fail(self) -> bool:
-        """Whether a solver stands between a lesson and its end."""
-        return False
-
     def _tests(self) -> tuple[Any, ...]:
         """What the entries of its family take besides point, state and rounds."""
         return ()
@@ -428,11 +391,6 @@ class Compiled:
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         """What a lesson takes besides point, state and observation."""
         return ()
-
-    @property
-    def stepped(self) -> bool:
-        """Whether the policy can only be run a call at a time."""
-        return False
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
         """What is left to do in Python after a lesson (x, reward, age), or after time has passed."""
@@ -442,14 +400,10 @@ class Compiled:
 
     def _reward(self, reward: float) -> float:
         """A reward as a float; a click may be a boolean."""
-        low, high = self._reward_range()
+        low, high = self.reward_range
         way_out = "rescale it, or pass the largest reward as m" if high < MOST_REWARD else "leave out a lost reward"
         return real("reward", float(reward) if isinstance(reward, (bool, np.bool_)) else reward, low, high,
                     way_out=way_out)
-
-    def _reward_range(self) -> tuple[float, float]:
-        """What a reward may be: squares of larger ones would not fit in a double."""
-        return -MOST_REWARD, MOST_REWARD
 
     def _columns(self, arms: Arms) -> Floats:
         if isinstance(arms, Region):

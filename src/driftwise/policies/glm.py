@@ -14,13 +14,14 @@ from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, point
 from driftwise.kernels.adapt import glm as entries_of
-from driftwise.kernels.links import LinkRow
+from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.kernels.region.families import sheet_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index, tell
 from driftwise.policies.memory import KINDS, Memory, offered
-from driftwise.policies.model import Link, LinkName, constants, noise, row_of
+from driftwise.policies.model import Link, LinkName, constants, curves, noise, row_of
+from driftwise.policies.questions import Curve, Predicts
 from driftwise.policies.state import Layout, State, layout
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
@@ -28,6 +29,9 @@ CUT = 1e-9
 
 # Lessons in a row with the estimate at the ball's edge after which the user hears of it.
 EDGE = 1000
+
+# What a round costs, in rounds of one linear lane.
+COST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,7 @@ class GeneralizedUCB(Compiled):
     capacity: int | None = None
 
     rule: ClassVar[int]
+    adds: ClassVar[bool] = False  # whether its exact states add up
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(
         entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_, sheet=sheet_glm_
@@ -136,6 +141,30 @@ class GeneralizedUCB(Compiled):
         return None if isinstance(self.link, Link) else self.link
 
     @property
+    def lane_cost(self) -> float:
+        return COST
+
+    @property
+    def adds_up(self) -> bool:
+        return self.adds and self.estimate == "exact" and not self.stepped and self.memory.geometric
+
+    @property
+    def predicts(self) -> Predicts:
+        row = self.model
+        mean, slope = curves(self.link)
+        chances = row.chance and self.m <= 1.0
+        noise = max(float(self.R or row.noise or self.m / 2.0), 1e-6)  # m/2: Hoeffding, for a bounded link
+        reach = math.inf if self.S is None or self.L is None else float(self.S) * float(self.L)
+        wide = widening(row.code) if chances else 0.0
+        return super().predicts._replace(curve=Curve(mean, slope, chances, wide, noise, reach, self.scoring()[0]))
+
+    def check_wall_clock(self) -> None:
+        super().check_wall_clock()
+        if self.estimate == "exact" and self.capacity is None and not math.isinf(self.memory.rounds):
+            wanted = "capacity=, the room for all rewards that count at once, on the wall clock"
+            raise BadInput("capacity", None, wanted, 'pass capacity=, or estimate="one-pass"')
+
+    @property
     def largest_reward(self) -> float:
         return float(self.m) if self.model.bounded else math.inf
 
@@ -216,8 +245,9 @@ class GeneralizedUCB(Compiled):
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (NO_TESTS, 0.0)
 
-    def _reward_range(self) -> tuple[float, float]:
-        return (0.0, float(self.m)) if self.model.bounded else super()._reward_range()
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        return (0.0, float(self.m)) if self.model.bounded else super().reward_range
 
     def _settle(self, state: State) -> None:
         """A solver that failed is an error, never silence."""
@@ -264,6 +294,7 @@ class GLMUCB(GeneralizedUCB):
     """
 
     rule: ClassVar[int] = point.GLB
+    adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         noise(self.link, self.R)

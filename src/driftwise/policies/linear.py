@@ -16,13 +16,14 @@ from driftwise.kernels import belief, linear, point, tiled, trials
 from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Floats, Point
 from driftwise.kernels.region.families import sheet_belief_, sheet_linear_
 from driftwise.kernels.region.linear import best_linear_
 from driftwise.policies import roads
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
+from driftwise.policies.questions import Predicts
 from driftwise.policies.state import Layout, State, layout
 from driftwise.theory.radius import cheung_radius
 
@@ -106,8 +107,45 @@ class LinearUCB(Compiled):
 
     @property
     def reports(self) -> bool:
-        """Whether `report` says something that was not told."""
         return self.learns
+
+    @property
+    def predicts(self) -> Predicts:
+        return super().predicts._replace(noise=self.noise)
+
+    @property
+    def adds_up(self) -> bool:
+        return self.memory.geometric
+
+    def check_adds(self) -> None:
+        super().check_adds()
+        self._check_order()
+
+    def _check_order(self) -> None:
+        if self.two_matrix == "as-published":
+            raise BadInput("two_matrix", "as-published", '"correct": the slip depends on order', "pass that")
+
+    def check_sums(self) -> float:
+        if not self.memory.geometric:
+            raise BadInput("policy", self.memory, "memory=Keep() or Fade(forget)", "fold the log instead")
+        if self.learns:
+            wanted = "R and S that are told: what is learned of them depends on the order of rewards"
+            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "tell both, or fold the log")
+        self._check_order()
+        return float(self.memory.numbers() and self.memory.forget)
+
+    def of_sums(
+        self, G: Floats, twin: Floats, b: Floats, clock: float, n: int, weight: float, squares: float, seed: int = 0
+    ) -> State:
+        """The state after n observations with these weighted sums (see `check_sums`)."""
+        state = self.start(seed)
+        state.G[0], state.b[0] = np.tril(G), b
+        if self.two_matrix:
+            state.twin[0] = np.tril(twin)
+        for place, value in ((point.COUNT, n), (point.WEIGHT, weight), (point.SQUARES, squares)):
+            state.counters[0, place] = value
+        state.set_clock(clock)
+        return state
 
     @property
     def believes(self) -> bool:
@@ -214,6 +252,9 @@ class LinearUCB(Compiled):
     def _many(self) -> tuple[float, Callable[..., int]]:
         alone = self.entries is _ALONE
         return roads.many(self.point, self.dim) if alone else math.inf, tiled.score_tiled_
+
+    def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
+        return believed(at, row, state, lane)
 
     def multiplier(self, n: float) -> float:
         """The factor on ‖x‖ in the index after n rounds of data."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
-from driftwise.kernels.links import CUSTOM, LINKS, LinkRow, link_row
+from driftwise.kernels.links import CUSTOM, LINKS, LinkRow, link_row, mean, slope
 from driftwise.kernels.point import Floats
 
 LinkName: TypeAlias = str
@@ -68,6 +68,18 @@ def constants(link: LinkName | Link, S: float, L: float) -> tuple[float, float]:
     if not (c > 0.0 and math.isfinite(k)):
         raise BadInput("S", S, f"S·L at which the slope of the {link} link is still above 0", "pass a smaller S")
     return k, c
+
+
+def curves(link: LinkName | Link) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+    """μ and μ' on arrays."""
+    if isinstance(link, Link):
+        return lambda z: link(z)[0], lambda z: link(z)[1]
+    code = link_row(link).code
+
+    def each(z: Floats, curve: Callable[[int, float], float]) -> Floats:
+        return np.array([curve(code, one) for one in z.tolist()])
+
+    return lambda z: each(z, mean), lambda z: each(z, slope)
 
 
 def noise(link: LinkName | Link, R: float | None) -> float:

@@ -24,9 +24,10 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.bvd import BVDGLMUCB
 from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
-from driftwise.policies.memory import Fade, Keep, Restart, Window
+from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
 from driftwise.policies.model import constants
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
+from driftwise.policies.plain import kinds_of, restored
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
@@ -352,6 +353,14 @@ def _adaptive(name: str, problem: Problem) -> Compiled:
     if wrapper.adaptation is BanditOverBandit:
         outer.setdefault("grid", _GRIDS[row.memory]())
     return wrapper.adaptation(base=_tuned(row, problem, inner), **outer)  # type: ignore[arg-type]
+
+
+def restored_policy(data: Any, way_out: str) -> Compiled:
+    """The policy of this driftwise that plain data describes, or the one sentence."""
+    policy = restored(data, kinds_of(Compiled, Memory))
+    if not isinstance(policy, Compiled):
+        raise BadInput("policy", f"{policy!r}"[:80], "a policy of this driftwise", way_out)
+    return policy
 
 
 def called(policy: object) -> str:

@@ -17,6 +17,7 @@ from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.sheet import SUM, VECTORS, score_of, sheet_size, values_
+from driftwise.policies.arms import Choice
 
 # The first counter of uniform draws: 0 and 1 are the agent's.
 COUNTER = 2
@@ -130,6 +131,11 @@ class Region:
     def support(self, theta: Floats) -> Floats:
         """The largest x'θ for every row of theta (n, d)."""
         raise NotImplementedError
+
+    def column(self, found: Choice) -> Floats:
+        """The vector of a choice as (1, d, 1), a copy."""
+        assert found.x is not None
+        return found.x.reshape(1, -1, 1).copy()
 
     def vector(self, arm: Any) -> Floats:
         """An arm handed in, as a vector of this set, or the one sentence."""

@@ -20,7 +20,7 @@ from driftwise.kernels.index import board_size, line
 from driftwise.kernels.linear import learn_linear_
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
-from driftwise.policies.arms import Arms, Choice, Scores
+from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, on_a_line, report
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import KINDS, offered
@@ -85,6 +85,13 @@ class Sampling(Compiled):
         """
         *_, shares = self._drawn(state, arms, draw, None)
         return Propensities(shares, 0 if self.exact else TRIES)
+
+    def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
+        shares, tries = self.propensities(state, arms, draw)
+        return float(shares[arm]), tries
+
+    def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
+        return self.propensities(state, arms, draw).shares
 
     def _drawn(
         self, state: State, arms: Arms, draw: int | None, shares: Floats | None

@@ -24,6 +24,7 @@ class SelfConcordantUCB(GeneralizedUCB):
 
     uniform: bool = False
     rule: ClassVar[int] = point.SCB
+    adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
@@ -47,6 +48,7 @@ class DiscountedSelfConcordantUCB(GeneralizedUCB):
     """
 
     rule: ClassVar[int] = point.SC_D
+    adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)

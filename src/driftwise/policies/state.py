@@ -14,7 +14,22 @@ from driftwise._internal.rng import checked_seed
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt.book import TICK
-from driftwise.kernels.point import CLOCK, COUNT, DROPPED, KEY_HIGH, KEY_LOW, LOST, SINCE, SQUARES, WEIGHT, Floats, Ints
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    DROPPED,
+    HEAD,
+    KEY_HIGH,
+    KEY_LOW,
+    LOST,
+    SINCE,
+    SIZE,
+    SQUARES,
+    USED,
+    WEIGHT,
+    Floats,
+    Ints,
+)
 
 NO_BOARD = np.zeros(0)
 
@@ -90,6 +105,13 @@ class Layout:
         state.counters[:, SINCE] = -math.inf
         state.key[KEY_LOW], state.key[KEY_HIGH] = key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF
         return state
+
+    def state(self, floats: Any, ints: Any, owner: str, way_out: str) -> State:
+        """A state of these arrays, whose numbers are checked when a policy first uses it; or the one sentence."""
+        for name, array, kind, length in (("floats", floats, "f8", self.floats), ("ints", ints, "i8", self.ints)):
+            if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
+                raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state of this policy", way_out)
+        return State(self, floats, ints, owner, vetted=False)
 
 
 def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
@@ -171,6 +193,54 @@ class State:
         """Weight of the history that found no place among the atoms, faded like the rest."""
         return float(self.counters[0, LOST])
 
+    def set_clock(self, clock: float) -> None:
+        """Let the clocks of all lanes show a time."""
+        self.counters[:, CLOCK] = clock
+
+    def begin(self, phase: float) -> None:
+        """Bring a fresh state to a time of its first period, which began at 0."""
+        self.counters[:, CLOCK], self.counters[:, SINCE] = phase, 0.0
+
+    def release(self) -> None:
+        """End a use that was interrupted, for callers that know that no other thread has the state."""
+        if self.in_use.locked():
+            self.in_use.release()
+
+    def become(self, other: State) -> None:
+        """Take over all numbers of another state of the same layout."""
+        self.floats[:], self.ints[:] = other.floats, other.ints
+
+    def empty_unused(self) -> None:
+        """Set all room to 0 that the cursor says is unused."""
+        groups = self.groups()
+        if "cursor" not in groups:
+            return
+        cursor = groups["cursor"]
+        if "ring" in groups:
+            ring = groups["ring"]
+            ring[(int(cursor[HEAD]) + np.arange(int(cursor[SIZE]), len(ring))) % len(ring)] = 0.0
+        for name in ("atoms", "weights", "targets"):
+            if name in groups:
+                groups[name][:, int(cursor[USED]) :] = 0.0
+
+    def add_atoms(self, other: State) -> None:
+        """Atoms that both states have add their weights; the others find a place, or the one sentence."""
+        atoms, weights, targets = self.atoms, self.weights, self.targets
+        used, room = int(self.cursor[USED]), atoms.shape[1]
+        places = {atoms[:, a].tobytes(): a for a in range(used)}
+        for a in range(int(other.cursor[USED])):
+            at = places.get(other.atoms[:, a].tobytes(), used)
+            if at == used:
+                if used == room:
+                    raise BadInput("capacity", room, "room for the vectors of both agents", "pass a larger capacity=")
+                atoms[:, at] = other.atoms[:, a]
+                weights[:, at], targets[:, at] = 0.0, 0.0
+                used += 1
+            weights[:, at] += other.weights[:, a]
+            targets[:, at] += other.targets[:, a]
+        self.cursor[USED] = used
+        assert np.isfinite(weights).all()
+
     def copy(self) -> State:
         """An independent copy."""
         try:
@@ -200,11 +270,7 @@ class State:
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
-        layout = Layout(sizes)
-        for name, array, kind, length in (("floats", floats, "f8", layout.floats), ("ints", ints, "i8", layout.ints)):
-            if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
-                raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state", _ANEW)
-        return cls(layout, arrays["floats"], arrays["ints"], owner, vetted=False)
+        return Layout(sizes).state(floats, ints, owner, _ANEW)
 
 
 _ANEW = "save the state anew"

@@ -21,11 +21,13 @@ from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
-from driftwise.policies.arms import Arms, Choice
+from driftwise.policies.answers import effective_observations
+from driftwise.policies.arms import Arms, ArmSet, Choice
 from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.questions import Level
 from driftwise.policies.regions import Region
 from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import State
@@ -222,9 +224,19 @@ class TrendBank(Bank):
 
     def share_of(self, state: State, arms: Arms, arm: int) -> float:
         """The probability that an arm is played: audits are drawn, the rest is not."""
+        return float(self.shares(state, arms, arm, 0)[arm])
+
+    def shares(self, state: State, arms: Arms, arm: int, draw: int) -> Floats:
+        """The probability that each arm is played."""
+        if self.deterministic:
+            return super().shares(state, arms, arm, draw)  # type: ignore[arg-type]
         chance = float(audit_chance(self.point, float(self._read(state).counters[0, point.COUNT])))
         X = self._columns(arms)
-        return chance * (self._audit(state, X).arm == arm) + (1.0 - chance) * (super().choose(state, arms).arm == arm)
+        places, audited, best = np.arange(X.shape[2]), self._audit(state, X).arm, super().choose(state, arms).arm
+        return np.asarray(chance * (places == audited) + (1.0 - chance) * (places == best))
+
+    def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
+        return self.share_of(state, arms, arm), 0
 
     def played(self, state: State) -> int:
         """The row now played: a lane's, or that of a lane with a level behind all others."""
@@ -239,13 +251,34 @@ class TrendBank(Bank):
         """Which of `apart` is played, or would be if a level were believed in."""
         return int(book.level_pick(self._read(state).level_scores))
 
-    def estimate(self, state: State) -> Floats:
+    def theta(self, state: State) -> Floats:
         """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""
         row = self.played(state)
         if row < self.lanes:
             return believed(self.point, row, state, row)
         lane, ridge = row - self.lanes, ridge_of(self.point, row, state)
         return np.linalg.solve(whole_matrix(state.level_G[lane], ridge), state.level_b[lane])
+
+    def worth(self, state: State) -> float:
+        row = self.played(state)
+        return effective_observations(
+            state.counters[row] if row < self.lanes else state.level_counters[row - self.lanes]
+        )
+
+    def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
+        """A memory with a trend and one without count as one; those that never woke are left out."""
+        each = np.array([memory.rounds for memory in self.memories])
+        rounds = np.unique(each)
+        shares = weights @ (each[:, None] == rounds)
+        awake = (rounds <= AWAKE) | np.isinf(rounds) | (shares > 0.0).any(axis=0)
+        return tuple(rounds[awake].tolist()), shares[:, awake]
+
+    def level(self, state: State) -> Level | None:
+        if not self.levels:
+            return None
+        evidence = float(state.evidence[0])
+        memory, level, _ = self.apart[self.likeliest(state)]
+        return Level(evidence, evidence > book.BELIEVED, level, float(memory.rounds))
 
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the

@@ -11,16 +11,15 @@ import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from driftwise.agent.choosing import Chooser, Picked
-from driftwise.agent.clock import ages
 from driftwise.agent.states import States, shown_at, start_clock
 from driftwise.errors import BadInput
-from driftwise.kernels.point import HEAD, SIZE, USED, Floats
+from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
+from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
 from driftwise.service.setup import Setup
 from driftwise.service.store import AT_FIRST_LESSON, LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
@@ -29,26 +28,9 @@ EVERY = 1_000  # rewards from digest to digest
 _FEW = 64  # lessons that are repeated rather than copied
 
 
-def canonical(policy: Any, state: State) -> State:
-    """A copy of a state whose unused room is empty, so that equal memories are equal bytes."""
-    clean: State = policy.start()
-    policy.renew(clean, state)
-    groups = clean.groups()
-    if "cursor" in groups:
-        cursor = groups["cursor"]
-        if "ring" in groups:
-            ring = groups["ring"]
-            places = (int(cursor[HEAD]) + np.arange(int(cursor[SIZE]), len(ring))) % len(ring)
-            ring[places] = 0.0
-        for name in ("atoms", "weights", "targets"):
-            if name in groups:
-                groups[name][:, int(cursor[USED]) :] = 0.0
-    return clean
-
-
-def digest(policy: Any, state: State) -> str:
+def digest(policy: Compiled, state: State) -> str:
     """What a state is known by: equal memories, equal digest."""
-    return hashlib.sha256(canonical(policy, state).to_bytes()).hexdigest()
+    return hashlib.sha256(policy.canonical(state).to_bytes()).hexdigest()
 
 
 class Fold:
@@ -58,7 +40,7 @@ class Fold:
         policy, seed = setup.policy, setup.body.seed
         self.era, self.policy = era, policy
         zero = None if era.origin == AT_FIRST_LESSON else era.origin
-        self.states = States(policy, policy.start(seed) if state is None else state, ages(policy), zero)
+        self.states = States(policy, policy.start(seed) if state is None else state, zero)
         self.chooser = Chooser(policy, setup.body.epsilon, seed)
         self.seq = self.newest = era.first if seq is None else seq
         self._tick, self._zero = self.states.tick, zero  # of the state behind
@@ -122,7 +104,7 @@ class Fold:
 
     def snapshot_behind(self) -> SnapshotRow:
         """The state with the group's lessons, to be written with them."""
-        data = canonical(self.policy, self.states.back).to_bytes()
+        data = self.policy.canonical(self.states.back).to_bytes()
         return SnapshotRow(self.era.stream, self.era.number, self.newest, self._tick, data)
 
     def learn_rows(self, rows: Iterable[RewardRow], known: dict[int, str] | None = None) -> None:
@@ -234,11 +216,7 @@ def based(store: Store, era: EraRow, setup: Setup) -> Fold:
 
 
 def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:
-    state = State.from_bytes(row.data)
-    setup.policy._check_layout(state)
-    if state.owner == era.policy:
-        state.owner = setup.policy.digest  # the same policy, whose numbers another machine may round otherwise
-    setup.policy._vet(state)
+    state = setup.policy.adopted(row.data, era.policy, setup.body.seed)
     zero: int | None = era.origin
     shown = float(row.tick - era.origin)
     if era.origin == AT_FIRST_LESSON:
@@ -247,9 +225,7 @@ def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold
         shown = 0.0 if zero is None else shown_at(setup.policy, zero, row.tick)
     if state.clock != shown:
         raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
-    own = setup.policy.start(setup.body.seed)
-    own.floats[:], own.ints[:] = state.floats, state.ints
-    fold = Fold(era, setup, own, row.seq)
+    fold = Fold(era, setup, state, row.seq)
     fold.states.tick = fold._tick = row.tick
     fold.states.zero = fold._zero = zero
     return fold

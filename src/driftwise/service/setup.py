@@ -15,7 +15,7 @@ from driftwise.agent.encoding import encoder_for
 from driftwise.errors import BadInput
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
-from driftwise.policies.names import make
+from driftwise.policies.names import make, restored_policy
 from driftwise.policies.plain import kinds_of, restored
 from driftwise.policies.vetting import LATEST
 from driftwise.service.protocol import StreamBody
@@ -90,10 +90,9 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
     clock = clock_for(body.clock, given, body.half_life, asked, body.expire_after)
     policy = in_ticks(asked, body.half_life, clock)
     check_meaning(policy, clock)
-    policy.point  # noqa: B018 - raises where numbers do not fit each other, before room is made for them
-    if policy.layout.numbers > MOST_STATE:
+    if policy.state_size > MOST_STATE:
         wanted = f"a state of at most {MOST_STATE} numbers"
-        raise BadInput("policy", f"{policy.layout.numbers} numbers", wanted, "pass a smaller dim, window or capacity")
+        raise BadInput("policy", f"{policy.state_size} numbers", wanted, "pass a smaller dim, window or capacity")
     low, high = checked_range(policy, body.rewards)
     expire = None if body.expire_after is None else clock.span("expire_after", body.expire_after)
     if expire is not None:
@@ -115,13 +114,11 @@ def _policy(given: dict[str, Any]) -> Compiled:
     fields = {name: _memory(value) for name, value in given.items()}
     try:
         if "type" in given:
-            policy = restored(given, kinds_of(Compiled, Memory))
+            policy = restored_policy(given, way_out)
         elif isinstance(given.get("name"), str) and "dim" in given:
             policy = make(**fields)
         else:
             raise BadInput("policy", sorted(given), "a name and dim, and what else its row needs", way_out)
-        if not isinstance(policy, Compiled):
-            raise BadInput("policy", type(policy).__name__, "a policy", way_out)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as slip:
         if isinstance(slip, BadInput):
             raise

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from driftwise.agent.choosing import Chooser
-from driftwise.agent.explain import estimate, remembered
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 
@@ -26,7 +25,7 @@ def warm(policy: Compiled, value: float) -> None:
     if is_warm(policy):
         return
     state, few = policy.start(), ArmSet(np.zeros((2, policy.dim)))
-    many = policy._live.many  # from so many arms on another kernel scores them
+    many = policy.many_arms  # from so many arms on another kernel scores them
     for arms in (few, ArmSet(np.zeros((int(np.ceil(many)), policy.dim)))) if np.isfinite(many) else (few,):
         for epsilon in (0.0, 0.5):
             Chooser(policy, epsilon, 0).choose(state, arms, None, 1)
@@ -36,7 +35,7 @@ def warm(policy: Compiled, value: float) -> None:
         policy.fold(state, np.zeros((2, policy.dim)), np.full(2, value), np.ones(2), np.zeros(2))
     policy.advance(state, 1.0)
     policy.renew(policy.start(), state)
-    estimate(policy, state), remembered(policy, state)
+    policy.theta(state)
     _warm.add(policy.digest)
 
 

@@ -19,6 +19,7 @@ from driftwise.kernels.links import LINKS
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.trials import best_of_eight_
+from driftwise.policies.questions import Problem
 from driftwise.policies.regions import Region
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds.arms import DRAWS, NORMS, draw_arms, tiled
@@ -128,6 +129,12 @@ class World:
     def changes(self) -> int:
         """Γ_T, the number of rounds at which θ changes."""
         return self._measured[1]
+
+    @property
+    def problem(self) -> Problem:
+        """What a policy that is to play it must fit."""
+        region = self.arms if isinstance(self.arms, Region) else None
+        return Problem(self.dim, self.L, self.link_name, self.reward, region)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _contenders(
             continue
         world = linear if entry["family"] == "linear" else clicks
         policy = make(entry["name"], **world.facts)
-        if isinstance(policy, Compiled) and not policy.stepped:
+        if not policy.stepped:
             rounds = _fitting(policy, world)
             found.append((Row(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
     found.append((Row(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))

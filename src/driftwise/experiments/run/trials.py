@@ -30,12 +30,8 @@ from driftwise.experiments.run.folder import sweep_out
 from driftwise.experiments.run.results import Outcome, figures, plain, versions
 from driftwise.experiments.run.spec import Spec
 from driftwise.experiments.run.store import Store
-from driftwise.policies.adapt import Bank
 from driftwise.policies.base import Compiled
 from driftwise.worlds import World
-
-# A round costs about so many times a linear one; only estimates of time depend on it.
-_STEPPED, _GENERALIZED = 400.0, 10.0
 
 
 def play(
@@ -60,13 +56,6 @@ def play(
                 _play_all(specs, missing, store, pool, tick)
     store.pack()
     return [_gather(spec, store) for spec in specs]
-
-
-def _cost(policy: Compiled) -> float:
-    """Of a round, in rounds of one linear lane."""
-    base = getattr(policy, "base", policy)
-    each = _STEPPED if policy.stepped else _GENERALIZED if hasattr(base, "link") else 1.0
-    return each * policy.lanes if isinstance(policy, Bank) else each
 
 
 def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
@@ -129,7 +118,7 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
             place = (repr(one.world), spec.seed, str(spec.record), one.trial)
             job = jobs.setdefault(place, Job(spec.seed, one.trial))
             job.seats[one.name] = Seat(number, one.figure, one.place, one.label)
-            job.costs[one.name] = one.world.horizon * _cost(one.policy)
+            job.costs[one.name] = one.world.horizon * one.policy.cost
     return list(jobs.values())
 
 

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from driftwise.agent.explain import estimate, pulls_of
+from driftwise.agent.explain import pulls_of
 from driftwise.service.access import authorization, caller_of, sees
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import Live, Server, live_of
@@ -159,7 +159,7 @@ def why(store: Store, stream: int, id: str) -> Why:
     pulls: tuple[tuple[str, float], ...] = ()
     rival = next((arm for arm in told.arms if arm.arm != row.proposed), None)
     if found.arms is not None and rival is not None:
-        theta, _ = estimate(era.setup.policy, found.state)
+        theta = era.setup.policy.theta(found.state)
         if theta.size == found.arms.dim:
             pulls = pulls_of(theta, found.arms, row.proposed, rival.arm, labels_of(era.setup))
     name = "" if rival is None else f"arm {rival.arm}" if rival.item is None else rival.item

@@ -13,10 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.agent.drift import RECENT, Drift, Meter, reading
-from driftwise.agent.explain import estimate, remembered, worth
 from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
-from driftwise.policies.adapt import Bank
 from driftwise.service.dashboard.markup import real
 from driftwise.service.fold import resume
 from driftwise.service.setup import Setup
@@ -98,14 +96,14 @@ class Track:
     def now(self) -> Point:
         """The newest state."""
         policy, state = self.fold.policy, self.fold.states.front
-        theta, lane = estimate(policy, state)
-        weights = state.scores.copy() if isinstance(policy, Bank) else None
-        return Point(self.fold.seq, self.fold.tick, theta.copy(), worth(state, lane), weights)
+        weights = policy.weights(state)
+        kept = None if weights is None else weights.copy()
+        return Point(self.fold.seq, self.fold.tick, policy.theta(state), policy.worth(state), kept)
 
     @property
     def memory(self) -> float:
         """Ticks of the memory that is played."""
-        return remembered(self.fold.policy, self.fold.states.front)
+        return self.fold.policy.remembered(self.fold.states.front)
 
     def lasting(self, memory: float) -> str:
         """A memory in ticks; none lasts longer than there was something to learn."""
@@ -116,7 +114,7 @@ class Track:
     @property
     def drift(self) -> Drift:
         """The meter; for one memory the last lessons are predicted anew, which is not done for every reward."""
-        wait = 1 if isinstance(self.fold.policy, Bank) else _AGAIN
+        wait = 1 if self.fold.policy.weighs else _AGAIN
         if self._drift is None or not 0 <= self.fold.seq - self._drift[0] < wait:
             weighed = [*self.points, self.now]
             history = [(point.tick, point.weights) for point in weighed if point.weights is not None]

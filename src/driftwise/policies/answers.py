@@ -1,0 +1,325 @@
+"""What built-in policies answer to the questions of questions.py, where a family has no other answer of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels.links import LinkRow
+from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
+from driftwise.policies.arms import NORM_SLACK, ArmSet, Choice
+from driftwise.policies.memory import Memory
+from driftwise.policies.plain import described
+from driftwise.policies.questions import Level, Predicts, Problem
+from driftwise.policies.regions import Region
+from driftwise.policies.searching import check_region
+from driftwise.policies.state import Layout, State
+
+if TYPE_CHECKING:
+    pass
+
+# Rewards beyond this have squares that no double holds.
+MOST_REWARD = 1e100
+# What a round costs, in rounds of one linear lane, where a solver or Python stands in it.
+STEPPED_COST = 400.0
+
+
+class Answers:
+    """The answers of a policy with one lane and one memory."""
+
+    dim: int
+    L: float
+    memory: Any  # what is forgotten; of a bank, the function that says which memory it plays by
+    delta: float | None
+
+    # Whether equal states and arms give equal choices whatever the key.
+    deterministic: ClassVar[bool] = True
+    adapts: ClassVar[bool] = False
+    counts_rounds: ClassVar[bool] = False
+    weighs: ClassVar[bool] = False
+    scores_arms: ClassVar[bool] = True
+    taught_with_arms: ClassVar[bool] = False
+    reads_only: ClassVar[bool] = True
+
+    if TYPE_CHECKING:  # the rest of a policy
+
+        @property
+        def point(self) -> Point: ...
+        @property
+        def layout(self) -> Layout: ...
+        @property
+        def digest(self) -> str: ...
+        def start(self, seed: int = 0) -> State: ...
+        def renew(self, copy: State, state: State) -> None: ...
+        def advance(self, state: State, ticks: float = 1.0) -> None: ...
+        def choose(self, state: State, arms: Any, draw: int | None = None) -> Choice: ...
+        def _columns(self, arms: Any) -> Floats: ...
+        def _check_layout(self, state: State) -> None: ...
+        def _vet(self, state: State) -> None: ...
+
+    # ---------------------------------------------------------------------------------------- what it is
+    @property
+    def given(self) -> Any:
+        return self
+
+    @property
+    def described(self) -> Any:
+        return described(self)
+
+    @property
+    def reach(self) -> float:
+        """The longest arm it takes."""
+        return float(self.L)
+
+    @property
+    def model(self) -> LinkRow:
+        """What it takes a reward for."""
+        raise NotImplementedError
+
+    @property
+    def link_name(self) -> str | None:
+        """The link in the table that rewards must have, None where any will do."""
+        return None
+
+    @property
+    def largest_reward(self) -> float:
+        """m, where rewards are known to lie in [0, m]."""
+        return math.inf
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """What a reward may be: squares of larger ones would not fit in a double."""
+        return -MOST_REWARD, MOST_REWARD
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a solver stands between a lesson and its end."""
+        return False
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the policy can only be run a call at a time."""
+        return False
+
+    @property
+    def lane_cost(self) -> float:
+        """What a round of one lane costs, in rounds of a linear one."""
+        return 1.0
+
+    @property
+    def cost(self) -> float:
+        return STEPPED_COST if self.stepped else self.lane_cost
+
+    def check_problem(self, name: str, problem: Problem) -> None:
+        """Its dimension, arms no longer than L, its link, rewards that `learn` takes; a linear policy takes all."""
+        if self.dim != problem.dim:
+            wanted = f"dim = {problem.dim}, the world's"
+            raise BadInput(name, f"dim = {self.dim}", wanted, "make it for this world")
+        if problem.L > self.reach * (1.0 + NORM_SLACK):
+            wanted = f"L of at least {problem.L:g}, the world's longest arm"
+            raise BadInput(name, f"L = {self.reach:g}", wanted, "pass a larger L")
+        link, own = self.link_name, problem.link
+        if link not in (None, own):
+            raise BadInput(name, f"the {link} link", f"the {own} link, which this world has", f"pass link={own!r}")
+        if self.model.bounded and (problem.reward != "bernoulli" or self.largest_reward < 1.0):
+            wanted = f"rewards in [0, {self.largest_reward:g}], which it takes alone"
+            way_out = 'play a world with reward="bernoulli", m at least 1'
+            raise BadInput(name, f"{problem.reward} rewards", wanted, way_out)
+        if problem.region is not None:
+            self.check_region(problem.region)
+
+    # ---------------------------------------------------------------------------------------- time
+    @property
+    def single_memory(self) -> Memory | None:
+        found: Memory = self.memory
+        return found
+
+    @property
+    def timeless(self) -> bool:
+        return math.isinf(self.memory.rounds)
+
+    @property
+    def ages(self) -> bool:
+        return not (math.isinf(self.memory.rounds) and self.delta is not None)
+
+    @property
+    def half_life(self) -> float:
+        """That of the fade that remembers as many rounds."""
+        return math.log(2.0) * float(self.memory.rounds)
+
+    def remembering(self, memory: Memory) -> Any:
+        return dataclasses.replace(self, memory=memory)  # type: ignore[type-var]
+
+    def check_wall_clock(self) -> None:
+        if self.memory.room() and getattr(self.memory, "capacity", 0) is None:
+            wanted = "Window(length, capacity=…) on the wall clock, where many rewards share a tick"
+            raise BadInput("memory", self.memory, wanted, "pass capacity=, the rewards that come in one length")
+
+    def phase(self, tick: int) -> float:
+        memory = self.single_memory
+        return 0.0 if memory is None else memory.phase(tick)
+
+    def effective(self) -> Floats:
+        """Effective rounds of each memory: what a run's record of rows stands for."""
+        return np.array([self.memory.rounds])
+
+    # ---------------------------------------------------------------------------------------- choices
+    @property
+    def ranks(self) -> bool:
+        return self.deterministic
+
+    @property
+    def judged(self) -> bool:
+        """Whether memories score by estimates of their own and only propose arms, which the best of them judges."""
+        return False
+
+    def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
+        return None
+
+    def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
+        return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
+
+    def check_shares(self) -> None:
+        if not self.deterministic and type(self).shares is Answers.shares:
+            no_shares(self)
+
+    def check_arms(self, arms: ArmSet) -> None:
+        self._columns(arms)
+
+    def check_region(self: Any, region: Region) -> None:
+        check_region(self, region)
+
+    def lesson_of(self, arms: Any, found: Choice) -> Floats:
+        """The vector played, a copy."""
+        column: Floats = arms.column(found)
+        return column
+
+    # ---------------------------------------------------------------------------------------- states
+    @property
+    def state_size(self) -> int:
+        self.point  # noqa: B018 - raises where numbers do not fit each other, before room is made for them
+        return self.layout.numbers
+
+    def seen(self, state: State) -> State:
+        return state
+
+    def written(self, state: State) -> dict[str, Any]:
+        return {"floats": state.floats, "ints": state.ints}
+
+    def held(self, arrays: dict[str, Any], way_out: str) -> State:
+        state = self.layout.state(arrays["floats"], arrays["ints"], self.digest, way_out)
+        self._vet(state)
+        return state
+
+    def adopted(self, data: bytes, known_as: str, seed: int) -> State:
+        """A state that was written as bytes, proven in range, with the key of this seed.
+
+        known_as: the digest that this policy had then; another machine may round its numbers otherwise.
+        """
+        state = State.from_bytes(data)
+        self._check_layout(state)
+        if state.owner == known_as:
+            state.owner = self.digest
+        self._vet(state)
+        own = self.start(seed)
+        own.become(state)
+        return own
+
+    def canonical(self, state: State) -> State:
+        """A copy of a state whose unused room is empty, so that equal memories are equal bytes."""
+        clean = self.start()
+        self.renew(clean, state)
+        clean.empty_unused()
+        return clean
+
+    # ---------------------------------------------------------------------------------------- what it knows
+    def acting(self, state: State) -> tuple[int, int]:
+        """The lane whose sums are played, and the row of the policy's table it is played by."""
+        return 0, 0
+
+    def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
+        """θ̂ of a lane, played by a row of a table: that of an adaptation over this policy, or its own."""
+        found: Floats = state.shown[lane].copy()
+        return found
+
+    def theta(self, state: State) -> Floats:
+        lane, row = self.acting(state)
+        return self.lane_theta(self.point, row, state, lane)
+
+    def worth(self, state: State) -> float:
+        return effective_observations(state.counters[self.acting(state)[0]])
+
+    def remembered(self, state: State) -> float:
+        return float(self.memory.rounds)
+
+    def weights(self, state: State) -> Floats | None:
+        return None
+
+    def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
+        return tuple(self.effective().tolist()), weights
+
+    def level(self, state: State) -> Level | None:
+        return None
+
+    @property
+    def predicts(self) -> Predicts:
+        return Predicts(0.0, math.inf if self.L is None else float(self.L))
+
+    @property
+    def reports(self) -> bool:
+        """Whether `report` says something that was not told."""
+        return False
+
+    def report(self, state: State) -> dict[str, Any]:
+        return {}
+
+    # ---------------------------------------------------------------------------------------- adding up
+    @property
+    def adds_up(self) -> bool:
+        return False
+
+    def check_adds(self) -> None:
+        if not self.adds_up:
+            no_addition(self)
+
+    def add(self, state: State, theirs: State) -> None:
+        groups, others = state.groups(), theirs.groups()
+        for name in ("G", "b", "twin"):
+            if name in groups:
+                groups[name] += others[name]
+        for column in (COUNT, WEIGHT, SQUARES, DROPPED, LOST):
+            state.counters[:, column] += theirs.counters[:, column]
+        if "atoms" in groups:
+            state.add_atoms(theirs)
+            self.advance(state, 0.0)
+
+    def check_sums(self) -> float:
+        no_sums(self)
+
+
+def no_shares(policy: object) -> NoReturn:
+    """Refuse a policy that samples and does not say how likely it plays an arm."""
+    wanted = "propensities(state, arms, draw) of a policy that samples"
+    raise BadInput("policy", type(policy).__name__, wanted, "add it, so that its choices can be weighed")
+
+
+def no_addition(policy: object) -> NoReturn:
+    """Refuse to add states of a policy."""
+    wanted = "a linear policy or an exact generalized linear one, with Keep or Fade"
+    raise BadInput("policy", policy, wanted, "nothing else adds up")
+
+
+def no_sums(policy: object) -> NoReturn:
+    """Refuse a policy whose state is more than sums over rows."""
+    wanted = "a linear policy with Keep or Fade: nothing else is a sum over rows"
+    raise BadInput("policy", policy, wanted, "fold the log instead, agent.learn_log(log)")
+
+
+def effective_observations(counters: Floats) -> float:
+    """(Σw)²/Σw² by the counters of a lane."""
+    weight, squares = float(counters[WEIGHT]), float(counters[SQUARES])
+    return weight**2 / squares if squares > 0.0 else 0.0

@@ -1,0 +1,283 @@
+"""A policy of the user's own, with start, choose and learn alone, behind all that is asked of a built-in one.
+
+It owes start, choose and learn (`dw.checks.check_policy` tries them) and may have more: `advance`, with ticks= and age=
+in learn, where it knows of time; `scores`, for explanations, costs and the numbers of random draws; draw= in choose,
+where it samples; `state_to_bytes` and `state_from_bytes`, for snapshots.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from dataclasses import is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums
+from driftwise.policies.arms import ArmSet, Choice, Scores
+from driftwise.policies.base import Compiled
+from driftwise.policies.memory import Memory
+from driftwise.policies.plain import policy_digest
+from driftwise.policies.questions import Asked, Level, Policy, Predicts, Problem
+from driftwise.policies.regions import Region
+
+
+def asked(policy: object, name: str = "policy") -> Asked:
+    """Whom to ask about a policy: itself, or the adapter of one of the user's own; or the one sentence."""
+    if isinstance(policy, (Compiled, Own)):
+        return policy
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        wanted = "a policy: an object with start, choose and learn"
+        raise BadInput(name, policy, wanted, 'pass dw.make("Auto", dim=10), say')
+    return Own(policy)
+
+
+class Lent(NamedTuple):
+    """All arms of a decision and the one played: nobody knows what a policy of one's own learns from."""
+
+    arms: ArmSet
+    arm: int
+
+    @property
+    def column(self) -> Floats:
+        """The vector played, as (1, d, 1)."""
+        return self.arms.columns[:, :, self.arm : self.arm + 1].copy()
+
+
+def vector_of(x: Any) -> Floats:
+    """The vector (1, d, 1) of what a lesson takes."""
+    found: Floats = x.column if type(x) is Lent else x
+    return found
+
+
+class OwnState:
+    """The state of a policy of the user's own, which nobody else looks into."""
+
+    __slots__ = ("inside", "outside", "told")
+
+    def __init__(self, inside: Any) -> None:
+        self.inside, self.outside, self.told = inside, 0, False
+
+    def copy(self) -> OwnState:
+        return OwnState(copy.deepcopy(self.inside))
+
+    def become(self, other: OwnState) -> None:
+        """Take over all that another state holds."""
+        self.inside = copy.deepcopy(other.inside)
+
+    def release(self) -> None:
+        """It is never held."""
+
+
+class Own:
+    """The answers of a policy with start, choose and learn: what it does not say, nobody knows."""
+
+    can_fail = True  # for all we know: the second state is copied and no lesson is told twice
+    stepped, cost = True, STEPPED_COST
+    reward_range = (-MOST_REWARD, MOST_REWARD)
+    single_memory: Memory | None = None
+    adapts = counts_rounds = judged = folds = reads_only = weighs = adds_up = False
+    taught_with_arms = True
+    half_life = many_arms = math.inf
+    state_size = 0
+
+    def __init__(self, policy: Policy) -> None:
+        self.given = policy
+        self.dim: int | None = getattr(policy, "dim", None)
+        longest = getattr(policy, "L", None)
+        self.reach = float(longest) if isinstance(longest, (int, float)) else math.inf
+        self.deterministic = bool(getattr(policy, "deterministic", True))
+        self.draws = _takes(policy.choose, "draw")
+        self.ages = hasattr(policy, "advance") and _takes(policy.learn, "ticks", "age")
+        self.timeless = not self.ages
+        self.scores_arms = hasattr(policy, "scores")
+        self.ranks = self.scores_arms and self.deterministic
+        self.scores_draws = self.scores_arms and _takes(policy.scores, "draw")  # type: ignore[attr-defined]
+        self.reports = bool(getattr(policy, "reports", hasattr(policy, "report")))
+        self.predicts = Predicts(0.0, self.reach)
+
+    @property
+    def digest(self) -> str:
+        """Its own, that of its numbers where it is a dataclass, or else of its name."""
+        given = getattr(self.given, "digest", None)
+        if isinstance(given, str):
+            return given
+        return policy_digest([self.described, self.given if is_dataclass(self.given) else None])
+
+    @property
+    def described(self) -> str:
+        return f"{type(self.given).__module__}.{type(self.given).__qualname__}"
+
+    def check_problem(self, name: str, problem: Problem) -> None:
+        """Its own calls say what does not fit."""
+
+    def remembering(self, memory: Memory) -> Any:
+        raise BadInput("memory", memory, "none: a policy of your own keeps its memory itself", "leave it out")
+
+    def check_wall_clock(self) -> None:
+        """It may take any clock."""
+
+    def phase(self, tick: int) -> float:
+        return 0.0
+
+    def effective(self) -> Floats:
+        return np.zeros(0)
+
+    def start(self, seed: int = 0) -> OwnState:
+        return OwnState(self.given.start(seed=seed))
+
+    def rows(self, arms: ArmSet) -> Floats:
+        """Arms (n, d), read-only: a policy must not change what others will see."""
+        if self.dim is None:
+            self.dim = arms.dim
+        if arms.dim != self.dim:
+            raise BadInput("arms", f"dimension {arms.dim}", f"dimension {self.dim}", "match policy and arms")
+        rows = np.ascontiguousarray(arms.columns[0].T)
+        rows.flags.writeable = False
+        return rows
+
+    def choose(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Choice:
+        more = {"draw": draw} if draw is not None and self.draws else {}
+        found: Any = self.given.choose(state.inside, self.rows(arms), **more)
+        arm = getattr(found, "arm", found)
+        if not isinstance(arm, (int, np.integer)) or isinstance(arm, bool) or not 0 <= arm < arms.count:
+            wanted = f"an arm from 0 to {arms.count - 1}, or something with such an .arm"
+            raise BadInput("choose", found, wanted, "return the index of the arm")
+        if found is arm:  # an index alone; one of numpy's has a method `mean`
+            return Choice(int(arm), math.nan, math.nan, math.nan)
+        return Choice(int(arm), *(_told(found, name) for name in ("score", "mean", "bonus")))
+
+    def scores(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Scores:
+        """Its scores, or numbers that say it has none."""
+        if not self.scores_arms:
+            return Scores(np.full(arms.count, math.nan), np.full(arms.count, math.nan))
+        more = {"draw": draw} if draw is not None and self.scores_draws else {}
+        found: Any = self.given.scores(state.inside, self.rows(arms), **more)  # type: ignore[attr-defined]
+        try:
+            return Scores(*(np.array(one, dtype=np.float64).reshape(arms.count) for one in (found.mean, found.bonus)))
+        except (AttributeError, TypeError, ValueError):
+            wanted = f"a mean and a bonus for each of {arms.count} arms"
+            raise BadInput("scores", found, wanted, "return dw.Scores(mean, bonus)") from None
+
+    def propensity(self, state: OwnState, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
+        return None if self.draws else (math.nan, 0)
+
+    def shares(self, state: OwnState, arms: ArmSet, arm: int, draw: int) -> Floats:
+        """What it says itself, or of one that does not sample the arm it plays."""
+        say = getattr(self.given, "propensities", None)
+        if say is None:
+            return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
+        found = say(state.inside, self.rows(arms), draw)
+        try:
+            shares = np.asarray(found, dtype=np.float64).reshape(arms.count)
+        except (TypeError, ValueError):
+            shares = np.full(arms.count, np.nan)
+        if not ((shares >= 0.0).all() and abs(shares.sum() - 1.0) <= 1e-6):
+            wanted = f"numbers of at least 0 for {arms.count} arms whose sum is 1"
+            raise BadInput("propensities", found, wanted, "return how likely each arm is played")
+        return shares
+
+    def check_shares(self) -> None:
+        if not self.deterministic and not hasattr(self.given, "propensities"):
+            no_shares(self.given)
+
+    def check_arms(self, arms: ArmSet) -> None:
+        """Its own calls say what does not fit."""
+
+    def check_region(self, region: Region) -> None:
+        raise BadInput("arms", region, "a list of arms for a policy of your own", "pass a grid of the set")
+
+    def lesson_of(self, arms: ArmSet, found: Choice) -> Lent:
+        return Lent(arms, found.arm)
+
+    def learn(self, state: OwnState, arms: ArmSet, arm: int, reward: float) -> None:
+        self.given.learn(state.inside, self.rows(arms), arm, reward)
+
+    def take(self, state: OwnState, x: Lent, reward: float, ticks: float, age: float) -> None:
+        more = {"ticks": ticks, "age": age} if self.ages else {}
+        self.given.learn(state.inside, self.rows(x.arms), x.arm, reward, **more)
+
+    def advance(self, state: OwnState, ticks: float) -> None:
+        if self.ages:
+            self.given.advance(state.inside, ticks)  # type: ignore[attr-defined]
+
+    def fold(self, state: OwnState, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
+        raise NotImplementedError("it takes lessons one by one")
+
+    def renew(self, copy: OwnState, state: OwnState) -> None:
+        copy.become(state)
+
+    def seen(self, state: OwnState) -> Any:
+        return state.inside
+
+    def written(self, state: OwnState) -> dict[str, Any]:
+        """The state as its policy writes it, or the one sentence."""
+        write = getattr(self.given, "state_to_bytes", None)
+        if write is None or not hasattr(self.given, "state_from_bytes"):
+            wanted = "state_to_bytes(state) and state_from_bytes(data), without which its state cannot be kept"
+            raise BadInput("policy", type(self.given).__name__, wanted, "add both to your policy")
+        return {"own": np.frombuffer(bytes(write(state.inside)), dtype=np.uint8)}
+
+    def held(self, arrays: dict[str, Any], way_out: str) -> OwnState:
+        """The state that its policy wrote, as it reads it."""
+        read = getattr(self.given, "state_from_bytes", None)
+        if read is None:
+            raise BadInput("policy", type(self.given).__name__, "state_from_bytes(data) to read its state", "add it")
+        try:
+            return OwnState(read(arrays["own"].tobytes()))
+        except Exception as slip:
+            got = f"a state that its policy cannot read ({type(slip).__name__})"
+            raise BadInput("data", got, "the snapshot of an agent", way_out) from None
+
+    def theta(self, state: OwnState) -> Floats:
+        return np.zeros(0)
+
+    def worth(self, state: OwnState) -> float:
+        return math.nan
+
+    def remembered(self, state: OwnState) -> float:
+        return math.nan
+
+    def weights(self, state: OwnState) -> Floats | None:
+        return None
+
+    def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
+        return (), weights
+
+    def level(self, state: OwnState) -> Level | None:
+        return None
+
+    def report(self, state: OwnState) -> dict[str, Any]:
+        return dict(self.given.report(state.inside))  # type: ignore[attr-defined]
+
+    def check_adds(self) -> None:
+        no_addition(self.given)
+
+    def add(self, state: OwnState, theirs: OwnState) -> None:
+        self.check_adds()
+
+    def check_sums(self) -> float:
+        no_sums(self.given)
+
+
+def _told(found: Any, name: str) -> float:
+    """A number of a choice, NaN where it has none."""
+    value = getattr(found, name, None)
+    if value is None:
+        return math.nan
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise BadInput(f"choose: {name}", value, "a number, or none", f"leave out .{name} where there is none")
+    return float(value)
+
+
+def _takes(method: Any, *names: str) -> bool:
+    """Whether a method has these arguments, or takes any."""
+    try:
+        known = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):  # written in C, say
+        return False
+    return any(one.kind is one.VAR_KEYWORD for one in known) or set(names) <= {one.name for one in known}
