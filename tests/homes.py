@@ -295,6 +295,32 @@ def questions(tree: ast.Module) -> list[set[str]]:
     return [{meant.get(name, name) for name in one} for one in spelt]
 
 
+# How a state is laid out for kernels, and what a policy is to them. Types, chance and links are no layout.
+LAYOUT = {
+    "layout", "point", "counters", "cursor", "floats", "ints", "in_use", "vetted", "marks", "gauge",
+    "level_counters", "level_scores", "evidence", "groups", "spare", "_live", "_vet", "_check_layout", "_enter",
+}  # fmt: skip
+OPEN = {"Floats", "Ints"}
+LAID_OUT = tuple(f"driftwise.kernels.{one}" for one in ("point", "groups", "adapt", "memor"))
+
+
+def layout_reads(tree: ast.Module) -> list[str]:
+    """What a module reads of a state's layout: attributes, and names that it imports from the kernels' layout."""
+    found = [
+        one.attr for one in ast.walk(tree)
+        if isinstance(one, ast.Attribute) and one.attr in LAYOUT and not _belongs(one)
+    ]  # fmt: skip
+    for one in ast.walk(tree):
+        if isinstance(one, ast.ImportFrom) and (one.module or "").startswith(LAID_OUT):
+            found += [name.name for name in one.names if name.name not in OPEN]
+    return found
+
+
+def _belongs(one: ast.Attribute) -> bool:
+    """`found.groups()` is that of a regular expression, `made.cursor()` that of a database, self.… a field of its own."""
+    return isinstance(one.value, ast.Name) and one.value.id in ("self", "found", "made")
+
+
 def asked_kind(kinds: set[str], tree: ast.Module) -> int:
     """How often a module asks whether something is of one of these classes."""
     return sum(bool(one & kinds) for one in questions(tree))
