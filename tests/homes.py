@@ -317,7 +317,7 @@ def layout_reads(tree: ast.Module) -> list[str]:
 
 
 def _belongs(one: ast.Attribute) -> bool:
-    """`found.groups()` is that of a regular expression, `made.cursor()` that of a database, self.… a field of its own."""
+    """`found.groups()` is that of a regular expression, `made.cursor()` that of a database, self.… its own field."""
     return isinstance(one.value, ast.Name) and one.value.id in ("self", "found", "made")
 
 

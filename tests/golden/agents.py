@@ -13,7 +13,6 @@ from unittest import mock
 import numpy as np
 
 import driftwise as dw
-from driftwise.service.fold import canonical
 from golden import guard
 from golden.seen import Case, Seen, click, digest, ended
 from golden.sets import DIM, LISTED, regions, searchers
@@ -108,7 +107,7 @@ def _lifetime(make: Callable[[], dw.Agent], region: Any = None) -> Seen:
         back = dw.Agent.from_bytes(data)
         more, others = _live(back, arms, 50, 60)
     seen = ended(back.policy, back.state, found[:-1] + more, numbers + others)
-    snapshot = json.dumps(found[-1]).encode() + canonical(agent.policy, agent.state).to_bytes()
+    snapshot = json.dumps(found[-1]).encode() + agent.policy.canonical(agent.state).to_bytes()
     return seen._replace(state=snapshot + seen.state)
 
 

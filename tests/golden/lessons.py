@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import driftwise as dw
-from driftwise.service.fold import Fold, canonical
+from driftwise.service.fold import Fold
 from driftwise.service.store import AT_FIRST_LESSON, RewardRow
 from golden import guard
 from golden.seen import Case, Seen, click, ended
@@ -97,7 +97,7 @@ def _folded(policy: Any) -> Seen:
         policy.take(each, rows[t].reshape(1, -1, 1).copy(), float(rewards[t]), float(ticks[t]), float(ages[t]))
     if policy.folds:
         policy.fold(state, rows, rewards, ticks, ages)
-        same = canonical(policy, state).to_bytes() == canonical(policy, each).to_bytes()
+        same = policy.canonical(state).to_bytes() == policy.canonical(each).to_bytes()
         return ended(policy, state, ["folds", same], [])
     return ended(policy, each, ["does not fold"], [])
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftwise.service.fold import canonical
 from golden import guard
 
 CLOSE = 1e-6
@@ -47,7 +46,7 @@ def ended(policy: Any, state: Any, arms: list[Any], numbers: Any) -> Seen:
     """A run that ends with a state of a policy."""
     data = numbers if isinstance(numbers, bytes) else np.array(numbers, dtype=np.float64).tobytes()
     sums = guard.summed(state)
-    return Seen(arms, data, canonical(policy, state).to_bytes(), sums[:: 1 + len(sums) // FEW].copy())
+    return Seen(arms, data, policy.canonical(state).to_bytes(), sums[:: 1 + len(sums) // FEW].copy())
 
 
 def click(policy: Any) -> bool:

@@ -233,7 +233,7 @@ class Answers:
         """A copy of a state whose unused room is empty, so that equal memories are equal bytes."""
         clean = self.start()
         self.renew(clean, state)
-        clean.empty_unused()
+        clean.clear_room()
         return clean
 
     # ---------------------------------------------------------------------------------------- what it knows

@@ -210,8 +210,8 @@ class State:
         """Take over all numbers of another state of the same layout."""
         self.floats[:], self.ints[:] = other.floats, other.ints
 
-    def empty_unused(self) -> None:
-        """Set all room to 0 that the cursor says is unused."""
+    def clear_room(self) -> None:
+        """Unused room becomes 0, so that equal memories are equal bytes."""
         groups = self.groups()
         if "cursor" not in groups:
             return
