@@ -220,7 +220,7 @@ def test_G_dominates_H_on_the_ball(one):
 @few
 @given(st.floats(-8, 8), st.floats(-8, 8))
 def test_self_concordance_bounds_the_mean_slope(z1, z2):
-    # Lemma 11.
+    # Lemma 13.
     u = abs(z1 - z2)
     if u > 1e-3:
         mean = float(between(np.array(z1), np.array(z2)))

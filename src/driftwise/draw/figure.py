@@ -55,6 +55,15 @@ class Line:
         return float(self.final.max())
 
 
+@dataclass(frozen=True)
+class Guide:
+    """A line that no policy made, such as the slope of a bound: its name and its values."""
+
+    name: str
+    at: Floats
+    values: Floats
+
+
 # How values are spaced on an axis; "even" is for words, and for numbers of no particular scale.
 SCALES = ("even", "log", "linear")
 
@@ -81,7 +90,8 @@ class Axis:
 class Figure:
     """Lines on one pair of axes: regret over rounds, or with an axis the regret at the horizon over its values.
 
-    `dashed` says what the curves are that lines are held against.
+    `dashed` says what the curves are that lines are held against. `guides` are drawn in grey, dotted and then
+    dash-dotted. `what` stands for "regret" where something else is drawn.
     """
 
     key: str
@@ -90,6 +100,8 @@ class Figure:
     lines: tuple[Line, ...]
     axis: Axis | None = None
     dashed: str = "published"
+    guides: tuple[Guide, ...] = ()
+    what: str = ""
 
     def line(self, label: str) -> Line:
         return next(line for line in self.lines if line.label == label)

@@ -18,10 +18,12 @@ def caption(figure: Figure) -> str:
     """What is drawn: the label of the upright axis."""
     counts = sorted({len(line.regret) for line in figure.drawn})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-    what = "cumulative regret" if figure.axis is None else "regret at the horizon"
+    what = figure.what or ("cumulative regret" if figure.axis is None else "regret at the horizon")
     how = "one trial" if counts == [1] else f"mean and min–max of {trials} trials"
     dashed = any(line.curve is not None for line in figure.drawn)
-    return f"{what}, {how}{f'; dashed: {figure.dashed}' if dashed else ''}"
+    ways = zip(("dotted", "dash-dotted"), figure.guides, strict=False)
+    guides = "".join(f"; {way}: {guide.name}" for way, guide in ways)
+    return f"{what}, {how}{f'; dashed: {figure.dashed}' if dashed else ''}{guides}"
 
 
 _SHORTER = (

@@ -281,6 +281,8 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         axes.set_ylim(bottom=0)
     for line in figure.drawn:  # after the limits, which are the regret's
         _dashed(axes, line, style[line.label])
+    for guide, way in zip(figure.guides, (":", "-."), strict=False):
+        axes.plot(guide.at, guide.values, color="#767676", lw=1.1, ls=way)
     if scale == "linear":
         axes.locator_params(axis="x", nbins=4 if look.short else 7)
     else:

@@ -1,4 +1,4 @@
-"""Table 1 as measured slopes, and the theorems' bounds against what was lost."""
+"""Table 1 as measured slopes, further ones that the text states, and the theorems' bounds against what was lost."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise._internal.validate import Floats
-from driftwise.draw.figure import Curve, Figure, Line
+from driftwise.draw.figure import Curve, Figure, Guide, Line
 from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured
 from driftwise.experiments.paper.theorems import THEOREMS, Setting, Theorem
+from driftwise.kernels.links import LINKS
 from driftwise.kernels.links import mean as link_mean
 from driftwise.simulation import half_width
+from driftwise.theory.orders import LOWER, ORDERS, PREVIOUS, Order
 from driftwise.worlds import World
 
 # A measured slope may exceed the exponent by so little.
 SLACK = 0.02
-_QUANTITIES = {"horizon": "T", "dim": "d", "turns": "drift", "jumps": "drift"}
+_QUANTITIES = {"horizon": "T", "dim": "d", "turns": "drift", "jumps": "drift", "radius": "1/c"}
+# Orders by policy: those of Table 1, of its rivals, and of the adaptive algorithms as the text has them.
+_ORDERS = {theorem.policy: ORDERS[family] for family, theorem in THEOREMS.items()} | {
+    "BVD-GLM-UCB": PREVIOUS["GLB"], "SC-D-GLUCB": PREVIOUS["PW"], "BOB+LB-WeightUCB": ORDERS["LB"],
+    "MASTER+OFUL": Order(0.0, 0.0, 1.0, 1 / 3, 2 / 3),
+}  # fmt: skip
 _GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "PW": "growth_PW"}
 # An exponent is a statement about large values: the slope that counts is that of the last points.
 _LAST = 3
@@ -28,7 +35,7 @@ _SAMPLE = 3000
 
 
 class Slope(NamedTuple):
-    """How regret grows with one quantity, beside the exponent of Table 1."""
+    """How regret grows with one quantity, beside the exponent of Table 1; `bound` is the bound's own slope, or NaN."""
 
     family: str
     quantity: str
@@ -67,6 +74,34 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
         family, {"drift": "Γ_T" if family == "PW" else "P_T"}.get(quantity, quantity), theory, measured,
         slope(at, regret), slope(at[-_LAST:], bound[None, -_LAST:])[0], verdict, found.command(_GROWTH[family]),
     )  # fmt: skip
+
+
+def further(found: Measured) -> list[Slope]:
+    """What Table 1 says of c, in the worlds that grow with S, and what the text says of BOB and MASTER."""
+    return [
+        _further(found, key, number, label)
+        for key in ("growth_c", "growth_c_PW", "growth_adaptive")
+        for number, figure in enumerate(found.outcome(key).figures)
+        for label in [line.label for line in figure.lines]
+    ]
+
+
+def _further(found: Measured, key: str, number: int, label: str) -> Slope:
+    outcome = found.outcome(key)
+    worlds, line = [contest.world for contest in outcome.spec.contests[number]], outcome.figures[number].line(label)
+    order, quantity = _ORDERS[label], _quantity(outcome.figures[number])
+    regret = np.maximum(line.regret, 1e-9)
+    theory = {"T": order.T, "drift": order.drift, "1/c": abs(order.c)}[quantity]
+    if quantity == "1/c":  # P_T grows with S, and what it adds is divided out
+        at = np.log([1.0 / LINKS["logistic"].slopes(world.S * world.L)[1] for world in worlds])
+        if key == "growth_c":
+            regret = regret / np.array([world.path_length for world in worlds]) ** order.drift
+    else:
+        at = np.log([float(world.horizon) if quantity == "T" else world.path_length for world in worlds])
+    measured = slope(at[-_LAST:], regret[:, -_LAST:])
+    verdict = YES if sum(measured) <= theory + SLACK else OPEN
+    named = {"drift": "P_T"}.get(quantity, quantity)
+    return Slope(label, named, theory, measured, slope(at, regret), math.nan, verdict, found.command(key))
 
 
 def _quantity(figure: Figure) -> str:
@@ -111,17 +146,30 @@ def random_loss(world: World, seed: int, trials: int = 5) -> float:
 
 
 def guided(found: Measured, key: str) -> tuple[Figure, ...]:
-    """Figures of growth with the exponent of Table 1 as a dashed line through the last point of each curve."""
+    """Figures of growth with the exponent of Table 1 as a dashed line through the last point of each curve.
 
-    def line(one: Line, at: Floats, quantity: str) -> Line:
-        theorem = next(theorem for theorem in THEOREMS.values() if theorem.policy == one.label)
-        guide = one.mean * (at / at[-1]) ** theorem.exponents[quantity]
-        return dataclasses.replace(one, curve=Curve(at, guide, guide, guide))
+    The slopes of the bounds before it, and of the lower bound for linear bandits, are guides through the last point of
+    the first curve.
+    """
+    families = [family for family in _GROWTH if _GROWTH[family] == key]
 
     def figure(one: Figure) -> Figure:
+        quantity = _quantity(one)
+        if quantity == "1/c":
+            return one
         at = np.array(one.at, dtype=np.float64)
-        lines = tuple(line(each, at, _quantity(one)) for each in one.lines)
-        return dataclasses.replace(one, lines=lines, dashed="the slope of Table 1")
+
+        def power(line: Line, order: Order) -> Floats:
+            return np.asarray(line.mean * (at / at[-1]) ** getattr(order, quantity))
+
+        lines = []
+        for each in one.lines:
+            guide = power(each, _ORDERS[each.label])
+            lines.append(dataclasses.replace(each, curve=Curve(at, guide, guide, guide)))
+        orders = [("the bound before", PREVIOUS[families[0]])] if families else []
+        orders += [("the lower bound", LOWER)] if families == ["LB"] else []
+        guides = tuple(Guide(name, at, power(one.lines[0], order)) for name, order in orders)
+        return dataclasses.replace(one, lines=tuple(lines), dashed="the slope of Table 1", guides=guides)
 
     return tuple(map(figure, found.outcome(key).figures))
 

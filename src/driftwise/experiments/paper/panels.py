@@ -17,14 +17,16 @@ EXPERIMENTS: dict[str, tuple[str, ...]] = {
     "piecewise": ("pw_s1", "pw_s5"),
     "unknown-drift": ("unknown_drift",),
 }
-GROWTH = ("growth_lb", "growth_clicks", "growth_pw")
+GROWTH = ("growth_lb", "growth_clicks", "growth_pw", "growth_c", "growth_c_pw", "growth_adaptive")
+# Where P_T is below what a theorem forgets for, and "recovers" the static algorithm.
+REGIMES = ("regime_lb", "regime_clicks")
 SLIPS = ("russac_slow", "russac_abrupt")
 SENSITIVITY = (
     "sensitivity_lb", "sensitivity_glb_s1", "sensitivity_glb_s5", "sensitivity_scb_s1", "sensitivity_scb_s5",
     "sensitivity_arms",
 )  # fmt: skip
 PANELS = tuple(name for names in EXPERIMENTS.values() for name in names)
-ALL = (*PANELS, "speed", *GROWTH, *SLIPS, *SENSITIVITY)
+ALL = (*PANELS, "speed", *GROWTH, *REGIMES, *SLIPS, *SENSITIVITY)
 
 
 @cache

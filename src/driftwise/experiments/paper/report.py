@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -15,7 +16,7 @@ from driftwise.draw import plots
 from driftwise.draw.figure import Figure
 from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.draw.tables import plus_minus, table
-from driftwise.experiments.paper import claims, growth
+from driftwise.experiments.paper import claims, growth, lemmas, slips
 from driftwise.experiments.paper.claims import Claim, Measured
 from driftwise.experiments.paper.panels import GROWTH, PANELS, SENSITIVITY, SLIPS
 from driftwise.experiments.paper.published import SECONDS
@@ -40,17 +41,23 @@ def _say(key: str, **facts: Any) -> str:
 def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
     """report.html, report.md and the figures of both; the count of verdicts comes back."""
     found = Measured(outcomes)
-    for figure in _figures(found):
+    heart, seen = lemmas.heart(found)
+    for figure in (*_figures(found), heart):
         plots.draw_each(figure, folder / "figures")
     plots.draw_sheet(_sheet(found), folder / "figures", SHEET)
     said, slopes, bounds = claims.text_claims(found), growth.slopes(found), growth.bounds(found)
-    counts = _counts({"statements of the text": said, "exponents of Table 1": slopes, "theorems' bounds": bounds})
+    further, held = growth.further(found), lemmas.lemma_claims(found, seen)
+    counts = _counts(
+        {"statements of the text": said, "lemmas": held, "exponents of Table 1": slopes, "other exponents": further,
+         "theorems' bounds": bounds}
+    )  # fmt: skip
     blocks: list[Block] = [
         _overview(found),
         *_summary(found, counts, said),
         *_said(said),
         *(block for key in found.keys(PANELS) for block in _panel(found, key)),
-        *_table_1(found, slopes),
+        *_lemmas(heart, held),
+        *_table_1(found, slopes, further),
         *_theorems(bounds),
         *_slips(found),
         *_open(found),
@@ -167,7 +174,8 @@ def _speed(figure: Figure, unit: str) -> Table:
 
 def _picture(figure: Figure, caption: str) -> Picture:
     parts = [f"{line.label} {line.mean:.0f}" for line in figure.drawn]
-    alt = f"{figure.title}: " + ("regret " if figure.axis is None else "at the last value ") + ", ".join(parts)
+    at_end = "at the last value " if figure.axis else "at the end " if figure.what else "regret "
+    alt = f"{figure.title}: " + at_end + ", ".join(parts)
     return Picture(figure.key, caption, alt)
 
 
@@ -177,27 +185,44 @@ def _world(outcome: Outcome, number: int = 0) -> str:
     swept = sweep.over.split(".") if sweep else ["", ""]
     facts = {"dim": f"d = {world.dim}", "horizon": f"T = {world.horizon:,}", "arms": f"{world.arms} arms",
              "radius": f"θ of norm {world.radius:g}"}  # fmt: skip
-    if swept[1] not in ("turns", "jumps", "horizon", "dim"):
+    if swept[1] not in ("turns", "jumps", "horizon", "dim", "radius"):
         facts["turns"] = f"P_T = {world.path_length:.2f}, Γ_T = {world.changes:,}"
     drawn = {"gaussian": f"rewards with noise N(0, {world.noise:g}²)", "bernoulli": "clicks", "poisson": "counts"}
     kept = [text for field, text in facts.items() if field != swept[1]]
     return f"{type(world).__name__}: " + ", ".join([*kept, drawn[world.reward]]) + "."
 
 
-def _table_1(found: Measured, slopes: Sequence[growth.Slope]) -> Iterator[Block]:
+def _lemmas(heart: Figure, held: Sequence[Claim]) -> Iterator[Block]:
+    """The paper's heart: the estimation error in one norm."""
+    yield Heading("The lemmas")
+    yield Text(_say("lemmas"))
+    yield _picture(heart, _say("heart"))
+    yield Table(("statement", "verdict", "numbers", "command"),
+                [[one.text, one.verdict, one.numbers, one.command] for one in held])  # fmt: skip
+    yield Text(_say("crossings"))
+    yield lemmas.crossing_table()
+
+
+def _table_1(
+    found: Measured, slopes: Sequence[growth.Slope], further: Sequence[growth.Slope]
+) -> Iterator[Block]:
     yield Heading("Table 1: how regret grows")
     yield Text(_say("growth", slack=growth.SLACK))
     for key in found.keys(GROWTH):
         outcome = found.outcome(key)
         for number, figure in enumerate(outcome.figures):
             yield _picture(figure, _world(outcome, number))
-    rows = [
-        [one.family, one.quantity, f"{one.theory:.3f}", plus_minus(*one.measured, 3), plus_minus(*one.overall, 3),
-         f"{one.bound:.3f}", one.verdict, one.command]
-        for one in slopes
-    ]  # fmt: skip
     columns = ("family", "in", "Table 1", "last three points", "all points", "the bound itself", "verdict", "command")
-    yield Table(columns, rows, range(2, 6))
+    yield Table(columns, [_slope_row(one) for one in slopes], range(2, 6))
+    yield Text(_say("further"))
+    columns = ("algorithm", "in", "stated", *columns[3:])
+    yield Table(columns, [_slope_row(one) for one in further], range(2, 6))
+
+
+def _slope_row(one: growth.Slope) -> list[str]:
+    bound = "–" if math.isnan(one.bound) else f"{one.bound:.3f}"
+    return [one.family, one.quantity, f"{one.theory:.3f}", plus_minus(*one.measured, 3), plus_minus(*one.overall, 3),
+            bound, one.verdict, one.command]  # fmt: skip
 
 
 def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
@@ -226,6 +251,9 @@ def _slips(found: Measured) -> Iterator[Block]:
     yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
     yield _picture(abrupt, "The same on the jumps of Russac et al. 2019.")
     yield Bullets(_words()["slips"])
+    yield Text(_say("proofs"))
+    rows = [[one.statement, one.printed, one.repaired] for one in slips.found()]
+    yield Table(("statement", "as printed", "repaired"), rows)
 
 
 def _both(figure: Figure) -> str:
