@@ -16,16 +16,14 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import piece
-from driftwise.kernels.cut import cut
+from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import sloped
 from driftwise.kernels.point import (
-    AT_GAUGE,
     COUNT,
     EXPLORE,
-    GAUGES,
     LAM,
     LEARNS,
     LINK,
@@ -33,7 +31,6 @@ from driftwise.kernels.point import (
     WEIGHT,
     WIDENS,
     Floats,
-    Ints,
     Lesson,
     Point,
     R,
@@ -83,10 +80,7 @@ class Gauge(NamedTuple):
     known: Floats
 
 
-@piece
-def gauge_of(flags: Ints, floats: Floats) -> Gauge:
-    """The gauge of a packed state."""
-    return Gauge(cut(floats, flags[AT_GAUGE], (flags[GAUGES],)))
+gauge_of = bundle_of(Gauge, "floats", known="gauge")
 
 
 @piece

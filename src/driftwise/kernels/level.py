@@ -19,30 +19,21 @@ from driftwise.kernels import piece
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
+from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.memory import blend_offset_, decay, weight_of
 from driftwise.kernels.point import (
-    AT_EVIDENCE,
-    AT_FILTERS,
-    AT_LEVEL_B,
-    AT_LEVEL_COUNTERS,
-    AT_LEVEL_G,
-    AT_LEVEL_SCORES,
     CLOCK,
     COUNT,
-    COUNTERS,
-    DIM,
     EXPLORE,
-    FILTERS,
     GUESS,
     GUESS_SQUARE,
     GUESS_TIME,
     LEVEL_GAMMA,
     LEVEL_LOG_GAMMA,
     LEVEL_STIFFNESS,
-    LEVELS,
     LINK,
     MASS,
     MOMENTS,
@@ -51,7 +42,6 @@ from driftwise.kernels.point import (
     TIME_SQUARE,
     WEIGHT,
     Floats,
-    Ints,
     Lesson,
     Point,
     Sums,
@@ -97,25 +87,12 @@ class Level(NamedTuple):
     spread: float
 
 
-@piece
-def levels_of(flags: Ints, floats: Floats) -> Levels:
-    """The lanes with a level of a packed state; they have no lags and no twins."""
-    d, K, none = flags[DIM], flags[LEVELS], flags[DIM] - flags[DIM]
-    sums = Sums(
-        cut(floats, flags[AT_LEVEL_G], (K, d, d)),
-        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
-        cut(floats, flags[AT_LEVEL_B], (K, d)),
-        cut(floats, flags[AT_LEVEL_COUNTERS], (K, COUNTERS)),
-        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
-        cut(floats, flags[AT_LEVEL_G], (none, d, d)),
-        cut(floats, flags[AT_LEVEL_G], (none, d)),
-    )
-    return Levels(
-        sums,
-        cut(floats, flags[AT_FILTERS], (flags[FILTERS], MOMENTS + 2 * (d + 1))),
-        cut(floats, flags[AT_LEVEL_SCORES], (K,)),
-        cut(floats, flags[AT_EVIDENCE], (min(K, 1),)),
-    )
+# They have no lags and no twins.
+_LEVEL_SUMS = {
+    "G": "level_G", "twin": None, "b": "level_b", "counters": "level_counters", "lag": None, "lag_square": None,
+    "lag_reward": None,
+}  # fmt: skip
+levels_of = bundle_of(Levels, "floats", sums=(Sums, _LEVEL_SUMS), weights="level_scores")
 
 
 @piece

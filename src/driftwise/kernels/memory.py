@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import entry, piece, routine
+from driftwise.kernels.groups import AT_BEHIND_ROOMS, AT_ROOMS
 from driftwise.kernels.point import (
-    AT_RING,
-    AT_THETA,
     CLOCK,
     COUNT,
     DAMAGED,
@@ -522,9 +521,9 @@ def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: 
             for a in range(cursor[USED], other.cursor[USED]):
                 other.weights[k, a] = 0.0
                 other.targets[k, a] = 0.0
-    for i in range(flags[AT_RING]):
+    for i in range(flags[AT_ROOMS]):
         to_floats[i] = floats[i]
-    for i in range(flags[AT_THETA], floats.size):
+    for i in range(flags[AT_BEHIND_ROOMS], floats.size):
         to_floats[i] = floats[i]
     for i in range(ints.size):
         to_ints[i] = ints[i]

@@ -8,14 +8,15 @@ count no references, which would cost both them and the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from driftwise.kernels import piece
-from driftwise.kernels.cut import cut
+from driftwise.kernels.groups import COUNTERS as COUNTERS
+from driftwise.kernels.groups import KEY, LAST_GROUP, SIZE_AT, bundle_of
+from driftwise.kernels.groups import MOMENTS as MOMENTS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,20 +25,14 @@ Ints = npt.NDArray[np.int64]
 
 # What the policy is.
 MEMORY, RULE, RADIUS, LINK, ESTIMATE, SOLVER, ADAPT, TIE = 0, 1, 2, 3, 4, 5, 6, 7
-# How large its state is: features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all
-# estimates (a bank also has those that score), the lengths of scores, before and limits, whether there is a cursor,
-# the length of marks, lanes with lagged sums, the length of the gauge, lanes with a level apart, and levels.
-DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
-NOTES, CURSORS, MARKS, LAGS, GAUGES, LEVELS, FILTERS = 18, 19, 20, 21, 22, 23, 24
-# Where each group begins, in the order of FLOAT_GROUPS and INT_GROUPS.
-AT_G, AT_TWIN, AT_B, AT_COUNTERS, AT_RING, AT_ATOMS, AT_WEIGHTS, AT_TARGETS = 25, 26, 27, 28, 29, 30, 31, 32
-AT_THETA, AT_SHOWN, AT_H, AT_NOTES, AT_SCORES, AT_BEFORE, AT_LIMITS = 33, 34, 35, 36, 37, 38, 39
-AT_LAG, AT_LAG_SQUARE, AT_LAG_REWARD, AT_GAUGE = 40, 41, 42, 43
-AT_LEVEL_G, AT_LEVEL_B, AT_LEVEL_COUNTERS, AT_FILTERS, AT_LEVEL_SCORES, AT_EVIDENCE = 44, 45, 46, 47, 48, 49
-AT_KEY, AT_CURSOR, AT_MARKS = 50, 51, 52
+# How large its state is, and where its groups begin (kernels/groups.py).
+(
+    DIM, LANES, TWINS, ROOM, ATOMS, PLAYED, ESTIMATES, SCORES, BEFORE, LIMITS, NOTES, CURSORS, MARKS, LAGS, GAUGES,
+    LEVELS, FILTERS,
+) = SIZE_AT.values()  # fmt: skip
 # What a rule that samples draws.
-DRAWN = 53
-FLAGS = 54
+DRAWN = LAST_GROUP + 1
+FLAGS = LAST_GROUP + 2
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
@@ -80,44 +75,18 @@ COLUMNS = 40
 
 # Columns of a lane's counters: time, observations, sums of weights and of squared weights, last restart, observations
 # dropped, weight lost with atoms that found no place, solver's failures.
-CLOCK, COUNT, WEIGHT, SQUARES, SINCE, DROPPED, LOST, FAILED = 0, 1, 2, 3, 4, 5, 6, 7
-COUNTERS = 8
+CLOCK, COUNT, WEIGHT, SQUARES, SINCE, DROPPED, LOST, FAILED = range(COUNTERS)
 
 # A level's filter: what is left of the first guess, with its lags and their squares; the same of what was seen; and
 # behind these moments the sums of (x, r), without and with lags. A lag is counted as a time, below 0.
-GUESS, GUESS_TIME, GUESS_SQUARE, MASS, TIME, TIME_SQUARE = 0, 1, 2, 3, 4, 5
-MOMENTS = 6
+GUESS, GUESS_TIME, GUESS_SQUARE, MASS, TIME, TIME_SQUARE = range(MOMENTS)
 
 # Places in the cursor: of the ring, oldest, how many, removals since the sums were rebuilt; atoms in use.
 HEAD, SIZE, REMOVED, USED = 0, 1, 2, 3
 CURSOR = 4
 
 # Places in the key.
-KEY_LOW, KEY_HIGH = 0, 1
-KEY = 2
-
-FLOAT_GROUPS = (
-    "G", "twin", "b", "counters", "ring", "atoms", "weights", "targets", "theta", "shown", "H", "notes", "scores",
-    "before", "limits", "lag", "lag_square", "lag_reward", "gauge", "level_G", "level_b", "level_counters", "filters",
-    "level_scores", "evidence",
-)  # fmt: skip
-INT_GROUPS = ("key", "cursor", "marks")
-
-
-def group_shapes(size: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The shape of every group, those that a family does without being empty, from sizes at the flags' places."""
-    d, K, atoms, lags, levels = size[DIM], size[LANES], size[ATOMS], size[LAGS], size[LEVELS]
-    return {
-        "G": (K, d, d), "twin": (size[TWINS], d, d), "b": (K, d), "counters": (K, COUNTERS),
-        "ring": (size[ROOM], d + 2), "atoms": (d, atoms), "weights": (size[PLAYED], atoms),
-        "targets": (size[PLAYED], atoms), "theta": (size[ESTIMATES], d), "shown": (size[PLAYED], d),
-        "H": (size[ESTIMATES], d, d), "notes": (size[NOTES],), "scores": (size[SCORES],), "before": (size[BEFORE],),
-        "limits": (size[LIMITS],), "lag": (lags, d, d), "lag_square": (lags, d, d), "lag_reward": (lags, d),
-        "gauge": (size[GAUGES],), "level_G": (levels, d, d), "level_b": (levels, d),
-        "level_counters": (levels, COUNTERS), "filters": (size[FILTERS], MOMENTS + 2 * (d + 1)),
-        "level_scores": (levels,), "evidence": (min(levels, 1),), "key": (KEY,), "cursor": (size[CURSORS],),
-        "marks": (size[MARKS],),
-    }  # fmt: skip
+KEY_LOW, KEY_HIGH = range(KEY)
 
 
 class Point(NamedTuple):
@@ -200,52 +169,7 @@ def sound_cursor(history: History) -> bool:
     return bool(good and cursor[USED] >= 0 and cursor[USED] <= history.atoms.shape[1])
 
 
-@piece
-def sums_of(flags: Ints, floats: Floats) -> Sums:
-    """The sums of a packed state."""
-    d, K, twins, lags = flags[DIM], flags[LANES], flags[TWINS], flags[LAGS]
-    return Sums(
-        cut(floats, flags[AT_G], (K, d, d)),
-        cut(floats, flags[AT_TWIN], (twins, d, d)),
-        cut(floats, flags[AT_B], (K, d)),
-        cut(floats, flags[AT_COUNTERS], (K, COUNTERS)),
-        cut(floats, flags[AT_LAG], (lags, d, d)),
-        cut(floats, flags[AT_LAG_SQUARE], (lags, d, d)),
-        cut(floats, flags[AT_LAG_REWARD], (lags, d)),
-    )
-
-
-@piece
-def history_of(flags: Ints, floats: Floats, ints: Ints) -> History:
-    """The history of a packed state."""
-    d, room, size, K = flags[DIM], flags[ROOM], flags[ATOMS], flags[PLAYED]
-    return History(
-        cut(floats, flags[AT_RING], (room, d + 2)),
-        cut(ints, flags[AT_CURSOR], (flags[CURSORS],)),
-        cut(floats, flags[AT_ATOMS], (d, size)),
-        cut(floats, flags[AT_WEIGHTS], (K, size)),
-        cut(floats, flags[AT_TARGETS], (K, size)),
-    )
-
-
-@piece
-def estimate_of(flags: Ints, floats: Floats) -> Estimate:
-    """The estimates of a packed state."""
-    d, played, every = flags[DIM], flags[PLAYED], flags[ESTIMATES]
-    return Estimate(
-        cut(floats, flags[AT_THETA], (every, d)),
-        cut(floats, flags[AT_SHOWN], (played, d)),
-        cut(floats, flags[AT_H], (every, d, d)),
-    )
-
-
-@piece
-def adapting_of(flags: Ints, floats: Floats, ints: Ints) -> Adapting:
-    """What the adaptation of a packed state keeps."""
-    return Adapting(
-        cut(ints, flags[AT_KEY], (KEY,)),
-        cut(ints, flags[AT_MARKS], (flags[MARKS],)),
-        cut(floats, flags[AT_NOTES], (flags[NOTES],)),
-        cut(floats, flags[AT_SCORES], (flags[SCORES],)),
-        cut(floats, flags[AT_BEFORE], (flags[BEFORE],)),
-    )
+sums_of = bundle_of(Sums, "floats")
+history_of = bundle_of(History, "floats, ints")
+estimate_of = bundle_of(Estimate, "floats")
+adapting_of = bundle_of(Adapting, "floats, ints")

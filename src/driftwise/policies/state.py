@@ -12,12 +12,13 @@ import numpy as np
 from driftwise._internal import container
 from driftwise._internal.rng import checked_seed
 from driftwise.errors import BadInput
-from driftwise.kernels import point
+from driftwise.kernels import groups
 from driftwise.kernels.adapt.book import TICK
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
     DROPPED,
+    FLAGS,
     HEAD,
     KEY_HIGH,
     KEY_LOW,
@@ -32,9 +33,6 @@ from driftwise.kernels.point import (
 )
 
 NO_BOARD = np.zeros(0)
-
-# Sizes that every file has; others came later.
-_FIRST_SIZES = point.LAGS - point.DIM
 
 # A state that is larger is a slip of a window or a horizon, not a wish.
 MOST_NUMBERS = 2**31
@@ -52,15 +50,15 @@ class Layout:
     """The groups that a family's states hold. `flags` has their sizes and places, for the kernels to cut by."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        sizes = [*sizes, *[0] * (point.AT_G - point.DIM - len(sizes))]  # files leave out the last ones where they are 0
-        shapes = point.group_shapes([0] * point.DIM + list(sizes))
+        sizes = [*sizes, *[0] * (len(groups.SIZES) - len(sizes))]  # files leave out the last ones where they are 0
+        shapes = groups.group_shapes(sizes)
         self.numbers = sum(math.prod(shape) for shape in shapes.values())
         if self.numbers > MOST_NUMBERS:
             raise self.too_large()
-        self.flags = np.zeros(point.FLAGS, dtype=np.int64)
-        self.flags[point.DIM : point.AT_G] = sizes
-        self.floats, floats = self._place(point.FLOAT_GROUPS, shapes, point.AT_G)
-        self.ints, ints = self._place(point.INT_GROUPS, shapes, point.AT_KEY)
+        self.flags = np.zeros(FLAGS, dtype=np.int64)
+        self.sizes[:] = sizes
+        self.floats, floats = self._place(groups.FLOAT_GROUPS, shapes)
+        self.ints, ints = self._place(groups.INT_GROUPS, shapes)
         self.groups = {"floats": floats, "ints": ints}
 
     def too_large(self) -> BadInput:
@@ -71,28 +69,28 @@ class Layout:
 
     @property
     def sizes(self) -> Ints:
-        return self.flags[point.DIM : point.AT_G]
+        return self.flags[groups.FIRST_SIZE : groups.FIRST_GROUP]
 
     def written_sizes(self) -> list[int]:
         """The sizes as files have them: those that came later are left out where they and all behind them are 0, so
         that the states of older policies stay what they were."""
         sizes: list[int] = self.sizes.tolist()
-        while len(sizes) > _FIRST_SIZES and sizes[-1] == 0:
+        while len(sizes) > groups.FIRST_LATER_SIZE and sizes[-1] == 0:
             sizes.pop()
         return sizes
 
     def _place(
-        self, names: tuple[str, ...], shapes: dict[str, tuple[int, ...]], at: int
+        self, declared: tuple[groups.Group, ...], shapes: dict[str, tuple[int, ...]]
     ) -> tuple[int, dict[str, Group]]:
         """One group behind the other; the length of all, and those that are not empty."""
-        start, groups = 0, {}
-        for number, name in enumerate(names):
+        start, placed = 0, {}
+        for name, *_ in declared:
             stop = start + math.prod(shapes[name])
-            self.flags[at + number] = start
+            self.flags[groups.GROUP_AT[name]] = start
             if stop > start:
-                groups[name] = Group(start, stop, shapes[name])
+                placed[name] = Group(start, stop, shapes[name])
             start = stop
-        return start, groups
+        return start, placed
 
     def start(self, seed: int, owner: str) -> State:
         """Nothing in any group: the clock stands at 0 and no restart has been. The seed is the key to draw with."""
@@ -115,11 +113,10 @@ class Layout:
 
 
 def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
-    """The layout of states with these sizes, named as in kernels/point.py; those left out are 0."""
-    vector = [0] * (point.AT_G - point.DIM)
-    for name, size in {"dim": dim, "lanes": lanes, **sizes}.items():
-        vector[getattr(point, name.upper()) - point.DIM] = size
-    return Layout(vector)
+    """The layout of states with these sizes, named as in kernels/groups.py; those left out are 0."""
+    given = {"dim": dim, "lanes": lanes, **sizes}
+    assert given.keys() <= set(groups.SIZES), "a size that is not declared"
+    return Layout([given.get(name, 0) for name in groups.SIZES])
 
 
 class State:
@@ -210,19 +207,6 @@ class State:
         """Take over all numbers of another state of the same layout."""
         self.floats[:], self.ints[:] = other.floats, other.ints
 
-    def clear_room(self) -> None:
-        """Unused room becomes 0, so that equal memories are equal bytes."""
-        groups = self.groups()
-        if "cursor" not in groups:
-            return
-        cursor = groups["cursor"]
-        if "ring" in groups:
-            ring = groups["ring"]
-            ring[(int(cursor[HEAD]) + np.arange(int(cursor[SIZE]), len(ring))) % len(ring)] = 0.0
-        for name in ("atoms", "weights", "targets"):
-            if name in groups:
-                groups[name][:, int(cursor[USED]) :] = 0.0
-
     def add_atoms(self, other: State) -> None:
         """Atoms that both states have add their weights; the others find a place, or the one sentence."""
         atoms, weights, targets = self.atoms, self.weights, self.targets
@@ -248,6 +232,16 @@ class State:
         except MemoryError:
             raise self.layout.too_large() from None
 
+    def clear_room(self) -> None:
+        """Unused room becomes 0, so that equal memories are equal bytes."""
+        for name, values in self.groups().items():
+            room = groups.GROUPS[name].room
+            if room == "ring":
+                head, size = int(self.cursor[HEAD]), int(self.cursor[SIZE])
+                values[(head + np.arange(size, len(values))) % len(values)] = 0.0
+            elif room == "atoms":
+                values[:, int(self.cursor[USED]) :] = 0.0
+
     def __copy__(self) -> State:
         return self.copy()
 
@@ -265,8 +259,8 @@ class State:
         facts, arrays = container.unpack("state", data, _ANEW)
         sizes, owner = facts.get("sizes"), facts.get("policy")
         floats, ints = arrays.get("floats"), arrays.get("ints")
-        most = point.AT_G - point.DIM
-        if not isinstance(sizes, list) or not _FIRST_SIZES <= len(sizes) <= most or not isinstance(owner, str):
+        least, most = groups.FIRST_LATER_SIZE, len(groups.SIZES)
+        if not isinstance(sizes, list) or not least <= len(sizes) <= most or not isinstance(owner, str):
             raise BadInput("data", "no sizes or no policy", "the header of a state", _ANEW)
         if not all(type(size) is int and size >= 0 for size in sizes):
             raise BadInput("data", "sizes out of range", "the sizes of a state's groups", _ANEW)
