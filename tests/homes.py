@@ -76,16 +76,16 @@ def root(node: ast.AST) -> bool:
     """A square root: math.sqrt, np.sqrt, the lanes' roots, or a power of a half."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         return isinstance(node.right, ast.Constant) and node.right.value == 0.5
-    return called(node) in ("sqrt", "roots")
+    return called(node) in ("sqrt", "roots", "put_pivot_")
 
 
 def reads(node: ast.AST) -> Iterator[tuple[str, set[str]]]:
-    """Arrays that an expression reads with the names in their index: a[i, k], or load(a, (i, k))."""
+    """Arrays that an expression reads with the names in their index: a[i, k], load(a, (i, k)), or get_at(a, i, k)."""
     for one in ast.walk(node):
         if isinstance(one, ast.Subscript):
             yield ast.unparse(one.value), names(one.slice)
-        elif isinstance(one, ast.Call) and (called(one) or "").startswith("load") and len(one.args) == 2:
-            yield ast.unparse(one.args[0]), names(one.args[1])
+        elif isinstance(one, ast.Call) and (called(one) or "").startswith(("load", "get")) and len(one.args) > 1:
+            yield ast.unparse(one.args[0]), set().union(*(names(index) for index in one.args[1:]))
 
 
 def writes(node: ast.AST) -> Iterator[tuple[str, set[str], ast.AST]]:
@@ -95,8 +95,8 @@ def writes(node: ast.AST) -> Iterator[tuple[str, set[str], ast.AST]]:
             for target in one.targets if isinstance(one, ast.Assign) else [one.target]:
                 if isinstance(target, ast.Subscript):
                     yield ast.unparse(target.value), names(target.slice), one
-        elif isinstance(one, ast.Call) and (called(one) or "").startswith("store") and len(one.args) == 3:
-            yield ast.unparse(one.args[0]), names(one.args[1]), one
+        elif isinstance(one, ast.Call) and (called(one) or "").startswith(("store", "put_")) and len(one.args) > 2:
+            yield ast.unparse(one.args[0]), set().union(*(names(index) for index in one.args[1:-1])), one
 
 
 def bound(node: ast.AST) -> dict[str, ast.AST]:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from driftwise.kernels import kernel
+from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.belief import lean_
 from driftwise.kernels.foretell import bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Sums
-from driftwise.kernels.solvers.cholesky import factor_, forward_
 
 
 @kernel

@@ -16,6 +16,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import piece
+from driftwise.kernels.algebra import factor_, factor_late_, forward_, forward_one_
 from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
@@ -37,7 +38,6 @@ from driftwise.kernels.point import (
     S,
     Sums,
 )
-from driftwise.kernels.solvers.cholesky import factor_, forward_
 
 # Places of the gauge: the weight left to the first guess of the noise, fading sums of squared errors and of ones;
 # rewards that set the scale, their squares and those of the norms of their arms.
@@ -194,10 +194,8 @@ def lean_(
     forward_(other, pivot, sums.lag_reward, lane, z)
     for i in range(d):  # M = lag·other⁻ᵀ, in low
         for j in range(d):
-            v = lag[lane, max(i, j), min(i, j)]
-            for k in range(j):
-                v -= other[j, k] * low[i, k]
-            low[i, j] = v * pivot[j]
+            low[i, j] = lag[lane, max(i, j), min(i, j)]
+        forward_one_(other, pivot, low[i], lane, low[i])
     for i in range(d):
         v = sums.b[lane, i]
         for k in range(d):
@@ -205,25 +203,13 @@ def lean_(
         pivot[i] = v
     for i in range(d):
         z[i] = pivot[i]
-    for i in range(d):  # the factor of G + ridge·I - MM', in other; no exact pivot lies below the ridge
         for j in range(i + 1):
             v = G[lane, i, j]
             for k in range(d):
                 v -= low[i, k] * low[j, k]
-            for k in range(j):
-                v -= other[i, k] * other[j, k]
-            if j < i:
-                other[i, j] = v * pivot[j]
-            else:
-                other[i, i] = math.sqrt(max(v + ridge, ridge))
-                pivot[i] = 1.0 / other[i, i]
-        v = z[i]
-        for k in range(i):
-            v -= other[i, k] * z[k]
-        z[i] = v * pivot[i]
-    for i in range(d):
-        for j in range(i + 1):
-            low[i, j] = other[i, j]
+            other[i, j] = v
+    factor_late_(other, lane, ridge, low, pivot)  # of G + ridge·I - MM'
+    forward_one_(low, pivot, z, lane, z)
 
 
 @piece

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import formula, part, piece, routine
+from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
@@ -74,7 +75,6 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import nearest_
-from driftwise.kernels.solvers.cholesky import factor_, forward_
 from driftwise.kernels.solvers.newton import Slate, hessian_, slate_of, slate_size, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_

@@ -16,6 +16,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import piece
+from driftwise.kernels.algebra import factor_, forward_, forward_one_
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
@@ -46,7 +47,6 @@ from driftwise.kernels.point import (
     Point,
     Sums,
 )
-from driftwise.kernels.solvers.cholesky import factor_, forward_
 
 # Lanes come in fours, one with each memory of the level.
 FOUR = 4
@@ -273,11 +273,8 @@ def center_arms_(
     low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
     believe_preferences_(lane, ridge, levels.sums, low, pivot, z)
     shift = level.reward
-    for i in range(z.size):  # x̄ as whiten_ has the arms
-        v = center[first, i]
-        for k in range(i):
-            v -= low[i, k] * center[first, k]
-        center[first, i] = v * pivot[i]
+    forward_one_(low, pivot, center[first], first, center[first])  # x̄ as whiten_ has the arms
+    for i in range(z.size):
         shift -= center[first, i] * z[i]
     whiten_(board, X, at)
     for a in range(square.size):

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from driftwise.kernels import entry, kernel, piece
+from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.index import Board, board_of, first_best, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
@@ -41,7 +42,6 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
-from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
 from driftwise.theory.radius import lb_radius
 
 
@@ -78,7 +78,7 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
     forward_(board.low, board.pivot, sums.b, lane, board.z)
     whiten_(board, X, at)
     if two:
-        divide_(board.low, board.pivot, board.other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
+        divide_(board.low, board.pivot, board.other, board.other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
         shape_(board.other, board.Y)
         squares_(board.Y, board.bonus)
     count = sums.counters

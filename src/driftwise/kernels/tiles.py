@@ -12,11 +12,11 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import piece
+from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
-from driftwise.kernels.solvers.cholesky import factor_
 
 # As many tiles are packed at a time where they are packed in every round: so many lines of cache a feature.
 PANEL = 32
@@ -250,14 +250,12 @@ def first_top(top: Floats, who: Floats) -> int:
 @piece
 def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
     """`factor_` and `forward_` by rows, which is faster than into U at once, and U from them."""
-    low, z = tiles.low, tiles.z
+    low = tiles.low
     factor_(G, lane, ridge, low, tiles.pivot)
+    forward_(low, tiles.pivot, b, lane, tiles.z)
     for i in range(low.shape[0]):
-        v = b[lane, i]
         for k in range(i):
-            v -= low[i, k] * z[k]
             tiles.U[k, i] = low[i, k]
-        z[i] = v * tiles.pivot[i]
 
 
 @piece

@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import entry, formula, piece
+from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
 from driftwise.kernels.chance import GAUSSIAN, reward_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
@@ -104,48 +105,6 @@ def abreast_of(packed: Floats, d: int) -> Abreast:
     )
 
 
-# ------------------------------------------------------------------------------------------ solving
-
-
-@piece
-def factor_lanes_(G: Floats, ridge: Lanes, low: Floats, pivot: Floats) -> None:
-    """`factor_` of kernels/solvers/cholesky.py in every lane."""
-    for i in range(pivot.shape[0]):
-        for j in range(i):
-            v = load(G, (i, j))
-            for k in range(j):
-                v -= load(low, (i, k)) * load(low, (j, k))
-            store_(low, (i, j), v * load(pivot, j))
-        v = load(G, (i, i)) + ridge
-        for k in range(i):
-            v -= load(low, (i, k)) * load(low, (i, k))
-        root = roots(where_above(ridge, v, ridge, v))
-        store_(low, (i, i), root)
-        store_(pivot, i, 1.0 / root)
-
-
-@piece
-def forward_lanes_(low: Floats, pivot: Floats, b: Floats, out: Floats) -> None:
-    """out = low⁻¹b in every lane."""
-    for i in range(pivot.shape[0]):
-        v = load(b, i)
-        for k in range(i):
-            v -= load(low, (i, k)) * load(out, k)
-        store_(out, i, v * load(pivot, i))
-
-
-@piece
-def divide_lanes_(low: Floats, pivot: Floats, M: Floats) -> None:
-    """M <- low⁻¹M for a lower triangular M in every lane."""
-    d = pivot.shape[0]
-    for j in range(d):
-        for i in range(j, d):
-            v = load(M, (i, j))
-            for k in range(j, i):
-                v -= load(low, (i, k)) * load(M, (k, j))
-            store_(M, (i, j), v * load(pivot, i))
-
-
 # ------------------------------------------------------------------------------------------ four arms
 
 
@@ -212,11 +171,11 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
     two = point.flags[RULE] != ONE_MATRIX
     ridge = eight(point.table[row, LAM])
     if two:
-        factor_lanes_(own.twin, ridge, own.other, own.pivot)
-    factor_lanes_(own.G, ridge, own.low, own.pivot)
-    forward_lanes_(own.low, own.pivot, own.b, own.z)
+        factor_eight_(own.twin, row, ridge, own.other, own.pivot)
+    factor_eight_(own.G, row, ridge, own.low, own.pivot)
+    forward_eight_(own.low, own.pivot, own.b, row, own.z)
     if two:
-        divide_lanes_(own.low, own.pivot, own.other)
+        divide_eight_(own.low, own.pivot, own.other, own.other)
     radius = eight(linear_radius(point, row, count[SQUARES], count[CLOCK], d))
     best, arm = four_eights(-math.inf), load_four(own.first, 0)
     now = arm

@@ -12,10 +12,10 @@ import numpy as np
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import point
+from driftwise.kernels.algebra import factor_
 from driftwise.kernels.links import slope
 from driftwise.kernels.point import USED, Floats
 from driftwise.kernels.solvers import sets, slabs
-from driftwise.kernels.solvers.cholesky import factor_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.model import check_self_concordant
 from driftwise.policies.solved import Solved

@@ -27,6 +27,7 @@ from driftwise.kernels.adapt.book import (
     sound_marks,
     weigh_family_,
 )
+from driftwise.kernels.algebra import forward_one_
 from driftwise.kernels.belief import (
     NEGLIGIBLE,
     Gauge,
@@ -169,10 +170,9 @@ def foretell_(
     believe_(point, row, lane, ridge, sums, low, told.other, pivot, z)
     value, square = 0.0, 0.0
     for i in range(y.size):
-        v = lesson.X[lesson.at, i, lesson.arm]
-        for j in range(i):
-            v -= low[i, j] * y[j]
-        y[i] = v * pivot[i]
+        y[i] = lesson.X[lesson.at, i, lesson.arm]
+    forward_one_(low, pivot, y, lane, y)
+    for i in range(y.size):
         value += y[i] * z[i]
         square += y[i] * y[i]
     return Foretold(value, square)

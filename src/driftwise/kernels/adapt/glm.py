@@ -26,6 +26,7 @@ from driftwise.kernels.adapt.book import (
     sound_marks,
     to_clear_,
 )
+from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, predict_
 from driftwise.kernels.index import Board, board_of, board_size, first_best, lift_
@@ -64,7 +65,6 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
-from driftwise.kernels.solvers.cholesky import factor_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
 ALL = -1  # lanes
@@ -140,11 +140,10 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
         factor_(estimate.H, scoring + k, 0.0, low, pivot)
         value, square = 0.0, 0.0
         for i in range(z.size):
-            v = lesson.X[lesson.at, i, lesson.arm]
-            value += v * estimate.theta[scoring + k, i]
-            for j in range(i):
-                v -= low[i, j] * z[j]
-            z[i] = v * pivot[i]
+            z[i] = lesson.X[lesson.at, i, lesson.arm]
+            value += z[i] * estimate.theta[scoring + k, i]
+        forward_one_(low, pivot, z, k, z)
+        for i in range(z.size):
             square += z[i] * z[i]
         chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
         chance = min(max(chance, 1e-12), 1.0 - 1e-12)

@@ -9,6 +9,7 @@ import math
 
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.adapt.book import acting_lane, acting_row, level_seat, sound_marks
+from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import QUANTILE, glm_radius, length_of
@@ -62,7 +63,6 @@ from driftwise.kernels.region.sheet import (
     sheet_of,
 )
 from driftwise.kernels.sampling import BY_ROUND, round_of
-from driftwise.kernels.solvers.cholesky import divide_, factor_, forward_
 
 # Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
 ACTING, JUDGE = -1, -2
@@ -98,7 +98,8 @@ def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -
     if not two:
         add_square_(1.0, sheet.work, sheet.A)
         return
-    divide_(sheet.low, pivot, sheet.other)  # with V = LL' and Ṽ = MM': A = K'K, K = (L⁻¹M)'L⁻¹, kept in rows
+    # With V = LL' and Ṽ = MM': A = K'K, K = (L⁻¹M)'L⁻¹, kept in rows.
+    divide_(sheet.low, pivot, sheet.other, sheet.other)
     clear_(sheet.rows)
     for k in range(d):
         for i in range(k + 1):

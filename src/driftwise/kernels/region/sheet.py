@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import entry, formula, piece, routine
+from driftwise.kernels.algebra import divide_
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
@@ -75,20 +76,21 @@ def plain_(sheet: Sheet, kind: int, link: int, weight: float) -> None:
         sheet.vec[TILT, i] = 0.0
 
 
+@piece
+def clear_(A: Floats) -> None:
+    """A <- 0."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] = 0.0
+
+
 @routine
 def invert_(low: Floats, pivot: Floats, work: Floats) -> None:
     """work = low⁻¹, lower triangular; above the diagonal it is 0."""
-    d = low.shape[0]
-    for i in range(d):
-        for j in range(d):
-            work[i, j] = 0.0
-        for k in range(i):
-            t = low[i, k]
-            for j in range(k + 1):
-                work[i, j] -= t * work[k, j]
-        for j in range(i):
-            work[i, j] *= pivot[i]
-        work[i, i] = pivot[i]
+    clear_(work)
+    for i in range(work.shape[0]):
+        work[i, i] = 1.0
+    divide_(low, pivot, work, work)
 
 
 @routine
@@ -100,14 +102,6 @@ def add_square_(share: float, work: Floats, A: Floats) -> None:
             t = share * work[k, i]
             for j in range(k + 1):
                 A[i, j] += t * work[k, j]
-
-
-@piece
-def clear_(A: Floats) -> None:
-    """A <- 0."""
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            A[i, j] = 0.0
 
 
 @routine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import routine
+from driftwise.kernels.algebra import backward_, factor_, forward_, forward_one_
 from driftwise.kernels.point import Floats
-from driftwise.kernels.solvers.cholesky import backward_, factor_, forward_
 
 STEPS = 100
 
@@ -47,11 +47,8 @@ def nearest_(Q: Floats, S: float, theta: Floats, lane: int, low: Floats, pivot: 
             status = 0
             break
         slope = 0.0  # ‖low⁻¹θ‖², which is -½ d‖θ‖²/dν
+        forward_one_(low, pivot, z, lane, theta[lane])
         for i in range(d):
-            v = z[i]
-            for k in range(i):
-                v -= low[i, k] * theta[lane, k]
-            theta[lane, i] = v * pivot[i]
             slope += theta[lane, i] * theta[lane, i]
         step = (norm * norm / slope) * ((norm - S) / S)
         if step <= 1e-16 * shift:

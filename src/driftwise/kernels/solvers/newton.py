@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels import formula, piece, routine
+from driftwise.kernels.algebra import ROUNDING, backward_divided_, factor_raised_, forward_divided_
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import (
     EXPONENT,
@@ -47,7 +48,6 @@ SHORT = 0.5  # τ up to which a corrected step is sure to lower the loss
 STILL = 1e-5  # τ up to which H may be taken for the Hessian at the step's end
 STEPS = 100
 PATIENCE = 8  # steps after which a gradient of mere rounding errors is looked for
-ROUNDING = 2.220446049250313e-16
 
 
 # Rows of P.
@@ -136,49 +136,20 @@ def gradient_hessian_(p: Atoms, theta: Floats, k: int, c: Floats, h: Floats, g: 
 
 @piece
 def factor_(H: Floats, d: int, least: float, F: Floats) -> int:
-    """F F' = H, lower triangle; the number of pivots raised, -1 when H is not finite or not positive.
-
-    No pivot of H can lie below its least eigenvalue (`least` is a bound), nor is one below the rounding errors of
-    its own row worth anything; such are raised, which changes H by no more than rounding already has.
-    """
-    raised = 0
-    for i in range(d):
-        for j in range(i):
-            v = H[i, j]
-            for m in range(j):
-                v -= F[i, m] * F[j, m]
-            F[i, j] = v / F[j, j]
-        v = H[i, i]
-        for m in range(i):
-            v -= F[i, m] * F[i, m]
-        floor = max(least, 4.0 * ROUNDING * H[i, i])
-        if v < floor:
-            v = floor
-            raised += 1
-        if not (v > 0.0 and v < math.inf):
-            return -1
-        F[i, i] = math.sqrt(v)
-    return raised
+    """F F' = H, lower triangle; the number of pivots raised, -1 when H is not finite or not positive."""
+    return int(factor_raised_(H, d, least, F, F))
 
 
 @piece
 def forward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻¹ v."""
-    for i in range(d):
-        t = v[i]
-        for m in range(i):
-            t -= F[i, m] * v[m]
-        v[i] = t / F[i, i]
+    forward_divided_(F, F, v, d, v)
 
 
 @piece
 def backward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻ᵀ v."""
-    for i in range(d - 1, -1, -1):
-        t = v[i]
-        for m in range(i + 1, d):
-            t -= F[m, i] * v[m]
-        v[i] = t / F[i, i]
+    backward_divided_(F, F, v)
 
 
 @piece

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import routine
+from driftwise.kernels.algebra import ROUNDING
 from driftwise.kernels.links import IDENTITY, mean, slope
 from driftwise.kernels.point import Floats
-from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, ROUNDING, Slate, backward_, factor_, forward_
+from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, Slate, backward_, factor_, forward_
 
 
 @routine

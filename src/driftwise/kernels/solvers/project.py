@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import routine
+from driftwise.kernels.algebra import factor_definite_
 from driftwise.kernels.links import one_valley, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
@@ -29,7 +30,6 @@ from driftwise.kernels.solvers.newton import (
     BROKEN,
     CONVERGED,
     GRADIENT,
-    ROUNDING,
     UNFINISHED,
     Slate,
     backward_,
@@ -133,24 +133,6 @@ def norm_of(theta: Floats, k: int) -> float:
 
 
 @routine
-def definite_(B: Floats, d: int, F: Floats) -> bool:
-    """F F' = B where B is positive enough to be factored as it is."""
-    for i in range(d):
-        for j in range(i):
-            v = B[i, j]
-            for m in range(j):
-                v -= F[i, m] * F[j, m]
-            F[i, j] = v / F[j, j]
-        v = B[i, i]
-        for m in range(i):
-            v -= F[i, m] * F[i, m]
-        if not (v > 8.0 * ROUNDING * abs(B[i, i]) and v < math.inf):
-            return False
-        F[i, i] = math.sqrt(v)
-    return True
-
-
-@routine
 def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -> bool:
     """P[MOVE] <- the Newton step from POINT for a shifted Hessian, along the sphere or free, if there is one.
 
@@ -170,7 +152,7 @@ def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -
             if tangent:
                 W[i, j] += (size + pull) * (x[i] / S) * (x[j] / S)
         W[i, i] += shift + (pull if tangent else 0.0)
-    if not definite_(W, d, M[FACTOR]):
+    if factor_definite_(W, d, 0.0, M[FACTOR], M[FACTOR]) < 0:
         return False
     for i in range(d):
         p[i] = -P[DOWN, i]

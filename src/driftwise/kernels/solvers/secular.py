@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels import formula, kernel, part, piece, routine
+from driftwise.kernels.algebra import backward_divided_, divide_divided_, factor_shifted_, forward_divided_
 from driftwise.kernels.cut import cut
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
@@ -91,57 +92,37 @@ def desk(d: int, used: int) -> Desk:
 
 
 @routine
+def dot(u: Floats, v: Floats) -> float:
+    """u'v."""
+    total = 0.0
+    for i in range(v.size):
+        total += u[i] * v[i]
+    return total
+
+
+@routine
 def factor_(M: Floats, ridge: float, low: Floats) -> bool:
     """low low' = M + ridge·I, lower triangle; False where that is not positive definite."""
-    d = M.shape[0]
-    for i in range(d):
-        for j in range(i):
-            t = M[i, j]
-            for k in range(j):
-                t -= low[i, k] * low[j, k]
-            low[i, j] = t / low[j, j]
-        t = M[i, i] + ridge
-        for k in range(i):
-            t -= low[i, k] * low[i, k]
-        if not t > 1e-15 * (abs(M[i, i]) + ridge):
-            return False
-        low[i, i] = math.sqrt(t)
-    return True
+    return bool(factor_shifted_(M, M.shape[0], ridge, low, low) >= 0)
 
 
 @routine
 def forward_(low: Floats, v: Floats) -> float:
     """v <- low⁻¹ v; its squared length."""
-    total = 0.0
-    for i in range(v.size):
-        t = v[i]
-        for k in range(i):
-            t -= low[i, k] * v[k]
-        v[i] = t / low[i, i]
-        total += v[i] * v[i]
-    return total
+    forward_divided_(low, low, v, v.size, v)
+    return dot(v, v)
 
 
 @routine
 def backward_(low: Floats, v: Floats) -> None:
     """v <- low⁻ᵀ v."""
-    for i in range(v.size - 1, -1, -1):
-        t = v[i]
-        for k in range(i + 1, v.size):
-            t -= low[k, i] * v[k]
-        v[i] = t / low[i, i]
+    backward_divided_(low, low, v)
 
 
 @routine
 def divide_(low: Floats, M: Floats, to: Floats) -> None:
     """to = low⁻¹ M; to may be M."""
-    d = M.shape[0]
-    for i in range(d):
-        for j in range(d):
-            t = M[i, j]
-            for k in range(i):
-                t -= low[i, k] * to[k, j]
-            to[i, j] = t / low[i, i]
+    divide_divided_(low, low, M, to)
 
 
 @routine
@@ -152,15 +133,6 @@ def times_(M: Floats, v: Floats, to: Floats) -> None:
         for j in range(v.size):
             t += M[i, j] * v[j]
         to[i] = t
-
-
-@routine
-def dot(u: Floats, v: Floats) -> float:
-    """u'v."""
-    total = 0.0
-    for i in range(v.size):
-        total += u[i] * v[i]
-    return total
 
 
 @routine
