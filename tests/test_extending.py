@@ -223,6 +223,30 @@ def test_a_rule(tmp_path):
     tried(carry_out(tmp_path, "A rule"), "A rule", try_rule)
 
 
+def try_rule_of_lists():
+    import driftwise as dw
+
+    with pytest.raises(AssertionError, match=r"in a list|a list for"):
+        dw.checks.check_policy(dw.make("OFUL-det", dim=3, horizon=300))
+
+
+def test_a_rule_that_only_lists_know_breaks_a_law(tmp_path):
+    """The same rule, written where lists are scored and forgotten for searches over sets."""
+    copy = carry_out(tmp_path, "A rule")
+    file = copy / "src" / "driftwise" / "kernels" / "linear.py"
+    text = file.read_text(encoding="utf-8")
+    start, end = text.index("    squares, d = count[lane, SQUARES]"), text.index("@piece\ndef two_matrices")
+    there = text[start:end]
+    forgetful = "    return linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])\n\n\n"
+    own = "    count, pivot = sums.counters, board.pivot\n" + there.replace("return", "scale =").rstrip() + "\n"
+    asked = "linear_scale(point, row, lane, sums, board.pivot), X"
+    assert text.count(asked) == 1
+    line = next(line for line in text.splitlines() if asked in line)
+    text = text.replace(line, own + line.replace(asked, "scale, X")).replace(there, forgetful, 1)
+    file.write_text(text, encoding="utf-8")
+    run(copy, "-c", "import test_extending\ntest_extending.try_rule_of_lists()\n")
+
+
 def try_memory():
     import driftwise as dw
     from naive import NaiveGLM, NaiveLinear

@@ -24,11 +24,13 @@ from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
+from driftwise.policies.curves import Curve
 from driftwise.policies.memory import KINDS, Keep, Memory
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
 from driftwise.policies.regions import Region
-from driftwise.policies.shapes import Ball
+from driftwise.policies.searching import index_of
+from driftwise.policies.shapes import Ball, Box, Ellipsoid, Union
 from driftwise.policies.state import State
 from driftwise.simulation import simulate
 from driftwise.theory.bounds import change_number, path_length
@@ -331,6 +333,44 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
         policy.learn(other, ball, a.x @ data.rotation, float(data.rewards[t]))
 
 
+def _sets(dim: int, reach: float, listed: Floats) -> list[Region]:
+    """A set of every kind, with arms as long as the policy takes."""
+    def turn(numbers: Floats) -> Floats:
+        rows = np.zeros((len(numbers), dim))
+        rows[:, 0], rows[:, -1] = np.cos(numbers), np.sin(numbers)
+        return 0.7 * reach * rows
+
+    side, shape = np.full(dim, 0.9 * reach / math.sqrt(dim)), np.diag(np.linspace(1.0, 0.4, dim)) * reach**2
+    return [
+        Ball(dim, reach), Ellipsoid(shape), Box(-side, 0.5 * side, certify=False),
+        Curve(turn, 0.0, 3.0, certify=False), Union(Ball(dim, 0.5 * reach), listed),
+    ]  # fmt: skip
+
+
+def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: _Stream) -> None:
+    """Whatever set a point is found on, a list with that point gives it the same mean and bonus, to the last bit; and
+    the function of x that was searched has that value there."""
+    if policy.sheet is None:
+        return
+    for region in _sets(data.dim, _reach(policy), data.arms):
+        state = policy.start(seed=1)
+        for t in range(4):
+            try:
+                found = policy.choose(state, region)
+            except BadInput:  # a multiplier below 0 searches no set
+                break
+            assert found.x is not None and region.contains(found.x), "a point outside the set"
+            listed = policy.choose(state, found.x[None])
+            told = f"{type(region).__name__}: a point scores {found.score} where it was found, {listed.score} in a list"
+            assert (found.mean, found.bonus) == (listed.mean, listed.bonus), told
+            if not policy.judged:  # whose scores are those of what was proposed
+                index = index_of(policy, state)
+                value = index.score(float(index.values(found.x[None])[0]))
+                told = f"{type(region).__name__}: a search takes the index for {value}, a list for {listed.score}"
+                assert abs(value - listed.score) <= TOLERANCE * max(1.0, abs(listed.score)), told
+            policy.learn(state, region, found.x, float(data.rewards[t]))
+
+
 def the_path_is_what_it_says(world: World, seed: int) -> None:
     """P_T, Γ_T, S and the shape are those of the path."""
     theta = world.theta()
@@ -371,5 +411,6 @@ _BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
     a_choice_is_the_best_score,
     bad_input_changes_nothing,
     rotating_a_ball_changes_nothing,
+    a_point_found_has_the_score_of_a_list_that_holds_it,
 )
 _WORLD: tuple[Callable[[World, int], None], ...] = (the_path_is_what_it_says, tapes_are_whole_and_repeat)

@@ -68,21 +68,48 @@ def linear_radius(point: Point, row: int, squares: float, clock: float, d: int) 
 
 
 @piece
-def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, board: Board) -> None:
-    """Mean and bonus of every arm: x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices."""
+def linear_scale(point: Point, row: int, lane: int, sums: Sums, pivot: Floats) -> float:
+    """What an arm's width is multiplied by: the radius of what the sums hold. 1/pivot is the diagonal of V's factor."""
+    count = sums.counters
+    return linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
+
+
+@piece
+def two_matrices(point: Point) -> bool:
+    """Whether widths are measured by two matrices."""
+    return bool(point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED)
+
+
+@piece
+def linear_factors_(
+    point: Point, row: int, lane: int, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
+) -> None:
+    """V = low low', z = low⁻¹b, and for two matrices other = low⁻¹M with Ṽ = MM': ‖x‖ = ‖other' low⁻¹x‖."""
     lam = point.table[row, LAM]
-    two = point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED
-    if two:
-        factor_(sums.twin, lane, lam, board.other, board.pivot)
-    factor_(sums.G, lane, lam, board.low, board.pivot)
-    forward_(board.low, board.pivot, sums.b, lane, board.z)
+    if two_matrices(point):
+        factor_(sums.twin, lane, lam, other, pivot)
+    factor_(sums.G, lane, lam, low, pivot)
+    forward_(low, pivot, sums.b, lane, z)
+    if two_matrices(point):
+        divide_(low, pivot, other, other)
+
+
+@piece
+def linear_index_(point: Point, scale: float, X: Floats, at: int, board: Board) -> None:
+    """Mean and bonus of every arm by the factors on the board: x'V⁻¹b and scale·‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹
+    for two matrices."""
     whiten_(board, X, at)
-    if two:
-        divide_(board.low, board.pivot, board.other, board.other)  # with V = LL' and Ṽ = MM': ‖x‖ = ‖(L⁻¹M)' L⁻¹x‖
+    if two_matrices(point):
         shape_(board.other, board.Y)
         squares_(board.Y, board.bonus)
-    count = sums.counters
-    roots_(linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1]), board.bonus)
+    roots_(scale, board.bonus)
+
+
+@piece
+def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, board: Board) -> None:
+    """Mean and bonus of every arm."""
+    linear_factors_(point, row, lane, sums, board.low, board.other, board.pivot, board.z)
+    linear_index_(point, linear_scale(point, row, lane, sums, board.pivot), X, at, board)
 
 
 # ------------------------------------------------------------------------------------------ entries

@@ -14,7 +14,7 @@ from driftwise.kernels.adapt.glm import lesson_glm_
 from driftwise.kernels.chance import Record, Rounds, normal, reward_, set_of
 from driftwise.kernels.glm import predict_
 from driftwise.kernels.index import Board, board_of, board_size, first_best
-from driftwise.kernels.linear import linear_radius, linear_scores_
+from driftwise.kernels.linear import linear_scale, linear_scores_
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import learn_
@@ -28,7 +28,6 @@ from driftwise.kernels.point import (
     KEY_HIGH,
     KEY_LOW,
     LINK,
-    SQUARES,
     THETA,
     UPWARD,
     Floats,
@@ -152,19 +151,12 @@ def envelope_(upward: bool, board: Board, shares: Floats) -> None:
 
 
 @piece
-def linear_scale(point: Point, lane: int, sums: Sums) -> float:
-    """What multiplies the normal numbers."""
-    count = sums.counters
-    return linear_radius(point, lane, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
-
-
-@piece
 def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, board: Board) -> None:
     """Mean and bonus of every arm of a draw; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or X'V⁻¹X."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     linear_scores_(point, first, first, X, at, sums, board)
     if point.flags[DRAWN] == THETA:
-        sampled_(point.flags[LINK], linear_scale(point, first, sums), key, draw, first, board)
+        sampled_(point.flags[LINK], linear_scale(point, first, first, sums, board.pivot), key, draw, first, board)
     else:
         multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, board)
 
@@ -196,7 +188,7 @@ def sample_linear_(
     if shares.size > 0:
         linear_scores_(point, first, first, X, first, sums, seen)
         if flags[DRAWN] == THETA:
-            count_(flags[LINK], linear_scale(point, first, sums), key, number, tries, seen, shares)
+            count_(flags[LINK], linear_scale(point, first, first, sums, seen.pivot), key, number, tries, seen, shares)
         else:
             envelope_(flags[DRAWN] == UPWARD, seen, shares)
         return FINE

@@ -9,12 +9,12 @@ import math
 
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.adapt.book import acting_lane, acting_row, level_seat, sound_marks
-from driftwise.kernels.algebra import divide_, factor_, forward_
+from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import QUANTILE, glm_radius, length_of
 from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
-from driftwise.kernels.linear import linear_radius
+from driftwise.kernels.linear import linear_factors_, linear_scale, two_matrices
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import (
     AUDIT_LANE,
@@ -33,8 +33,6 @@ from driftwise.kernels.point import (
     POSTERIOR,
     RULE,
     SQUARES,
-    TWO_AS_PUBLISHED,
-    TWO_MATRIX,
     UPWARD,
     WEIGHT,
     Floats,
@@ -82,24 +80,16 @@ def estimate_from_(sheet: Sheet) -> None:
 @routine
 def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -> None:
     """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: what linear_scores_ computes for a list."""
-    lam, d = point.table[row, LAM], sheet.vec.shape[1]
-    pivot, z = sheet.vec[PIVOT], sheet.vec[WHITE]
-    count = sums.counters
-    weight = linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d)
-    plain_(sheet, int(RISES), int(IDENTITY), weight)
-    two = point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED
-    if two:
-        factor_(sums.twin, lane, lam, sheet.other, pivot)
-    factor_(sums.G, lane, lam, sheet.low, pivot)
-    forward_(sheet.low, pivot, sums.b, lane, z)
+    d, pivot = sheet.vec.shape[1], sheet.vec[PIVOT]
+    linear_factors_(point, row, lane, sums, sheet.low, sheet.other, pivot, sheet.vec[WHITE])
+    plain_(sheet, int(RISES), int(IDENTITY), linear_scale(point, row, lane, sums, pivot))
     invert_(sheet.low, pivot, sheet.work)
     estimate_from_(sheet)
     clear_(sheet.A)
-    if not two:
+    if not two_matrices(point):
         add_square_(1.0, sheet.work, sheet.A)
         return
-    # With V = LL' and Ṽ = MM': A = K'K, K = (L⁻¹M)'L⁻¹, kept in rows.
-    divide_(sheet.low, pivot, sheet.other, sheet.other)
+    # A = K'K, K = other' low⁻¹, kept in rows.
     clear_(sheet.rows)
     for k in range(d):
         for i in range(k + 1):
@@ -235,14 +225,14 @@ def sheet_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: 
 
 
 @routine
-def sway_sheet_(scale: float, key: Ints, draw: int, sheet: Sheet, root: Floats) -> None:
-    """θ + scale·root'z, z the normals of a draw's first try: what sway_ puts on the arms of a list."""
+def sway_sheet_(link: int, scale: float, key: Ints, draw: int, sheet: Sheet, root: Floats) -> None:
+    """θ + scale·root'z, z the normals of a draw's first try: what sway_ puts on the arms of a list, before its link."""
     d = sheet.vec.shape[1]
     for k in range(d):
         z = scale * normal(key[KEY_LOW], key[KEY_HIGH], draw, k, 0)
         for i in range(d):
             sheet.vec[THETA, i] += z * root[k, i]
-    plain_(sheet, int(RISES), int(IDENTITY), 0.0)
+    plain_(sheet, int(RISES), link, 0.0)
 
 
 @entry
@@ -260,8 +250,7 @@ def sheet_sampling_linear_(
         sheet.numbers[page.WEIGHT] *= abs(z) if flags[DRAWN] == UPWARD else z
         return FINE
     scale = float(sheet.numbers[page.WEIGHT])
-    two = flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED
-    sway_sheet_(scale, key, number, sheet, sheet.rows if two else sheet.work)
+    sway_sheet_(flags[LINK], scale, key, number, sheet, sheet.rows if two_matrices(point) else sheet.work)
     return FINE
 
 
@@ -276,5 +265,5 @@ def sheet_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, 
     for i in range(flags[DIM]):
         sheet.vec[THETA, i] = estimate.theta[first, i]
     number = round_of(sums) if draw == BY_ROUND else draw
-    sway_sheet_(table[first, EXPLORE], key, number, sheet, sheet.work)
+    sway_sheet_(flags[LINK], table[first, EXPLORE], key, number, sheet, sheet.work)
     return FINE

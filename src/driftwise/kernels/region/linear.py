@@ -5,16 +5,14 @@ Between three calls, a sheet, a search and a score, Python took longer than the 
 
 from __future__ import annotations
 
-import math
-
-from driftwise.kernels import entry, routine
+from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.book import acting_lane, acting_row, sound_marks
+from driftwise.kernels.cut import cut
+from driftwise.kernels.index import Board
+from driftwise.kernels.linear import linear_index_
 from driftwise.kernels.point import (
     DAMAGED,
     FINE,
-    RULE,
-    TWO_AS_PUBLISHED,
-    TWO_MATRIX,
     Floats,
     Ints,
     Point,
@@ -23,33 +21,18 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.region.ball import outward_, plain_summit_, through_
 from driftwise.kernels.region.families import linear_sheet_
-from driftwise.kernels.region.sheet import BONUS, FIRST, MEAN, PIVOT, WEIGHT, WHITE, Sheet, sheet_of
+from driftwise.kernels.region.sheet import BONUS, FIRST, MEAN, PIVOT, SECOND, WEIGHT, WHITE, Sheet, sheet_of
 
 # What a search reports whose matrix has no eigenvalues.
 NO_ROOT = 1
 
 
-@routine
-def score_of_(sheet: Sheet, two: bool, x: Floats) -> None:
-    """Mean and bonus of x by the factors on the sheet: what linear_scores_ makes of a list of one, to the last bit."""
-    low, other, vec, numbers, d = sheet.low, sheet.other, sheet.vec, sheet.numbers, x.size
-    mean, square = 0.0, 0.0
-    for i in range(d):
-        y = x[i]
-        for k in range(i):
-            y -= low[i, k] * vec[FIRST, k]
-        y *= vec[PIVOT, i]
-        vec[FIRST, i] = y
-        mean += vec[WHITE, i] * y
-        square += y * y
-    if two:
-        square = 0.0
-        for i in range(d):
-            y = vec[FIRST, i] * other[i, i]
-            for k in range(i + 1, d):
-                y += other[k, i] * vec[FIRST, k]
-            square += y * y
-    numbers[MEAN], numbers[BONUS] = mean, numbers[WEIGHT] * math.sqrt(square)
+@piece
+def board_on(sheet: Sheet) -> Board:
+    """A board for one arm whose factors are those of the sheet, its mean and bonus places of numbers."""
+    mean, bonus = cut(sheet.numbers, MEAN, (1,)), cut(sheet.numbers, BONUS, (1,))
+    vec, Y = sheet.vec, cut(sheet.vec[FIRST], 0, (sheet.vec.shape[1], 1))
+    return Board(mean, bonus, vec[SECOND], sheet.low, sheet.other, vec[PIVOT], vec[WHITE], Y)
 
 
 @entry
@@ -67,5 +50,5 @@ def best_linear_(
     if not plain_summit_(sheet):
         return NO_ROOT
     outward_(sheet, F, straight, out)
-    score_of_(sheet, flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED, out)
+    linear_index_(point, sheet.numbers[WEIGHT], cut(out, 0, (1, out.size, 1)), lane - lane, board_on(sheet))
     return FINE
