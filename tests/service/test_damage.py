@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.rows import seal
 from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore, seal
+from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.verify import verify
 from driftwise.service.wal import damage_of
 from service.desk import Desk, arms_of

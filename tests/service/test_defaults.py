@@ -13,7 +13,8 @@ import driftwise as dw
 from driftwise.service import overdue
 from driftwise.service.export import export
 from driftwise.service.fold import digest
-from driftwise.service.sqlite import SQLiteStore, seal
+from driftwise.service.rows import seal
+from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import RewardRow
 from driftwise.service.verify import verify
 from service.desk import LINEAR, Desk, arms_of

@@ -15,7 +15,8 @@ from typing import Any
 
 from driftwise.errors import BadInput
 from driftwise.service.protocol import Refusal
-from driftwise.service.store import KeyRow, Store
+from driftwise.service.rows import Store
+from driftwise.service.store import KeyRow
 
 SCOPES = ("decide", "reward", "admin")
 _FAILURES, _MINUTE = 10, 60.0

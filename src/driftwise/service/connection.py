@@ -85,8 +85,6 @@ class Connection:
             raise BadInput("max-pages", pages, "none for PostgreSQL", "set a quota there")
         self.url, self.path, self._writes = url, shown(url), writes
         self.name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(3).hex()}"
-        self._sets: dict[bytes, int] = {}
-        self._new_sets: list[bytes] = []
         self._ahead: list[tuple[str, Sequence[Any]]] = []  # what goes with the next statement
         self._inside = False  # whether a transaction was begun on the connection there is
         self._database: psycopg.Connection[Any] | None = None
@@ -171,12 +169,8 @@ class Connection:
         if self._run("COMMIT").statusmessage != "COMMIT":  # what failed before ends so, without an error
             raise Lost(f"{self.path}: the transaction had failed")
         self._inside = False
-        self._new_sets.clear()
 
     def rollback(self) -> None:
-        for digest in self._new_sets:
-            self._sets.pop(digest, None)
-        self._new_sets.clear()
         self._ahead.clear()
         self._inside = False
         if self.in_transaction:

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.protocol import MOST_WAITING, Refusal, error_of, internal_error, refusal_of
-from driftwise.service.store import Broken, Failed, Full, Held, Lost, Rejected, Store
+from driftwise.service.rows import Store
+from driftwise.service.store import Broken, Failed, Full, Held, Lost, Rejected
 from driftwise.service.stream import Stream
 
 # Upper ends of what commits are counted by, in seconds.

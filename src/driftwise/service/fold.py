@@ -21,8 +21,9 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
+from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import AT_FIRST_LESSON, LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow, Store
+from driftwise.service.store import AT_FIRST_LESSON, LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow
 
 EVERY = 1_000  # rewards from digest to digest
 _FEW = 64  # lessons that are repeated rather than copied

@@ -16,7 +16,8 @@ from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.keeping import check_there, one_file
 from driftwise.service.origin import check_machine, elsewhere, foreign, refused
 from driftwise.service.recompute import Era, eras_of
-from driftwise.service.sqlite import SQLiteStore, seal, seal_era
+from driftwise.service.rows import seal, seal_era
+from driftwise.service.sqlite import SQLiteStore
 from driftwise.service.store import EraRow, Taken
 from driftwise.service.warming import warm
 

@@ -16,7 +16,8 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.arms import ArmSet
 from driftwise.service.protocol import MOST_NUMBERS, DecideBody
-from driftwise.service.store import Damaged, DecisionRow, Store
+from driftwise.service.rows import Store
+from driftwise.service.store import Damaged, DecisionRow
 from driftwise.tables.encoder import Encoder
 
 _KEPT, _KEPT_NUMBERS = 256, 10_000  # sets that are at hand, and how many numbers such a set may have

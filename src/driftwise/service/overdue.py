@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from driftwise.service.store import OpenRow, Store
+from driftwise.service.rows import Store
+from driftwise.service.store import OpenRow
 
 if TYPE_CHECKING:
     from driftwise.service.stream import Stream

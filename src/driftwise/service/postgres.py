@@ -8,21 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args, get_type_hints
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
-from driftwise.service.connection import CHANNEL, WRITER
-from driftwise.service.rows import COLUMNS, NEXT_REWARDS, TABLES, Rows
-from driftwise.service.sqlite import _KEPT_SETS, _SNAPSHOTS, seal, seal_era
-from driftwise.service.store import (
-    Conflict,
-    DecisionRow,
-    DigestRow,
-    EraRow,
-    RewardRow,
-    SnapshotRow,
-    viewed,
-)
+from driftwise.service.connection import CHANNEL, WRITER, Connection
+from driftwise.service.rows import COLUMNS, TABLES, Store, select
+from driftwise.service.store import Conflict, DecisionRow, EraRow, RewardRow, viewed
 
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
@@ -31,7 +22,9 @@ SERVING = 0x44575356  # whose lock is shared by the replicas that run
 _CHANGES = "SELECT changes FROM driftwise"
 _ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
              "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
-_PLACES = {kind: f"{table} ({COLUMNS[kind]})" for kind, (table, _) in TABLES.items()}
+_STRETCH = 5_000  # rows that are fetched at once
+_NEXT_REWARDS = select(RewardRow, f"WHERE stream = %s AND seq > %s ORDER BY seq LIMIT {_STRETCH}")
+_Row = TypeVar("_Row", DecisionRow, RewardRow)
 _NAMES = {int: "int8", float: "float8", str: "text", bytes: "bytea"}
 _TYPES = {  # of columns, as the fields of rows are declared, and the seal's
     kind: [*(_NAMES[(get_args(told) or (told,))[0]] for told in get_type_hints(kind).values()), "int8"]
@@ -63,15 +56,27 @@ class Replica(NamedTuple):
     at: float
 
 
-class PostgresStore(Rows):
+class PostgresStore(Connection, Store):
     """A database by its address: `writes=False` reads one moment only."""
 
     shared = True
+    _order = ("state_seq", "seq")  # replicas number their decisions apart
     _noticed = 0.0  # when it last told the others
     _changes = -1  # the count of changes when numbers of arm sets were last used
 
+    def __init__(self, url: str, **options: Any) -> None:
+        Store.__init__(self)
+        Connection.__init__(self, url, **options)
+
+    def commit(self) -> None:
+        Connection.commit(self)
+        Store.commit(self)
+
+    def rollback(self) -> None:
+        Store.rollback(self)
+        Connection.rollback(self)
+
     def reader(self) -> PostgresStore:
-        """Another view of the database, of what is committed now."""
         return viewed(lambda: PostgresStore(self.url, writes=False))
 
     def aside(self) -> PostgresStore:
@@ -86,7 +91,7 @@ class PostgresStore(Rows):
             self.begin()
         head, rows = self._together(
             ("SELECT rewarded, learned, tick, era FROM stream WHERE id = %s FOR UPDATE", (stream,)),
-            (NEXT_REWARDS, (stream, after, 2**62)),
+            (_NEXT_REWARDS, (stream, after)),
         )
         return Head(*head.fetchone()), list(self._checked(RewardRow, rows))
 
@@ -140,26 +145,39 @@ class PostgresStore(Rows):
                          (stream, since))  # fmt: skip
         return [Replica(*row) for row in rows]
 
-    # ------------------------------------------------------------------------------------ writing
+    # ------------------------------------------------------------------------------------ rows
+
+    def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Any:
+        return self._run(statement.replace("?", "%s"), values, anew=anew)
+
+    def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
+        self._copy(f"{TABLES[kind]} ({COLUMNS[kind]})", _TYPES[kind], rows)
+
+    def _all(self, kind: type[_Row], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Row]:
+        """A stretch at a time: the driver has all rows of an answer in memory."""
+        names, marks = ", ".join(order), ", ".join("?" * len(order))
+        rest = f"WHERE {where} AND ({names}) > ({marks}) ORDER BY {names} LIMIT {_STRETCH}"
+        after: tuple[int, ...] = (-1,) * len(order)
+        while True:
+            rows = list(self._sealed(kind, rest, (*values, *after)))
+            yield from rows
+            if len(rows) < _STRETCH:
+                return
+            after = tuple(getattr(rows[-1], name) for name in order)
+
+    def _eras(self, stream: int) -> Iterator[tuple[Sequence[Any], int]]:
+        rows = self._run("SELECT * FROM era WHERE stream = %s ORDER BY number", (stream,), anew=True)
+        place = [column.name for column in rows.description].index("seal")  # later columns come after it
+        return (((*row[:place], *row[place + 1 :]), row[place]) for row in rows)
 
     def add_stream(self, name: str, at: float) -> int:
-        statement = "INSERT INTO stream (name, created, seal) VALUES (%s, %s, %s) RETURNING id"
-        number = int(self._one(statement, (name, at, seal((name, at))))[0])
+        number = super().add_stream(name, at)
         self._run(f"CREATE SEQUENCE numbers_{number} INCREMENT {NUMBERS}")
-        self.changed()
         return number
 
-    def set_paused(self, stream: int, paused: bool) -> None:
-        self._run("UPDATE stream SET paused = %s WHERE id = %s", (int(paused), stream))
-        self.changed()
-
     def add_era(self, row: EraRow) -> None:
-        self._copy(_PLACES[EraRow], _TYPES[EraRow], [(*row, seal_era(row))])
+        super().add_era(row)
         self._run("UPDATE stream SET era = %s WHERE id = %s", (row.number, row.stream))
-        self.changed()
-
-    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
-        return self.arm_sets([(digest, n, data)])[0]
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         """The numbers of sets of arms, those that are new written at once."""
@@ -173,9 +191,7 @@ class PostgresStore(Rows):
         if not all(digest in found or digest in self._sets for digest in sets):
             raise Conflict(f"{self.path}: another writes the same arms")
         numbers = [found[digest] if digest in found else self._sets[digest] for digest, *_ in wanted]
-        while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
-            del self._sets[next(iter(self._sets))]
-        self._sets |= found
+        self._know_sets(found)
         return numbers
 
     def _added(self, sets: list[tuple[bytes, int, bytes]]) -> dict[bytes, int]:
@@ -192,11 +208,6 @@ class PostgresStore(Rows):
         found = dict(added[0].fetchall()) if added else {}
         self._new_sets += found
         return found
-
-    def forget_sets(self) -> None:
-        """Numbers of arm sets are looked up anew."""
-        self._sets.clear()
-        self._new_sets.clear()
 
     def drop_sets_aside(self) -> None:
         """Drop the sets of arms that no decision is about any more, by a connection that holds nothing else: groups
@@ -219,7 +230,7 @@ class PostgresStore(Rows):
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._copy(_PLACES[DecisionRow], _TYPES[DecisionRow], [(*row, seal(row)) for row in rows])
+        super().add_decisions(rows)
         for stream, count in Counter(row[0] for row in rows).items():
             self._later("INSERT INTO replica (name, stream, decided) VALUES (%s, %s, %s) ON CONFLICT (name, stream) "
                         "DO UPDATE SET decided = replica.decided + EXCLUDED.decided",
@@ -227,7 +238,7 @@ class PostgresStore(Rows):
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
         """Under the stream's lock; a number that does not follow the last was given by somebody who did not have it."""
-        self._copy(_PLACES[RewardRow], _TYPES[RewardRow], [(*row, seal(row)) for row in rows])
+        super().add_rewards(rows)
         first, last = rows[0], rows[-1]
         moved = self._run(
             "UPDATE stream SET rewarded = %s, learned = %s, tick = %s WHERE id = %s AND rewarded = %s",
@@ -238,25 +249,3 @@ class PostgresStore(Rows):
         if time.monotonic() - self._noticed > HUSH:
             self._noticed = time.monotonic()
             self._later(f"NOTIFY {CHANNEL}")
-
-    def add_digests(self, rows: Sequence[DigestRow]) -> None:
-        self._run("INSERT INTO digest VALUES (%s, %s, %s, %s) ON CONFLICT (stream, era, seq) "
-                  "DO UPDATE SET digest = EXCLUDED.digest", rows=rows)  # fmt: skip
-
-    def add_snapshot(self, row: SnapshotRow) -> None:
-        stream, era, *_ = row
-        self._run("INSERT INTO snapshot VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (stream, era, seq) "
-                  "DO UPDATE SET tick = EXCLUDED.tick, data = EXCLUDED.data, seal = EXCLUDED.seal",
-                  (*row, seal(row)))  # fmt: skip
-        self._run(
-            "DELETE FROM snapshot WHERE stream = %s AND era = %s AND seq NOT IN (SELECT seq FROM snapshot "
-            "WHERE stream = %s AND era = %s ORDER BY seq DESC LIMIT %s) AND seq NOT IN "
-            "(SELECT base FROM era WHERE stream = %s AND number = %s)",
-            (stream, era, stream, era, _SNAPSHOTS, stream, era),
-        )
-
-    def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None:
-        self._run("INSERT INTO item VALUES (%s, %s, %s, %s) ON CONFLICT (stream, name) "
-                  "DO UPDATE SET row = EXCLUDED.row, seal = EXCLUDED.seal",
-                  rows=[(stream, *row, seal(row)) for row in rows])  # fmt: skip
-        self.changed()

@@ -15,8 +15,9 @@ from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import offered
 from driftwise.service.origin import elsewhere
 from driftwise.service.protocol import Arm, Explained, StreamBody, other_result, unknown_decision
+from driftwise.service.rows import Store
 from driftwise.service.setup import Setup, setup
-from driftwise.service.store import DecisionRow, EraRow, Store
+from driftwise.service.store import DecisionRow, EraRow
 from driftwise.service.stream import decided
 
 

@@ -13,7 +13,7 @@ from driftwise.service.fold import Fold, Unlike, based
 from driftwise.service.opening import open_store
 from driftwise.service.origin import begun, elsewhere, foreign, refused
 from driftwise.service.recompute import Era, eras_of
-from driftwise.service.sqlite import seal_era
+from driftwise.service.rows import seal_era
 from driftwise.service.store import Damaged, EraRow, StreamRow, Taken
 from driftwise.service.verify import Found, check_era
 

@@ -30,9 +30,10 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.recompute import eras_of, explain
 from driftwise.service.refold import record_machine
+from driftwise.service.rows import Store
 from driftwise.service.setup import Setup, declared, setup, text_of
 from driftwise.service.steady import steady
-from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, Store, StreamRow
+from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Stream
 from driftwise.service.warming import end_soon, warm
 

@@ -1,13 +1,9 @@
-"""What is written down, and what a store of it must do; tests/service/test_store.py holds every store to it.
-
-A store has one transaction at a time: `begin`, rows, `commit`. What is committed is on disk. Rows carry a seal of their
-numbers, so that one that was changed since is an error that names the place, and never a wrong number.
-"""
+"""What is written down, and what can go wrong with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from driftwise.errors import BadInput, DriftwiseError
 
@@ -193,63 +189,3 @@ class Taken(BadInput):
     """Another process has the store."""
 
     exit_code = 3
-
-
-class Store(Protocol):
-    """Where decisions and rewards are written; `shared` says whether several servers do."""
-
-    shared: bool
-
-    def begin(self) -> None: ...
-    def commit(self) -> None: ...
-    def rollback(self) -> None: ...
-    def close(self) -> None: ...
-    def aside(self) -> Store:
-        """Another connection: each of its reads sees what is committed by then, and none waits for this store."""
-
-    def add_stream(self, name: str, at: float) -> int: ...
-    def set_paused(self, stream: int, paused: bool) -> None: ...
-    def add_era(self, row: EraRow) -> None: ...
-    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
-        """The number of a set of arms of this sha256, which is written where it is new."""
-
-    def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
-        """The same of many."""
-
-    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows as DecisionRow has them."""
-
-    def add_rewards(self, rows: Sequence[RewardRow]) -> None: ...
-    def add_digests(self, rows: Sequence[DigestRow]) -> None: ...
-    def add_snapshot(self, row: SnapshotRow) -> None:
-        """Write a snapshot; only the newest three of an era stay, and that at its base."""
-
-    def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None: ...
-
-    def streams(self) -> list[StreamRow]: ...
-    def eras(self, stream: int) -> list[EraRow]: ...
-    def items(self, stream: int) -> list[tuple[str, str]]: ...
-    def keys(self) -> list[KeyRow]:
-        """All keys there ever were, revoked ones too, in the order they were made."""
-
-    def decision(self, stream: int, id: str) -> DecisionRow | None: ...
-    def reward(self, stream: int, id: str) -> RewardRow | None: ...
-    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
-        """The first few decisions after a number that have no reward."""
-
-    def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
-        """How many rewards up to a number were not sent but defaults, by verdict: `defaulted` or `expired`."""
-
-    def last_decision(self, stream: int) -> DecisionRow | None: ...
-    def last_reward(self, stream: int) -> RewardRow | None: ...
-    def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
-        """In the order of the states they were chosen on."""
-
-    def rewards(self, stream: int, after: int = 0, upto: int | None = None) -> Iterator[RewardRow]: ...
-    def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
-        """sha256, n and data of a set of arms; none where it was forgotten."""
-
-    def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
-        """The newest first."""
-
-    def digests(self, stream: int, era: int) -> dict[int, str]: ...

@@ -31,8 +31,9 @@ from driftwise.service.protocol import (
     StreamAnswer,
     unknown_decision,
 )
+from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, DecisionRow, EraRow, RewardRow, Store, StreamRow
+from driftwise.service.store import LESSONS, DecisionRow, EraRow, RewardRow, StreamRow
 
 SNAPSHOT_EVERY = 10_000  # rewards
 _KEPT = 20_000  # decisions that are at hand without asking the store

@@ -18,7 +18,8 @@ from driftwise.service.offers import offered
 from driftwise.service.opening import open_store
 from driftwise.service.origin import elsewhere
 from driftwise.service.recompute import Era, again, arms_of, eras_of, same
-from driftwise.service.store import LESSONS, DecisionRow, RewardRow, Store, StreamRow
+from driftwise.service.rows import Store
+from driftwise.service.store import LESSONS, DecisionRow, RewardRow, StreamRow
 
 MOST_TOLD = 20
 

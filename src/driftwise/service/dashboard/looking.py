@@ -21,7 +21,8 @@ from driftwise.service.fold import Unlike
 from driftwise.service.origin import elsewhere
 from driftwise.service.protocol import Explained, Refusal, other_result
 from driftwise.service.recompute import decision_of, eras_of, explained, remade
-from driftwise.service.store import DecisionRow, KeyRow, Store
+from driftwise.service.rows import Store
+from driftwise.service.store import DecisionRow, KeyRow
 from driftwise.service.stream import decided
 from driftwise.service.warming import end_soon
 

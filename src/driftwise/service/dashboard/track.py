@@ -17,8 +17,9 @@ from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
 from driftwise.service.dashboard.markup import real
 from driftwise.service.fold import resume
+from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, EraRow, RewardRow, Store
+from driftwise.service.store import LESSONS, EraRow, RewardRow
 from driftwise.service.stream import SNAPSHOT_EVERY
 
 EVERYTHING = "all since the start"
