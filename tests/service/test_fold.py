@@ -115,7 +115,7 @@ def test_a_group_that_could_not_be_written_has_never_been(name, tmp_path):
                     with pytest.raises(Refusal, match="has the reward"):
                         desk.reward(str(number - 1), 0.75)
                 desk.fail()
-                with pytest.raises(Refusal, match="nobody"):
+                with pytest.raises(Refusal, match="no decision has this id"):
                     desk.reward(f"x{number}", 1.0)
             desk.decide(arms, id=str(number))
             desk.commit()
