@@ -9,7 +9,7 @@ import driftwise as dw
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.solvers.eigen import eigen_
-from driftwise.policies.regions import Index
+from driftwise.policies.searching import Index
 from naive_regions import NaiveIndex, ascent, finest, longest, slsqp, vertices
 
 

@@ -28,7 +28,6 @@ from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.base import Compiled
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
-from driftwise.policies.regions import Region
 from driftwise.worlds.base import Tape, World
 
 Record = Literal["all", "last"] | int
@@ -90,7 +89,7 @@ def simulate(
     check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
     one_of("stepped", stepped, [True, False])
-    stepped = stepped or isinstance(world.arms, Region)  # a search is a call of its own
+    stepped = stepped or world.region is not None  # a search is a call of its own
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)
@@ -102,7 +101,7 @@ def simulate(
         seed=seed,
         memory={name: np.empty((count, len(rounds))) for name, one in named.items() if _effective(one, stepped)},
         report={name: [{}] * count for name, one in named.items() if asked(one).reports},
-        x={name: np.empty((count, len(rounds), world.dim)) for name in named if isinstance(world.arms, Region)},
+        x={name: np.empty((count, len(rounds), world.dim)) for name in named if world.region is not None},
     )
     many = not stepped and count >= eights.FEWEST * workers
     wide: dict[str, Any] = {name: one for name, one in named.items() if many and eights.together(one, world)}
@@ -127,7 +126,7 @@ def _compile_all(
     named: Mapping[str, Policy], wide: Mapping[str, Any], world: World, count: int, stepped: bool
 ) -> None:
     """Have every entry that will be played compiled, or loaded from the cache, before any clock runs."""
-    if isinstance(world.arms, Region):  # searched a round at a time
+    if world.region is not None:  # searched a round at a time
         return
     for name, policy in named.items():
         if name in wide:
@@ -208,8 +207,7 @@ def _effective(policy: Policy, stepped: bool) -> bool:
 
 def _compile(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
-    assert not isinstance(world.arms, Region)
-    arms = np.zeros((2 if world.fresh else 1, world.dim, world.arms))  # their number says which entry it is
+    arms = np.zeros((2 if world.fresh else 1, world.dim, world.count))  # their number says which entry it is
     nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
     _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -225,12 +223,12 @@ def _trial(
     for tape in world.tapes(result.seed, trial):
         size = len(tape.theta)
         chosen, regret = np.empty(size, dtype=np.int64), np.empty(size)
-        vectors = np.empty((size if isinstance(tape.arms, Region) else 0, world.dim))
+        vectors = np.empty((0 if world.region is None else size, world.dim))
         first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
             play: Any = _play if _compiled(policy, stepped) else _step
-            if isinstance(tape.arms, Region):
+            if world.region is not None:
                 play = partial(_search, vectors=vectors)
             begun = time.thread_time()
             used = play(policy, states[name], world, tape, totals[name], chosen, regret)
@@ -259,7 +257,6 @@ def _step(
     policy: Policy, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
     """A stretch of rounds a call at a time: what a policy of the user's own gets."""
-    assert not isinstance(tape.arms, Region)
     fresh = len(tape.arms) > 1
     rows = _rows(tape.arms[0])
     for t in range(len(tape.theta)):
@@ -284,7 +281,6 @@ def _search(
 ) -> None:
     """A stretch of rounds on a set that is no list."""
     region = tape.arms
-    assert isinstance(region, Region)
     for t in range(len(tape.theta)):
         choice = policy.choose(state, region)
         number = getattr(choice, "number", None)
@@ -296,7 +292,7 @@ def _search(
         total += tape.best[t] - value
         chosen[t], regret[t], vectors[t] = -1, total, x
         reward = reward_of(world.reward_code, value, float(world.noise), tape.draws[t])
-        policy.learn(state, region, x if number is None else number, reward)  # type: ignore[arg-type]
+        policy.learn(state, region, x if number is None else number, reward)
 
 
 def _rows(columns: Floats) -> Floats:

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from driftwise._internal.rng import checked_seed
 from driftwise._internal.validate import array, real, whole
 from driftwise.agent.asked import (
-    allowed_arms,
     allowed_places,
     check_set,
     checked_range,
@@ -59,10 +58,9 @@ from driftwise.agent.record import (
 from driftwise.agent.states import States, turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.arms import Arms, ArmSet
+from driftwise.policies.arms import ActionSet, Arms, action_set
 from driftwise.policies.own import asked, vector_of
 from driftwise.policies.questions import Policy
-from driftwise.policies.regions import Region
 
 if TYPE_CHECKING:
     from driftwise.agent.explain import Explanation
@@ -209,8 +207,8 @@ class Agent:
         told = None
         if arms is None or context is not None:
             arms, items, told = encoded(self, arms, items, context)
-        prepared = arms if isinstance(arms, (ArmSet, Region)) else ArmSet(arms)
-        if isinstance(prepared, Region):
+        prepared = action_set(arms)
+        if not prepared.listed:
             check_set(self._policy, prepared, items, allowed, cost)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
@@ -256,7 +254,7 @@ class Agent:
         return made
 
     def _decide(
-        self, prepared: ArmSet | Region, items: Sequence[Item] | None, id: str | None, places: Ints | None,
+        self, prepared: ActionSet, items: Sequence[Item] | None, id: str | None, places: Ints | None,
         price: Floats | None, at: float, told: dict[str, Any] | None,
     ) -> Decision:
         """The decision itself, while no other is being made. What is refused changes nothing."""
@@ -270,7 +268,7 @@ class Agent:
             wanted = f"the reward of {next(iter(book.open))!r} first: {type(self.policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
         born, upon = self._clock.born(at, self._states.tick)
-        offered = prepared if places is None else allowed_arms(prepared, places)
+        offered = prepared if places is None else prepared.arms.only(places)
         costs = price if price is None or places is None else price[places]
         seq = self._seq + 1
         try:
@@ -297,8 +295,8 @@ class Agent:
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
-        if isinstance(offered, ArmSet):
-            self._shown.add(Shown(decision.id, offered, items, places, place))
+        if offered.listed:
+            self._shown.add(Shown(decision.id, offered.arms, items, places, place))
         return decision
 
     def _crowd_out(self, room: int) -> None:

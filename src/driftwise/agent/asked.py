@@ -13,9 +13,8 @@ from driftwise._internal.validate import real
 from driftwise.agent.record import Item, checked_item
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.arms import ArmSet
+from driftwise.policies.arms import ActionSet
 from driftwise.policies.questions import Asked
-from driftwise.policies.regions import Region
 
 
 def checked_range(policy: Asked, rewards: object) -> tuple[float, float]:
@@ -61,27 +60,20 @@ def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
     return places.astype(np.int64)
 
 
-def allowed_arms(arms: ArmSet | Region, places: Ints) -> ArmSet:
-    """Those arms of a list that may be played."""
-    assert isinstance(arms, ArmSet)
-    return ArmSet(np.ascontiguousarray(arms.columns[0].T[places]))
-
-
-def check_set(policy: Asked, region: Region, items: object, allowed: object, cost: object) -> None:
+def check_set(policy: Asked, offered: ActionSet, items: object, allowed: object, cost: object) -> None:
     """What a set that is no list cannot have, and who cannot play one."""
     for name, value in (("items", items), ("allowed", allowed), ("cost", cost)):
         if value is not None:
             raise BadInput(name, value, "a list of arms, each of which has its own", "leave it out with a set")
-    policy.check_region(region)
+    policy.check_set(offered)
 
 
-def density_of(arms: ArmSet | Region, explored: bool) -> str | None:
+def density_of(arms: ActionSet, explored: bool) -> str | None:
     """What a propensity is a density per unit of; nothing where it is a chance."""
-    dense = explored and isinstance(arms, Region) and arms.measure != "count"
-    return arms.measure if dense else None  # type: ignore[union-attr]
+    return arms.measure if explored and arms.measure != "count" else None
 
 
-def checksum(arms: ArmSet | Region, places: Ints | None, price: Floats | None) -> str:
+def checksum(arms: ActionSet, places: Ints | None, price: Floats | None) -> str:
     """What a caller's decision is about, to know it again by.
 
     It guards against a caller's slip, not against an enemy of their own requests: 32 bits of CRC are four times as fast
@@ -93,11 +85,11 @@ def checksum(arms: ArmSet | Region, places: Ints | None, price: Floats | None) -
     return f"{arms.count:x}.{arms.dim:x}.{found:08x}"
 
 
-def same_arms(mark: str | None, arms: ArmSet | Region, places: Ints | None, price: Floats | None) -> bool:
+def same_arms(mark: str | None, arms: ActionSet, places: Ints | None, price: Floats | None) -> bool:
     """Whether a decision of this mark was about these arms."""
-    if mark is None or "." in mark or isinstance(arms, Region):
+    if mark is None or "." in mark or not arms.listed:
         return mark == checksum(arms, places, price)
-    found = hashlib.blake2b(arms.columns.data, digest_size=16)  # what the first snapshots hold
+    found = hashlib.blake2b(arms.arms.columns.data, digest_size=16)  # what the first snapshots hold
     for part in (places, price):
         found.update(b"-" if part is None else part.tobytes())
     return mark == found.hexdigest()

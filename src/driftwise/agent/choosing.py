@@ -9,9 +9,8 @@ from driftwise._internal.rng import key
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
-from driftwise.policies.arms import ArmSet, Choice
+from driftwise.policies.arms import ActionSet, ArmSet, Choice
 from driftwise.policies.questions import Asked
-from driftwise.policies.regions import Region
 from driftwise.policies.sampling import TRIES as DRAWS
 
 # A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
@@ -27,11 +26,12 @@ class Chooser:
         drawn = key(seed, "explore")
         self.policy, self.epsilon, self.seed, self.key = policy, epsilon, seed, (drawn & WORD, (drawn >> 32) & WORD)
 
-    def choose(self, state: Any, arms: ArmSet | Region, costs: Floats | None, seq: int) -> Picked:
+    def choose(self, state: Any, offered: ActionSet, costs: Floats | None, seq: int) -> Picked:
         """The choice of decision number `seq` among these arms, costs being taken off their scores."""
-        if isinstance(arms, Region):
-            return self._from_set(state, arms, seq)
-        policy, count, epsilon = self.policy, arms.count, self.epsilon
+        if not offered.listed:
+            return self._from_set(state, offered, seq)
+        policy, arms, epsilon = self.policy, offered.arms, self.epsilon
+        count = arms.count
         draw = None if policy.deterministic else seq
         explored = epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon
         if costs is None:
@@ -45,14 +45,14 @@ class Chooser:
         totals = scores.score if costs is None else scores.score - costs
         arm = top = best.arm if costs is None else int(totals.argmax())
         if explored:
-            arm = min(int(uniform(*self.key, seq, 1, 0) * count), count - 1)
+            arm = int(arms.draw(*self.key, seq).number or 0)
         share, draws = (float(arm == top), 0) if draw is None else self._share(state, arms, arm, draw)
         found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
         if found.bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
             found = Choice(arm, found.mean, found.mean, 0.0)
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
 
-    def _from_set(self, state: Any, region: Region, seq: int) -> Picked:
+    def _from_set(self, state: Any, region: ActionSet, seq: int) -> Picked:
         """The choice from a set that is no list. The policy's own point has a chance; one that is drawn uniformly has a
         density, epsilon over the set's volume. What a rule that samples would play has a density nobody computes."""
         policy, epsilon = self.policy, self.epsilon

@@ -15,9 +15,8 @@ from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.policies.arms import Arms, ArmSet
+from driftwise.policies.arms import Arms, ArmSet, action_set
 from driftwise.policies.own import vector_of
-from driftwise.policies.regions import Region
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -130,9 +129,10 @@ def explain(
             missing = _missing(decision, arms)
     else:
         arms = what
-    if isinstance(arms, Region):
+    offered = action_set(arms)
+    if not offered.listed:
         raise BadInput("arms", arms, "a list of arms, each of which is explained", "pass [decision.x], say")
-    prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
+    prepared = offered.arms
     names = tuple(range(prepared.count) if items is None else items)
     if len(names) != prepared.count:
         raise BadInput("items", f"{len(names)} names", f"one for each of {prepared.count} arms", "pass a list of names")
@@ -178,7 +178,7 @@ def pulls_of(
 
 def _missing(decision: Decision, arms: Any) -> str:
     """What is said where not all arms of a decision are at hand."""
-    there = len(arms) if not isinstance(arms, ArmSet) else arms.count
+    there = len(arms)
     if there >= decision.n:
         return ""
     return (

@@ -11,9 +11,8 @@ from driftwise.agent.record import Entry, Item, Logged, Verdict
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
-from driftwise.policies.arms import ArmSet
+from driftwise.policies.arms import ActionSet
 from driftwise.policies.own import vector_of
-from driftwise.policies.regions import Region
 from driftwise.tables.write import Row, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
@@ -73,14 +72,14 @@ class AgentLog:
         )  # fmt: skip
 
     def shown(
-        self, offered: ArmSet | Region, place: int, items: Sequence[Item] | None, places: Ints | None,
+        self, offered: ActionSet, place: int, items: Sequence[Item] | None, places: Ints | None,
         context: dict[str, Any] | None, measure: str | None,
     ) -> Logged:
         """What a decision that is being made will be logged with."""
         counts = self._agent._book.counts
         named = None if items is None else candidates(items, places)
         lessons = counts["learned"] + counts["defaulted"]
-        kept = offered if self.arms and isinstance(offered, ArmSet) else None
+        kept = offered.arms if self.arms and offered.listed else None
         return Logged(lessons, place, kept, context, named, measure)
 
     def flush(self) -> None:

@@ -171,7 +171,7 @@ class Player:
 
     def check(self, arms: ArmSet) -> None:
         """Arms that it can learn from, where it is not asked to choose among them."""
-        self.policy.check_arms(arms)
+        self.policy.check_set(arms)
 
     def report(self) -> dict[str, Any]:
         """What a policy that learns more than θ has to say."""

@@ -17,15 +17,14 @@ from driftwise.kernels import point
 from driftwise.kernels.adapt import book
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats, Point
-from driftwise.policies.arms import Arms
+from driftwise.kernels.region.families import ACTING
+from driftwise.policies.arms import Arms, action_set
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import Predicts
-from driftwise.policies.regions import Region
-from driftwise.policies.searching import choose_from
 from driftwise.policies.state import Layout, State, layout
 
 MOST_ROUNDS = 1_000_000
@@ -331,9 +330,11 @@ class Master(Adaptive):
         return (self._rho,)
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
-        if isinstance(arms, Region):
-            return (self._rho, choose_from(self, state, arms).score)
-        return (self._rho, 0.0 if arms is None else self._choose(state, self._columns(arms)).score)
+        if arms is None:
+            return (self._rho, 0.0)
+        offered = action_set(arms)
+        offered.check_for(self)
+        return (self._rho, offered.best(self, state, ACTING).score)
 
     @cached_property
     def _rho(self) -> Floats:

@@ -11,12 +11,10 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
-from driftwise.policies.arms import NORM_SLACK, ArmSet, Choice
+from driftwise.policies.arms import NORM_SLACK, ActionSet, ArmSet, Choice
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described
 from driftwise.policies.questions import Level, Predicts, Problem
-from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region
 from driftwise.policies.state import Layout, State
 
 if TYPE_CHECKING:
@@ -57,7 +55,6 @@ class Answers:
         def renew(self, copy: State, state: State) -> None: ...
         def advance(self, state: State, ticks: float = 1.0) -> None: ...
         def choose(self, state: State, arms: Any, draw: int | None = None) -> Choice: ...
-        def _columns(self, arms: Any) -> Floats: ...
         def _check_layout(self, state: State) -> None: ...
         def _vet(self, state: State) -> None: ...
 
@@ -129,8 +126,8 @@ class Answers:
             wanted = f"rewards in [0, {self.largest_reward:g}], which it takes alone"
             way_out = 'play a world with reward="bernoulli", m at least 1'
             raise BadInput(name, f"{problem.reward} rewards", wanted, way_out)
-        if problem.region is not None:
-            self.check_region(problem.region)
+        if problem.offered is not None:
+            self.check_set(problem.offered)
 
     # ---------------------------------------------------------------------------------------- time
     @property
@@ -187,16 +184,12 @@ class Answers:
         if not self.deterministic and type(self).shares is Answers.shares:
             no_shares(self)
 
-    def check_arms(self, arms: ArmSet) -> None:
-        self._columns(arms)
+    def check_set(self: Any, offered: ActionSet) -> None:
+        offered.check_for(self)
 
-    def check_region(self: Any, region: Region) -> None:
-        check_region(self, region)
-
-    def lesson_of(self, arms: Any, found: Choice) -> Floats:
+    def lesson_of(self, arms: ActionSet, found: Choice) -> Floats:
         """The vector played, a copy."""
-        column: Floats = arms.column(found)
-        return column
+        return arms.column(found)
 
     # ---------------------------------------------------------------------------------------- states
     @property

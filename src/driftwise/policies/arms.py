@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from driftwise._internal.validate import array
 from driftwise.errors import BadInput
+from driftwise.kernels.chance import uniform
 from driftwise.kernels.index import columns_
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Floats, Ints
 
 if TYPE_CHECKING:
-    from driftwise.policies.regions import Region
+    from driftwise.policies.base import Compiled
+    from driftwise.policies.state import State
 
 # Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
 NORM_SLACK = 1e-9
@@ -84,12 +86,74 @@ def _numeric(values: object) -> bool:
     return type(values) is np.ndarray and values.dtype.kind in "fiu"  # masked arrays and others take the long way
 
 
-class ArmSet:
+class Drawn(NamedTuple):
+    """A uniform draw, its number on a curve or its place in a list, and how likely it was: a density where `dense`, by
+    the set's own measure, a chance else."""
+
+    x: Floats
+    number: float | None
+    share: float
+    dense: bool
+
+
+class ActionSet:
+    """What can be chosen from: a list of arms (ArmSet), or a continuous set (policies/regions.py).
+
+    `listed` says which: only arms of a list have places, names and costs, and `count` of a continuous set is 0.
+    """
+
+    __slots__ = ()
+    listed: ClassVar[bool]
+    dim: int
+    count: int
+
+    @property
+    def reach(self) -> float:
+        """The longest arm."""
+        raise NotImplementedError
+
+    @property
+    def measure(self) -> str | None:
+        """What the density of a uniform draw is per unit of; "count" where it is a chance, None where it is neither."""
+        raise NotImplementedError
+
+    @property
+    def crc(self) -> int:
+        """A checksum, to know the set again by."""
+        raise NotImplementedError
+
+    @property
+    def arms(self) -> ArmSet:
+        """The list, or the one sentence."""
+        raise NotImplementedError
+
+    def check_for(self, policy: Compiled) -> None:
+        """Refuse a policy that cannot play the set."""
+        raise NotImplementedError
+
+    def best(self, policy: Compiled, state: State, number: int) -> Choice:
+        """The arm of largest index; the state is held. `number` says whose index it is, or which draw's."""
+        raise NotImplementedError
+
+    def observed(self, policy: Compiled, arm: Any) -> Floats:
+        """An arm handed in, as a lesson takes it (1, d, 1), or the one sentence."""
+        raise NotImplementedError
+
+    def column(self, found: Choice) -> Floats:
+        """The vector of a choice as (1, d, 1), a copy."""
+        raise NotImplementedError
+
+    def draw(self, low: int, high: int, number: int) -> Drawn:
+        """A uniform draw: a hash of a key in two halves and a number."""
+        raise NotImplementedError
+
+
+class ArmSet(ActionSet):
     """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
 
     __slots__ = ("_crc", "columns", "count", "dim", "longest", "shortest_reach", "slack")
-    count: int
-    dim: int
+    listed = True
+    measure = "count"
 
     def __init__(self, arms: npt.ArrayLike) -> None:
         rows = np.ascontiguousarray(arms, dtype=_DOUBLE) if _numeric(arms) else None
@@ -110,16 +174,79 @@ class ArmSet:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def reach(self) -> float:
+        return self.longest
+
+    @property
+    def arms(self) -> ArmSet:
+        return self
+
+    def check_for(self, policy: Compiled) -> None:
+        if self.dim != policy.dim:
+            raise BadInput("arms", f"dimension {self.dim}", f"dimension {policy.dim}", "match policy and arms")
+        if not self.longest <= policy.reach * (1.0 + self.slack):
+            norms = np.sqrt((self.columns[0] ** 2).sum(axis=0))
+            row = int(np.argmax(norms))
+            check_norm(float(norms[row]), policy.reach, self.slack, row)
+
+    def best(self, policy: Compiled, state: State, number: int) -> Choice:
+        return policy.best_of(state, self.columns, number)
+
+    def observed(self, policy: Compiled, arm: Any) -> Floats:
+        return observed_row(self.columns[0].T, arm, policy, self.slack)
+
     def column(self, found: Choice) -> Floats:
-        """The vector of a choice as (1, d, 1), a copy."""
         return self.columns[:, :, found.arm : found.arm + 1].copy()
+
+    def draw(self, low: int, high: int, number: int) -> Drawn:
+        place = min(int(uniform(low, high, number, 1, 0) * self.count), self.count - 1)
+        return Drawn(self.columns[0, :, place].copy(), place, 1.0 / self.count, False)
+
+    def only(self, places: Ints) -> ArmSet:
+        """The arms at these places."""
+        return ArmSet(np.ascontiguousarray(self.columns[0].T[places]))
 
     @property
     def crc(self) -> int:
-        """A checksum of all numbers, taken once."""
+        """Of all numbers, taken once."""
         if self._crc is None:
             self._crc = zlib.crc32(self.columns.data)
         return self._crc
 
 
-Arms: TypeAlias = "ArmSet | Region | npt.ArrayLike"
+Arms: TypeAlias = "ActionSet | npt.ArrayLike"
+
+
+def action_set(arms: Arms) -> ActionSet:
+    """Arms as a set that was checked."""
+    return arms if isinstance(arms, ActionSet) else ArmSet(arms)
+
+
+def observed_arm(arms: Arms, arm: Any, policy: Compiled) -> Floats:
+    """An arm as a lesson takes it (1, d, 1), or the one sentence; of a list that was not prepared one row is read."""
+    if isinstance(arms, ActionSet):
+        return arms.observed(policy, arm)
+    numbers = isinstance(arms, np.ndarray) and arms.dtype.kind in "fiu" and arms.ndim == 2 and len(arms) > 0
+    rows: Any = arms if numbers else array("arms", arms, (None, None), ROWS)
+    return observed_row(rows, arm, policy, norm_slack(rows))
+
+
+def observed_row(rows: Floats, arm: Any, policy: Compiled, slack: float) -> Floats:
+    """An arm of a list by its place."""
+    if rows.ndim != 2 or rows.shape[1] != policy.dim:
+        raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {policy.dim})", ROWS)
+    good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
+    if not good or not 0 <= arm < len(rows):
+        raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
+    x = np.empty((1, policy.dim, 1))
+    norm = columns_(np.ascontiguousarray(rows[arm : arm + 1], dtype=np.float64), x)
+    check_norm(norm, policy.reach, slack, int(arm))
+    return x
+
+
+def check_norm(norm: float, reach: float, slack: float, row: int) -> None:
+    """Refuse an arm that is longer than a policy takes."""
+    if not norm <= reach * (1.0 + slack):
+        wanted = f"finite arms with norms of at most L = {reach:g}"
+        raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")

@@ -11,18 +11,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftwise._internal.validate import array, keep_whole, real
+from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels.index import board_size, columns_, line
+from driftwise.kernels.index import board_size, line
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
+from driftwise.kernels.region.families import ACTING
 from driftwise.kernels.trials import abreast_size
 from driftwise.policies.answers import MOST_REWARD, Answers
-from driftwise.policies.arms import ROWS, Arms, ArmSet, Choice, Scores, norm_slack
+from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
-from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import NO_BOARD, Layout, State
 from driftwise.policies.vetting import LATEST, vet
 
@@ -146,20 +145,21 @@ class Compiled(Answers):
 
         `draw` is the number that a rule which samples draws by (policies/sampling.py); others do not look at it.
         """
-        live = self._live
-        if isinstance(arms, Region):
-            return self._choose_in(state, arms, draw)
-        if type(arms) is not ArmSet or arms.dim != live.dim or not arms.shortest_reach <= live.L:
-            X = self._columns(arms)
-        else:
-            X = arms.columns
+        live, prepared = self._live, arms if type(arms) is ArmSet else action_set(arms)
+        if type(prepared) is not ArmSet or prepared.dim != live.dim or not prepared.shortest_reach <= live.L:
+            prepared.check_for(self)
+        number = self._number(state, draw)
         known = type(state) is State and state.layout is live.layout and state.vetted
         if not (known and state.in_use.acquire(False)):
             self._enter(state)
         try:
-            return self._choose(state, X)
+            return prepared.best(self, state, number)
         finally:
             state.in_use.release()
+
+    def _number(self, state: State, draw: int | None) -> int:
+        """Whose index a choice is made by (kernels/region/families.py), or the number of its draw."""
+        return ACTING
 
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm, those of a rule that samples by the draw of this number. Changes nothing."""
@@ -170,7 +170,8 @@ class Compiled(Answers):
         finally:
             state.in_use.release()
 
-    def _choose(self, state: State, X: Floats) -> Choice:
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
+        """The best of a list X (1, d, n) that was checked, by the index of this number; the state is held."""
         arm, scratch, second = self._score(state, X)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         # Choice(…) itself takes 0.1 µs longer
@@ -181,24 +182,6 @@ class Compiled(Answers):
         """The entry that writes the index as a function of any x; None where there is none."""
         return self.entries.sheet
 
-    def _choose_in(self, state: State, region: Region, draw: int | None) -> Choice:
-        """The point of largest index of a set that is no list."""
-        live = self._live
-        if live.sheet is None or region.dim != live.dim or not region.reach <= live.L:
-            check_region(self, region)
-        known = type(state) is State and state.layout is live.layout and state.vetted
-        if not (known and state.in_use.acquire(False)):
-            self._enter(state)
-        try:
-            return choose_from(self, state, region)
-        finally:
-            state.in_use.release()
-
-    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
-        """Mean and bonus of the one arm of X (1, d, 1), by the index that `choose_from` names by this number."""
-        _, scratch, second = self._score(state, X)
-        return scratch.item(0), scratch.item(second)
-
     def _scores(self, state: State, X: Floats) -> Scores:
         _, scratch, second = self._score(state, X)
         n = X.shape[2]
@@ -206,16 +189,22 @@ class Compiled(Answers):
 
     def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
         """The best arm, and a board with means at its beginning and bonuses from a second place on."""
-        n, (arms, scratch, second) = X.shape[2], state.board
-        if arms != n:
-            scratch, second = on_a_line(board_size(self.dim, n)), line(n)
-            state.board = n, scratch, second
+        n = X.shape[2]
+        scratch, second = self._board(state, n)
         live = self._live
         scores = live.scores if n < live.many else live.score_many
         arm = scores(*live.point, state.floats, state.ints, scratch, X)
         if arm < 0:
             report(arm)
         return arm, scratch, second
+
+    def _board(self, state: State, n: int) -> tuple[Floats, int]:
+        """Scratch for so many arms, kept with the state, and where bonuses begin."""
+        arms, scratch, second = state.board
+        if arms != n:
+            scratch, second = on_a_line(board_size(self.dim, n)), line(n)
+            state.board = n, scratch, second
+        return scratch, second
 
     def learn(
         self, state: State, arms: Arms, arm: Any, reward: float, ticks: float = 1.0, age: float = 0.0
@@ -238,7 +227,7 @@ class Compiled(Answers):
                     return
             finally:
                 state.in_use.release()
-        x = self._vector(arms, arm)
+        x = observed_arm(arms, arm, self)
         reward, ticks = self._reward(reward), _ticks(ticks)
         age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
         self._enter(state)
@@ -406,41 +395,10 @@ class Compiled(Answers):
                     way_out=way_out)
 
     def _columns(self, arms: Arms) -> Floats:
-        if isinstance(arms, Region):
-            raise BadInput("arms", arms, "a list of arms, of which each is scored", "choose and learn take sets")
-        prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
-        if prepared.dim != self.dim:
-            raise BadInput("arms", f"dimension {prepared.dim}", f"dimension {self.dim}", "match policy and arms")
-        if not prepared.longest <= self.reach * (1.0 + prepared.slack):
-            norms = np.sqrt((prepared.columns[0] ** 2).sum(axis=0))
-            row = int(np.argmax(norms))
-            self._check_norm(float(norms[row]), prepared.slack, row)
+        """The columns of a list that the policy takes."""
+        prepared = action_set(arms).arms
+        prepared.check_for(self)
         return prepared.columns
-
-    def _vector(self, arms: Arms, arm: Any) -> Floats:
-        """The arm's vector as (1, d, 1), which is how entries take an observation."""
-        if isinstance(arms, Region):
-            check_region(self, arms)
-            return arms.vector(arm).reshape(1, -1, 1).copy()
-        if isinstance(arms, ArmSet):
-            rows = arms.columns[0].T
-        else:
-            numbers = isinstance(arms, np.ndarray) and arms.dtype.kind in "fiu" and arms.ndim == 2 and len(arms) > 0
-            rows = arms if numbers else array("arms", arms, (None, None), ROWS)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {self.dim})", ROWS)
-        good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
-        if not good or not 0 <= arm < len(rows):
-            raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
-        x = np.empty((1, self.dim, 1))
-        norm = columns_(np.ascontiguousarray(rows[arm : arm + 1], dtype=np.float64), x)
-        self._check_norm(norm, arms.slack if isinstance(arms, ArmSet) else norm_slack(rows), int(arm))
-        return x
-
-    def _check_norm(self, norm: float, slack: float, row: int) -> None:
-        if not norm <= self.reach * (1.0 + slack):
-            wanted = f"finite arms with norms of at most L = {self.reach:g}"
-            raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")
 
 
 def tell(message: str) -> None:

@@ -20,7 +20,9 @@ from driftwise.kernels.chance import uniform
 from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT, mean, slope
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region import sheet as page
-from driftwise.policies.regions import COUNTER, Drawn, Index, Peak, Region
+from driftwise.policies.arms import Drawn
+from driftwise.policies.regions import COUNTER, Region
+from driftwise.policies.searching import Index, Peak
 
 # Intervals a search begins with, and points it looks at at most.
 FIRST, MOST_POINTS = 64, 400_000

@@ -270,8 +270,8 @@ class GeneralizedUCB(Compiled):
                 )
 
     # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
-    def _choose(self, state: State, X: Floats) -> Choice:
-        return self._scores(state, X).best() if isinstance(self.link, Link) else super()._choose(state, X)
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
+        return self._scores(state, X).best() if isinstance(self.link, Link) else super().best_of(state, X, number)
 
     def _scores(self, state: State, X: Floats) -> Scores:
         found = super()._scores(state, X)

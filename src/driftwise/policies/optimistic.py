@@ -71,7 +71,7 @@ class SetRule(Solved):
         table[sets.VALUE, arm] = value
         return table[sets.VALUE], int(arm), Diagnosis(n, looked, solved, residual, failures, bool(empty))
 
-    def _choose(self, state: State, X: Floats) -> Choice:
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
         values, arm, _ = self._solve(state, X, True)
         mean = float(self.mu(X[0, :, arm] @ state.shown[0])[()])
         score = float(self.mu(values[arm])[()])
@@ -252,5 +252,5 @@ class LogisticUCB2(SetRule):
         bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma**2 * spread
         return Scores(self.mu(z), float(self.exploration) * bonus)
 
-    def _choose(self, state: State, X: Floats) -> Choice:
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
         return self._scores(state, X).best()

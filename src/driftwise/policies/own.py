@@ -18,12 +18,11 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums
-from driftwise.policies.arms import ArmSet, Choice, Scores
+from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.questions import Asked, Level, Policy, Predicts, Problem
-from driftwise.policies.regions import Region
 
 
 def asked(policy: object, name: str = "policy") -> Asked:
@@ -185,14 +184,12 @@ class Own:
         if not self.deterministic and not hasattr(self.given, "propensities"):
             no_shares(self.given)
 
-    def check_arms(self, arms: ArmSet) -> None:
-        """Its own calls say what does not fit."""
+    def check_set(self, offered: ActionSet) -> None:
+        if not offered.listed:
+            raise BadInput("arms", offered, "a list of arms for a policy of your own", "pass a grid of the set")
 
-    def check_region(self, region: Region) -> None:
-        raise BadInput("arms", region, "a list of arms for a policy of your own", "pass a grid of the set")
-
-    def lesson_of(self, arms: ArmSet, found: Choice) -> Lent:
-        return Lent(arms, found.arm)
+    def lesson_of(self, arms: ActionSet, found: Choice) -> Lent:
+        return Lent(arms.arms, found.arm)
 
     def learn(self, state: OwnState, arms: ArmSet, arm: int, reward: float) -> None:
         self.given.learn(state.inside, self.rows(arms), arm, reward)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from driftwise.kernels.point import Floats
 
 if TYPE_CHECKING:
-    from driftwise.policies.arms import ArmSet, Choice, Scores
+    from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
     from driftwise.policies.memory import Memory
-    from driftwise.policies.regions import Region
 
 
 @runtime_checkable
@@ -34,7 +33,7 @@ class Problem(NamedTuple):
     L: float
     link: str
     reward: str
-    region: Region | None
+    offered: ActionSet | None  # where the set is the same in every round, and no list
 
 
 class Curve(NamedTuple):
@@ -184,18 +183,15 @@ class Asked(Protocol):
     def check_shares(self) -> None:
         """Refuse a policy that samples and does not say how likely it plays an arm."""
 
-    def check_arms(self, arms: ArmSet) -> None:
-        """Refuse arms that it cannot learn from."""
-
-    def check_region(self, region: Region) -> None:
-        """Refuse a set that is no list where it cannot play it."""
+    def check_set(self, offered: ActionSet) -> None:
+        """Refuse a list of arms, or a continuous set, that it cannot play."""
 
     # ---------------------------------------------------------------------------------------- lessons
     @property
     def taught_with_arms(self) -> bool:
         """Whether a lesson takes all arms of a decision, and not only the vector played."""
 
-    def lesson_of(self, arms: Any, found: Choice) -> Any:
+    def lesson_of(self, arms: ActionSet, found: Choice) -> Any:
         """What the lesson of a choice will take."""
 
     def learn(self, state: Any, arms: Any, arm: Any, reward: float) -> None:

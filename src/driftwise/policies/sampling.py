@@ -16,17 +16,14 @@ from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.adapt.glm import learn_glm_
-from driftwise.kernels.index import board_size, line
 from driftwise.kernels.linear import learn_linear_
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
-from driftwise.policies.base import Compiled, Entries, on_a_line, report
+from driftwise.policies.base import Compiled, Entries, report
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import KINDS, offered
 from driftwise.policies.posterior import PosteriorUCB
-from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import State
 
 # Tries from which the propensities of Thompson sampling are counted.
@@ -52,30 +49,24 @@ class Sampling(Compiled):
     deterministic: ClassVar[bool] = False
     exact: bool = False  # whether propensities need no counting
 
-    def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
-        """The arm of largest score by a draw, the first of them in a tie. Changes nothing."""
-        if isinstance(arms, Region):
-            return self._choose_in(state, arms, draw)
-        arm, mean, bonus, _ = self._drawn(state, arms, draw, _NO_SHARES)
-        return Choice(arm, mean.item(arm) + bonus.item(arm), mean.item(arm), bonus.item(arm))
+    def _number(self, state: State, draw: int | None) -> int:
+        return sampling.BY_ROUND if draw is None else _number(draw)
 
-    def _choose_in(self, state: State, region: Region, draw: int | None) -> Choice:
-        check_region(self, region)
-        self._enter(state)
-        try:
-            return choose_from(self, state, region, sampling.BY_ROUND if draw is None else _number(draw))
-        finally:
-            state.in_use.release()
-
-    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
-        scratch = np.zeros(board_size(self.dim, 1))
-        report(self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, _NO_SHARES))
-        return scratch.item(0), scratch.item(line(1))
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
+        arm, scratch, second = self._sampled(state, X, number, _NO_SHARES)
+        mean, bonus = scratch.item(arm), scratch.item(second + arm)
+        return Choice(arm, mean + bonus, mean, bonus)
 
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm by a draw. Changes nothing."""
-        _, mean, bonus, _ = self._drawn(state, arms, draw, _NO_SHARES)
-        return Scores(mean, bonus)
+        X, number = self._columns(arms), self._number(state, draw)
+        self._enter(state)
+        try:
+            _, scratch, second = self._sampled(state, X, number, _NO_SHARES)
+            n = X.shape[2]
+            return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
+        finally:
+            state.in_use.release()
 
     def propensities(self, state: State, arms: Arms, draw: int | None = None) -> Propensities:
         """How often each arm is played whatever the draw: exact where one number is drawn, and counted where θ is.
@@ -83,7 +74,13 @@ class Sampling(Compiled):
         Counted are the draw of this number and 999 more that belong to it. As the first is among them, the arm it plays
         has at least 1/1000, and its 1/share is on average (1 - (1-p)^1000)/p at a true share of p: as good as unbiased.
         """
-        *_, shares = self._drawn(state, arms, draw, None)
+        X, number = self._columns(arms), self._number(state, draw)
+        shares = np.empty(X.shape[2])
+        self._enter(state)
+        try:
+            self._sampled(state, X, number, shares)
+        finally:
+            state.in_use.release()
         return Propensities(shares, 0 if self.exact else TRIES)
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
@@ -93,24 +90,12 @@ class Sampling(Compiled):
     def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
         return self.propensities(state, arms, draw).shares
 
-    def _drawn(
-        self, state: State, arms: Arms, draw: int | None, shares: Floats | None
-    ) -> tuple[int, Floats, Floats, Floats]:
-        """The best arm, mean and bonus of all by a draw; or, where there are to be any, their shares."""
-        number = sampling.BY_ROUND if draw is None else _number(draw)
-        X = self._columns(arms)
-        n = X.shape[2]
-        filled = np.empty(n) if shares is None else shares
-        self._enter(state)
-        try:
-            if state.board[0] != n:
-                state.board = n, on_a_line(board_size(self.dim, n)), line(n)
-            _, scratch, second = state.board
-            arm = self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, filled)
-            report(arm)
-            return arm, scratch[:n].copy(), scratch[second : second + n].copy(), filled
-        finally:
-            state.in_use.release()
+    def _sampled(self, state: State, X: Floats, number: int, shares: Floats) -> tuple[int, Floats, int]:
+        """The best arm by a draw and the board, as `_score` gives them; or, where there is room for them, shares."""
+        scratch, second = self._board(state, X.shape[2])
+        arm = self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, shares)
+        report(arm)
+        return arm, scratch, second
 
 
 def _number(draw: object) -> int:

@@ -4,22 +4,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from driftwise.errors import BadInput
+from driftwise.errors import BadInput, NumericalError
+from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import EXPLORE, FINE, Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.families import ACTING
+from driftwise.kernels.region.sheet import SUM, VECTORS, score_of, sheet_size, values_
 from driftwise.policies.arms import Choice
-from driftwise.policies.regions import Index, Peak, Region, lost
 
 if TYPE_CHECKING:
     from driftwise.policies.base import Compiled, Live
+    from driftwise.policies.regions import Region
     from driftwise.policies.state import State
 
 _LISTS = "pass a list of arms, a grid of the set, say"
+
+
+class Index:
+    """The index of a policy as it is now, on a sheet (kernels/region/sheet.py); a search changes the sheet."""
+
+    __slots__ = ("dim", "sheet")
+
+    def __init__(self, dim: int, sheet: Floats | None = None) -> None:
+        self.dim, self.sheet = dim, np.zeros(sheet_size(dim)) if sheet is None else sheet
+
+    def copy(self) -> Index:
+        """One of its own, for another search."""
+        return Index(self.dim, self.sheet.copy())
+
+    def number(self, place: int) -> float:
+        """A number of the sheet."""
+        return self.sheet.item(place)
+
+    @property
+    def theta(self) -> Floats:
+        """θ, a view."""
+        return self.sheet[page.NUMBERS : page.NUMBERS + self.dim]
+
+    @property
+    def A(self) -> Floats:
+        """The square of the norm that arms are known by, a view."""
+        start = page.NUMBERS + VECTORS * self.dim
+        return self.sheet[start : start + self.dim**2].reshape(self.dim, self.dim)
+
+    @property
+    def sums(self) -> bool:
+        """Whether it is μ(z) + spread, which is not convex."""
+        return self.number(page.KIND) == SUM
+
+    def values(self, points: Floats) -> Floats:
+        """The index at points (n, d); of one that rises, before its link."""
+        out = np.empty(len(points))
+        values_(self.sheet, points, out)
+        return out
+
+    def score(self, value: float) -> float:
+        """A value or a bound as a score."""
+        kind, link = self.sheet.item(page.KIND), self.sheet.item(page.LINK_CODE)
+        return value if kind == SUM or link == IDENTITY else float(score_of(int(link), int(kind), value))
+
+
+def lost() -> NoReturn:
+    """Raise where a search found nothing."""
+    raise NumericalError("the covariance of the index has no eigenvalues; the state holds numbers out of all scale")
+
+
+class Peak(NamedTuple):
+    """The point of largest index that a search found, a bound of the index before its link, and a curve's number."""
+
+    x: Floats
+    top: float
+    number: float | None = None
 
 
 def check_region(policy: Compiled, region: Region) -> None:
@@ -47,8 +106,8 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
         wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
         raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
     peak = region.peak(index)
-    mean, bonus = policy.score_at(state, peak.x.reshape(1, -1, 1), number)
-    return _choice(peak, mean, bonus, index.score(peak.top))
+    found = policy.best_of(state, peak.x.reshape(1, -1, 1), number)
+    return _choice(peak, found.mean, found.bonus, index.score(peak.top))
 
 
 def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
@@ -103,7 +162,7 @@ def _judged(policy: Any, state: State, region: Region) -> Choice:
             peaks.append(region.peak(index))
             gap = max(gap, peaks[-1].top - float(before.values(peaks[-1].x[None])[0]))
     X = np.ascontiguousarray(np.array([one.x for one in peaks]).T)[None]
-    found = policy._choose(state, X)
+    found = policy.best_of(state, X, ACTING)
     peak = peaks[found.arm]
     score = found.mean + found.bonus
     return _choice(peak, found.mean, found.bonus, score + gap if math.isfinite(gap) else math.inf)

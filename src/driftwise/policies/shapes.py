@@ -17,8 +17,9 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.ball import summit_
 from driftwise.kernels.region.corners import climb_, corner_
-from driftwise.policies.arms import NORM_SLACK, ArmSet
-from driftwise.policies.regions import COUNTER, Drawn, Index, Peak, Region, lost
+from driftwise.policies.arms import NORM_SLACK, ArmSet, Drawn
+from driftwise.policies.regions import COUNTER, Region
+from driftwise.policies.searching import Index, Peak, lost
 
 # Sides of a box whose vertices a tree goes through, and starts of a coordinate ascent that proves nothing.
 MOST_SIDES, STARTS = 20, 16

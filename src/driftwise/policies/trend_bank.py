@@ -19,7 +19,7 @@ from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
 from driftwise.kernels.index import board_size, line
 from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region.families import JUDGE
+from driftwise.kernels.region.families import ACTING, JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.answers import effective_observations
 from driftwise.policies.arms import Arms, ArmSet, Choice
@@ -28,8 +28,6 @@ from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, who
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import Level
-from driftwise.policies.regions import Region
-from driftwise.policies.searching import check_region, choose_from
 from driftwise.policies.state import State
 
 # Memories last 8·2^i rounds, those with a trend 32·2^i; longer ones than 4096 sleep at first.
@@ -189,20 +187,12 @@ class TrendBank(Bank):
         """Whether equal states and arms give equal choices: audits are drawn."""
         return self.audit == 0.0
 
-    def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
-        """The arm of largest score, or of an audit; `draw` is the number of the decision, by which audits are drawn.
-        Without one it is that of the rewards so far. Changes nothing."""
-        if self.audit == 0.0 or not self.audited(state, draw):
-            return super().choose(state, arms)
-        audited = arms if isinstance(arms, Region) else self._columns(arms)
-        self._enter(state)
-        try:
-            if isinstance(audited, Region):
-                check_region(self, audited)
-                return choose_from(self, state, audited, JUDGE)
-            return self._audit(state, audited)
-        finally:
-            state.in_use.release()
+    def _number(self, state: State, draw: int | None) -> int:
+        """An audit's index where one is due: `draw` numbers the decision, by default by the rewards so far."""
+        return JUDGE if self.audit > 0.0 and self.audited(state, draw) else ACTING
+
+    def best_of(self, state: State, X: Floats, number: int) -> Choice:
+        return self._audit(state, X) if number == JUDGE else super().best_of(state, X, number)
 
     def _audit(self, state: State, X: Floats) -> Choice:
         n = X.shape[2]
@@ -210,12 +200,6 @@ class TrendBank(Bank):
         arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X))
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         return Choice(arm, mean + bonus, mean, bonus)
-
-    def score_at(self, state: State, X: Floats, number: int) -> tuple[float, float]:
-        if number != JUDGE:
-            return super().score_at(state, X, number)
-        found = self._audit(state, X)
-        return found.mean, found.bonus
 
     def audited(self, state: State, draw: int | None = None) -> bool:
         """Whether a decision is an audit."""
@@ -232,7 +216,7 @@ class TrendBank(Bank):
             return super().shares(state, arms, arm, draw)  # type: ignore[arg-type]
         chance = float(audit_chance(self.point, float(self._read(state).counters[0, point.COUNT])))
         X = self._columns(arms)
-        places, audited, best = np.arange(X.shape[2]), self._audit(state, X).arm, super().choose(state, arms).arm
+        places, audited, best = np.arange(X.shape[2]), *(self.best_of(state, X, one).arm for one in (JUDGE, ACTING))
         return np.asarray(chance * (places == audited) + (1.0 - chance) * (places == best))
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:

@@ -77,8 +77,9 @@ class World:
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
-        if isinstance(self.arms, Region):
-            self._check_region(self.arms)
+        region = self.region
+        if region is not None:
+            self._check_region(region)
         else:
             keep_whole(self, "arms", 1, "a round needs an arm to play, or a set such as dw.Ball(2)")
         keep_whole(self, "horizon", 1, "pass the number of rounds")
@@ -118,7 +119,7 @@ class World:
     @property
     def L(self) -> float:
         """Largest norm of an arm."""
-        return float(self.arms.reach) if isinstance(self.arms, Region) else 1.0
+        return 1.0 if self.region is None else float(self.region.reach)
 
     @cached_property
     def path_length(self) -> float:
@@ -133,8 +134,17 @@ class World:
     @property
     def problem(self) -> Problem:
         """What a policy that is to play it must fit."""
-        region = self.arms if isinstance(self.arms, Region) else None
-        return Problem(self.dim, self.L, self.link_name, self.reward, region)
+        return Problem(self.dim, self.L, self.link_name, self.reward, self.region)
+
+    @property
+    def region(self) -> Region | None:
+        """The continuous set that arms are; None where they are a list."""
+        return self.arms if isinstance(self.arms, Region) else None
+
+    @property
+    def count(self) -> int:
+        """Arms of a list; 0 of a continuous set."""
+        return self.arms.count if isinstance(self.arms, Region) else self.arms
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -160,8 +170,7 @@ class World:
         """Rounds handed out at a time."""
         if not self.fresh:
             return _ROUNDS
-        assert not isinstance(self.arms, Region)
-        return int(np.clip(_NUMBERS // (self.arms * self.dim), 1, _ROUNDS))
+        return int(np.clip(_NUMBERS // (self.count * self.dim), 1, _ROUNDS))
 
     @property
     def link_name(self) -> str:
@@ -188,13 +197,14 @@ class World:
         """The rounds of a trial, a stretch at a time; the same for every policy."""
         drawn = trial if self.arms_of is None else self.arms_of
         chance_of_arms, tape = stream(seed, "arms", drawn), stream(seed, "tape", trial)
-        fixed = None if self.fresh or isinstance(self.arms, Region) else self._arms(chance_of_arms, 0, 1)
+        region = self.region
+        fixed = None if self.fresh or region is not None else self._arms(chance_of_arms, 0, 1)
         start = 0
         for theta in self.path():
             rounds = len(theta)
-            if isinstance(self.arms, Region):
-                best = np.array([link_mean(self.link_code, one) for one in self.arms.support(theta)])
-                yield Tape(self.arms, theta, self._draws(tape, start, rounds), best)
+            if region is not None:
+                best = np.array([link_mean(self.link_code, one) for one in region.support(theta)])
+                yield Tape(region, theta, self._draws(tape, start, rounds), best)
                 start += rounds
                 continue
             arms = self._arms(chance_of_arms, start, rounds) if fixed is None else fixed
@@ -206,7 +216,7 @@ class World:
     @property
     def abreast(self) -> bool:
         """Whether `tapes_abreast` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
-        return not (self.fresh or isinstance(self.arms, Region)) and type(self).tapes is World.tapes
+        return not self.fresh and self.region is None and type(self).tapes is World.tapes
 
     def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[Abreast]:
         """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
@@ -226,8 +236,7 @@ class World:
             start += rounds
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
-        assert not isinstance(self.arms, Region)
-        return draw_arms(rng, sets, self.arms, self.dim, self.draw, self.norm)
+        return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm)
 
     def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
         return rng.standard_normal(rounds) if self.reward == "gaussian" else rng.random(rounds)

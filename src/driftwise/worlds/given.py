@@ -46,8 +46,9 @@ class Given(World):
         one_of("reward", reward, list(REWARDS))
         path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
         rounds, d = path.shape
-        fresh = not isinstance(arms, Region) and _depth(arms) == 3
-        sets = np.zeros((1, 1, d)) if isinstance(arms, Region) else _checked_sets(arms, fresh, rounds, d)
+        region = arms if isinstance(arms, Region) else None
+        fresh = region is None and _depth(arms) == 3
+        sets = _checked_sets(arms, fresh, rounds, d) if region is None else np.zeros((1, 1, d))  # type: ignore[arg-type]
         draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
             raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
@@ -55,7 +56,7 @@ class Given(World):
         self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
         self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))
         super().__init__(
-            dim=d, arms=arms if isinstance(arms, Region) else sets.shape[1], horizon=rounds,
+            dim=d, arms=sets.shape[1] if region is None else region, horizon=rounds,
             radius=self._norm_of_theta, reward=reward, noise=noise, link=link, fresh=fresh,
         )  # fmt: skip
 
@@ -76,7 +77,7 @@ class Given(World):
 
     @property
     def L(self) -> float:
-        return float(self.arms.reach) if isinstance(self.arms, Region) else self._longest
+        return self._longest if self.region is None else super().L
 
     def path(self) -> Iterator[Floats]:
         for start in range(0, self.horizon, self.stretch):
