@@ -26,9 +26,8 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import driftwise as dw
-from driftwise import eights
 from driftwise.experiments.bench import rivals
-from driftwise.policies import roads
+from driftwise.policies import engines
 
 MARGIN = 1.5
 Side = Callable[[], float]
@@ -50,12 +49,8 @@ def rounds(name: str, d: int, n: int, T: int, road: str | None = None, trials: i
     policy = dw.make(name, **world.facts)
 
     def side() -> float:
-        fewest, eights.FEWEST = eights.FEWEST, trials + 1 if alone else eights.FEWEST
-        try:
-            with roads.forced(road):
-                result = dw.simulate({"it": policy}, world, trials=trials, jobs=1, record="last", progress=False)
-        finally:
-            eights.FEWEST = fewest
+        with engines.forced(road, without=("eight",) if alone else ()):
+            result = dw.simulate({"it": policy}, world, trials=trials, jobs=1, record="last", progress=False)
         return float(result.seconds["it"].sum()) / (T * trials)
 
     return side

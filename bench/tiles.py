@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
-from driftwise.policies import roads
+from driftwise.policies import engines
 from driftwise.policies.base import Compiled
 from driftwise.worlds import Tape
 from linear import tape_of
@@ -69,7 +69,7 @@ def played(policy: Compiled, tape: Tape, road: str, seen: dict[str, bytes]) -> C
 
     def once() -> float:
         state = policy.start()
-        with roads.forced(road):
+        with engines.forced(road):
             begun = time.thread_time()
             policy.play(state, *tape, 0, 0, 1.0, 0.0, chosen, regret)
             spent = time.thread_time() - begun

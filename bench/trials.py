@@ -10,15 +10,13 @@ they took, and how much memory the process came to hold.
 from __future__ import annotations
 
 import argparse
-import math
 import resource
 import time
 
 import numpy as np
 
 import driftwise as dw
-from driftwise import eights
-from driftwise.policies import roads
+from driftwise.policies import engines
 from driftwise.simulation import Result
 
 SIZES = ((2, 10, 6000, None), (2, 50, 3000, 0.27), (5, 50, 2000, None), (10, 100, 1000, 0.45), (20, 100, 400, None))
@@ -28,14 +26,10 @@ NAMES = ("LB-WeightUCB", "RestartUCB", "D-LinUCB")
 def simulated(together: bool, name: str, world: dw.worlds.Turn, trials: int) -> tuple[float, Result]:
     """Seconds of a whole simulation, and its result; its own `seconds` are those of the rounds alone."""
     policy = dw.make(name, **world.facts)
-    before, eights.FEWEST = eights.FEWEST, eights.FEWEST if together else math.inf
-    try:
-        with roads.forced(None if together else "plain"):
-            begun = time.process_time()
-            result = dw.simulate({name: policy}, world, trials=trials, jobs=1, record="last", progress=False)
-            return time.process_time() - begun, result
-    finally:
-        eights.FEWEST = before
+    with engines.forced(None if together else "plain"):
+        begun = time.process_time()
+        result = dw.simulate({name: policy}, world, trials=trials, jobs=1, record="last", progress=False)
+        return time.process_time() - begun, result
 
 
 def rounds(repeats: int) -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import driftwise as dw
-from driftwise.policies import roads
+from driftwise.policies import engines
 
 KINDS = ("sphere", "cube", "duplicates", "zeros", "basis", "tiny", "near ties", "clip")
 PATHS = ("still", "turn", "jumps", "flip", "walk")
@@ -70,7 +70,7 @@ def by(road, policy, arms, theta, draws, noise):
     """Arms, regret and sums of the rounds by one road."""
     T = len(theta)
     chosen, regret, state = np.empty(T, dtype=np.int64), np.empty(T), policy.start()
-    with roads.forced(road):
+    with engines.forced(road):
         policy.play(state, arms, theta, draws, np.zeros(T), 0, 0, noise, 0.0, chosen, regret)
     return chosen, regret, state.floats
 

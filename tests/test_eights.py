@@ -11,6 +11,7 @@ import driftwise as dw
 from driftwise import eights
 from driftwise._internal.rng import Turns, stream
 from driftwise.kernels import point
+from driftwise.policies import engines
 from driftwise.simulation import _work
 from driftwise.worlds import World
 from interpreting import both_ways
@@ -47,7 +48,7 @@ def _policies(world, memory):
 def _both(monkeypatch, policies, world, **options):
     """Eight at a time and one by one."""
     together = dw.simulate(policies, world, **{"jobs": 1, **options})
-    monkeypatch.setattr(eights, "FEWEST", math.inf)
+    monkeypatch.setattr(engines, "FEWEST", math.inf)
     alone = dw.simulate(policies, world, **{"jobs": 1, **options})
     monkeypatch.undo()
     return together, alone

@@ -9,7 +9,7 @@ import adversary
 import driftwise as dw
 import interpreting
 from driftwise.kernels import tiled
-from driftwise.policies import roads
+from driftwise.policies import engines
 
 MEMORIES = {
     "keep": dw.Keep(), "fade": dw.Fade(0.02), "restart": dw.Restart(70), "window": dw.Window(40),
@@ -37,21 +37,20 @@ def test_every_road_has_the_bits_of_the_plain_one(size, memory):
                 assert one.tobytes() == other.tobytes()
 
 
-def test_sizes_and_memories_say_which_entry_plays():
-    def entry(memory, dim, arms, sets=1, length=100, **fields):
+def test_sizes_and_memories_say_which_engine_plays():
+    def engine(memory, dim, arms, sets=1, length=100, **fields):
         policy = dw.LinearUCB(**{"dim": dim, "memory": memory, "lam": 1.0, "delta": 0.01, **fields})
-        return policy._playing(np.zeros((sets, dim, arms)), length)
+        return policy.engine(engines.Sizes(sets, dim, arms, length)).name
 
-    plain = dw.LinearUCB(dim=2, memory=dw.Keep(), lam=1.0, delta=0.01).entries.play
-    assert entry(dw.Keep(), 2, 5) is plain
-    assert entry(dw.Keep(), 40, 500, two_matrix="correct") is plain
-    assert entry(dw.Keep(), 2, 50) is tiled.play_tiled_
-    assert entry(dw.Keep(), 2, 50, radius="posterior", lam=None) is tiled.play_tiled_
-    assert entry(dw.Fade(0.01), 12, 64) is tiled.play_tiled_
-    assert entry(dw.Fade(0.01), 32, 1000) is tiled.play_lazily_
-    assert entry(dw.Fade(0.01), 32, 1000, length=3) is tiled.play_tiled_
-    assert entry(dw.Fade(0.01), 32, 1000, sets=100) is tiled.play_tiled_
-    assert entry(dw.Window(100), 32, 1000) is tiled.play_tiled_
+    assert engine(dw.Keep(), 2, 5) == "plain"
+    assert engine(dw.Keep(), 40, 500, two_matrix="correct") == "plain"
+    assert engine(dw.Keep(), 2, 50) == "tiled"
+    assert engine(dw.Keep(), 2, 50, radius="posterior", lam=None) == "tiled"
+    assert engine(dw.Fade(0.01), 12, 64) == "tiled"
+    assert engine(dw.Fade(0.01), 32, 1000) == "lazy"
+    assert engine(dw.Fade(0.01), 32, 1000, length=3) == "tiled"
+    assert engine(dw.Fade(0.01), 32, 1000, sets=100) == "tiled"
+    assert engine(dw.Window(100), 32, 1000) == "tiled"
 
 
 @pytest.mark.parametrize("size", [(1, 30), (13, 203)])
@@ -61,10 +60,10 @@ def test_a_live_choice_among_many_arms_has_the_bits_of_the_plain_one_and_changes
     A = rng.standard_normal((n, dim)) * rng.integers(0, 2, (n, 1))  # zeros too: their means are 0 or -0
     A /= max(1.0, np.linalg.norm(A, axis=1).max())
     sets = [dw.ArmSet(A), dw.ArmSet(A[::-1])]
-    monkeypatch.setattr(roads, "TILED_WORK", 0)
+    monkeypatch.setattr(engines, "TILED_WORK", 0)
     new = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
     assert new._live.many <= n and new._live.score_many is tiled.score_tiled_
-    monkeypatch.setattr(roads, "TILED_WORK", np.inf)
+    monkeypatch.setattr(engines, "TILED_WORK", np.inf)
     old = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
     assert old._live.many == np.inf
     states = [new.start(), new.start()]

@@ -20,11 +20,14 @@ import numpy as np
 from driftwise._internal.rng import stream
 from driftwise._internal.validate import whole
 from driftwise.errors import BadInput
+from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.point import Floats
+from driftwise.policies import engines
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.curves import Curve
+from driftwise.policies.engines import Sizes
 from driftwise.policies.memory import KINDS, Keep, Memory
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
@@ -237,13 +240,47 @@ def half_a_stream_saved_and_loaded_is_the_whole_stream(policy: Compiled, data: _
     assert state.to_bytes() == end.to_bytes(), "the state after loading is another one"
 
 
-def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
-    """The compiled run and the run a call at a time play the same arms and give the same regret."""
+def _turning(policy: Compiled, data: _Stream, arms: Floats) -> Given:
+    """A world with these arms, one set or one a round, and the rewards the policy is for."""
     theta = np.zeros((data.rounds, data.dim))
     theta[:, 0] = np.cos(np.arange(data.rounds) / data.rounds)
     link = policy.link_name or "logistic"
     reward: Any = LINKS[link].rewards[0]
-    world = Given(arms=data.arms, theta=theta, tape=np.linspace(0.01, 0.99, data.rounds), reward=reward, link=link)
+    return Given(arms=arms, theta=theta, tape=np.linspace(0.01, 0.99, data.rounds), reward=reward, link=link)
+
+
+def every_engine_plays_the_same_bits(policy: Compiled, data: _Stream) -> None:
+    """Arms, regret and the state in the end are those of the plain engine, whichever of the engines that fit plays."""
+    if policy.stepped:
+        return
+    rows = np.concatenate([data.arms, -data.arms @ data.rotation, 0.5 * data.arms])  # more than fit into a tile
+    turned = np.stack([np.roll(rows, t, axis=0) for t in range(data.rounds)])
+    for arms, sets in ((rows, 1), (turned, data.rounds)):
+        world, sizes = _turning(policy, data, arms), Sizes(sets, data.dim, len(rows), data.rounds, EIGHT)
+        fitting = engines.fitting(policy.entries.family, policy.point, sizes)
+        wanted = {way: _engine_plays(policy, world, "plain", way) for way in {one.together for one in fitting}}
+        for one in fitting:
+            assert _engine_plays(policy, world, one.name, one.together) == wanted[one.together], (
+                f"the engine {one.name!r} plays other bits than the plain one"
+            )
+
+
+def _engine_plays(policy: Compiled, world: Given, engine: str, together: bool) -> tuple[bytes, ...]:
+    """What comes of a world by an engine: of eight trials, or of one with its state."""
+    with engines.forced(engine):
+        if together:
+            found = simulate({"it": policy}, world, trials=EIGHT, jobs=1)
+            return found.arms["it"].tobytes(), found.regret["it"].tobytes()
+        state, tape = policy.start(seed=0), next(iter(world.tapes()))
+        chosen, regret = np.empty(world.horizon, dtype=np.int64), np.empty(world.horizon)
+        codes = world.link_code, world.reward_code, float(world.noise)
+        policy.play(state, *tape, *codes, 0.0, chosen, regret)
+        return chosen.tobytes(), regret.tobytes(), state.to_bytes()
+
+
+def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
+    """The compiled run and the run a call at a time play the same arms and give the same regret."""
+    world = _turning(policy, data, data.arms)
     fast, slow = (simulate({"it": policy}, world, trials=1, jobs=1, stepped=way) for way in (False, True))
     assert np.array_equal(fast.arms["it"], slow.arms["it"]), "compiled and stepped runs play different arms"
     assert np.array_equal(fast.regret["it"], slow.regret["it"]), "compiled and stepped runs differ in regret"
@@ -407,6 +444,7 @@ _BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
     forgetting_nothing_is_the_static_policy,
     half_a_stream_saved_and_loaded_is_the_whole_stream,
     simulated_equals_stepped,
+    every_engine_plays_the_same_bits,
     a_prepared_arm_set_is_its_arms,
     a_choice_is_the_best_score,
     bad_input_changes_nothing,

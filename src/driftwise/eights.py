@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Floats, Ints
-from driftwise.policies.base import Compiled, on_a_line
+from driftwise.kernels.trials import abreast_size
+from driftwise.policies import engines
+from driftwise.policies.base import NO_TESTS, Compiled, on_a_line
+from driftwise.policies.engines import Sizes, bound
+from driftwise.policies.state import NO_BOARD
 from driftwise.worlds.base import Abreast, World
 
-# Eight at a time take as long as two or three one by one: trials go together from so many on, for every thread too.
-FEWEST = 4
-# Beyond so many features what eight trials have to remember leaves the fastest cache.
-MOST_FEATURES = 20
+NO_INTS = np.zeros(0, dtype=np.int64)
 
 
-def together(policy: object, world: World) -> bool:
-    """Whether trials of a policy in a world are played eight at a time."""
-    return isinstance(policy, Compiled) and policy.abreast and world.abreast and world.dim <= MOST_FEATURES
+def together(policy: object, world: World, trials: int = EIGHT) -> bool:
+    """Whether so many trials of a policy in a world are played eight at a time."""
+    if not (isinstance(policy, Compiled) and world.abreast):
+        return False
+    arms = cast(int, world.arms)  # a list that stays: `abreast` says so
+    return policy.engine(Sizes(1, world.dim, arms, world.horizon, trials)).together
 
 
 def compile_together(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
     none = np.zeros((0, EIGHT))
     nothing = Abreast(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
-    _play(policy, on_a_line(policy.abreast_size), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
+    _play(policy, on_a_line(abreast_size(world.dim)), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
 
 
 def play_together(
@@ -36,7 +40,7 @@ def play_together(
     tick: Callable[[float], None],
 ) -> None:
     """Play up to eight trials, by their numbers, into rows of the result; `seconds` are their shares of the time."""
-    states = {name: on_a_line(policy.abreast_size) for name, policy in named.items()}
+    states = {name: on_a_line(abreast_size(world.dim)) for name in named}
     count, done = len(rows), 0
     where = slice(rows.start, rows.stop)
     for tapes in world.tapes_abreast(result.seed, trials):
@@ -58,6 +62,6 @@ def _play(
     policy: Compiled, states: Floats, world: World, tapes: Abreast, chosen: Ints, regret: Floats
 ) -> None:
     """A stretch of rounds in compiled code; what eight trials remember goes on in `states`."""
-    entry = policy.entries.eight
-    assert entry is not None
-    entry(*policy.point, states, *tapes, world.link_code, world.reward_code, float(world.noise), chosen, regret)
+    rounds = (*tapes, world.link_code, world.reward_code, float(world.noise), 0.0, chosen, regret)
+    entry = bound(engines.EIGHT, policy.entries.family, policy.point)
+    entry(*policy.point, states, NO_INTS, NO_BOARD, *rounds, NO_INTS, NO_TESTS)

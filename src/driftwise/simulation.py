@@ -25,6 +25,7 @@ from driftwise.kernels.chance import reward_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
+from driftwise.policies import engines
 from driftwise.policies.base import Compiled
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
@@ -103,15 +104,15 @@ def simulate(
         report={name: [{}] * count for name, one in named.items() if asked(one).reports},
         x={name: np.empty((count, len(rounds), world.dim)) for name in named if world.region is not None},
     )
-    many = not stepped and count >= eights.FEWEST * workers
-    wide: dict[str, Any] = {name: one for name, one in named.items() if many and eights.together(one, world)}
+    share = 0 if stepped else count // workers
+    wide: dict[str, Any] = {name: one for name, one in named.items() if eights.together(one, world, share)}
     _compile_all(named, wide, world, count, stepped)
     with bar("rounds", count * world.horizon * len(named), progress, least=1e6) as tick:
         def tasks() -> Tasks:
             for first in range(0, count, EIGHT):
                 rows = range(first, min(first + EIGHT, count))
                 alone: dict[str, Policy] = named
-                if wide and len(rows) >= eights.FEWEST:
+                if wide and len(rows) >= engines.FEWEST:
                     trials = [numbers[row] for row in rows]
                     yield partial(eights.play_together, wide, world, trials, rows, result, tick)
                     alone = {name: one for name, one in named.items() if name not in wide}
@@ -131,7 +132,7 @@ def _compile_all(
     for name, policy in named.items():
         if name in wide:
             eights.compile_together(policy, world)  # type: ignore[arg-type]
-        if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < eights.FEWEST):
+        if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < engines.FEWEST):
             _compile(policy, world)  # type: ignore[arg-type]
 
 

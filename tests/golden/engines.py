@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import driftwise as dw
-from driftwise import eights
-from driftwise.policies import roads
+from driftwise.policies import engines
 from golden import guard
 from golden.seen import Case, Seen, ended
 
@@ -33,14 +32,8 @@ SHORT = 48
 @contextmanager
 def engine(name: str | None) -> Iterator[None]:
     """Plain, tiled or lazy wherever it can be; `alone` plays no trials eight at a time; None is as it comes."""
-    fewest = eights.FEWEST
-    try:
-        if name == "alone":
-            eights.FEWEST = 10**9
-        with roads.forced(None if name == "alone" else name):
-            yield
-    finally:
-        eights.FEWEST = fewest
+    with engines.forced(None, without=("eight",)) if name == "alone" else engines.forced(name):
+        yield
 
 
 def named(name: str, dim: int, rounds: int, fields: dict[str, Any]) -> Any:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, kernel, outside, part, routine
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
+from driftwise.kernels import kernel, part, piece, routine
+from driftwise.kernels.adapt.glm import GLM, Generalized, Rest
 from driftwise.kernels.glm import glm_scores_, length_of
-from driftwise.kernels.index import board_of, board_size, first_best
+from driftwise.kernels.index import Board
 from driftwise.kernels.memory import blend_, decay, fade_atoms_, place_atom_, scale_, weight_of
 from driftwise.kernels.point import (
     CLOCK,
@@ -45,6 +45,7 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.rounds import as_it_is
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.newton import CONVERGED, slate_of, slate_size, solve_
 from driftwise.kernels.solvers.secular import (
@@ -220,29 +221,25 @@ def lesson_bvd_(
     return FINE
 
 
-learn_bvd_ = outside(lesson_bvd_)
+# ------------------------------------------------------------------------------------------ the family
 
 
-@entry
-def play_bvd_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total. Stops where the solver fails."""
-    d, n = arms.shape[1], arms.shape[2]
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums = Point(flags, table), sums_of(flags, floats)
-    estimate, seen, rest = estimate_of(flags, floats), board_of(scratch, d, n), scratch[board_size(d, n) :]
-    lane = chosen.size - chosen.size
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        glm_scores_(point, lane, lane, arms, at, sums, estimate, seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = lane
-        status = lesson_bvd_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0)
-        if status != FINE or sums.counters[lane, FAILED] > 0.0:
-            return status
-    return FINE
+@piece
+def bvd_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm; the row that acted."""
+    lane = X.size - X.size
+    glm_scores_(view.point, lane, lane, X, at, view.sums, view.estimate, board)
+    return lane
+
+
+@piece
+def bvd_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """The live lesson itself."""
+    flags, table = view.point
+    lesson_bvd_(
+        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        lesson.ticks, lesson.age,
+    )  # fmt: skip
+
+
+BVD = GLM._replace(name="bvd", score_=bvd_score_, lesson_=bvd_lesson_, bound=as_it_is)

@@ -8,10 +8,12 @@ the flags say that the estimate is solved OUTSIDE, by Python around compiled sol
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from driftwise.kernels import formula, part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
+from driftwise.kernels.binding import bind
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
@@ -168,15 +170,20 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
 
 
 @piece
-def glm_scores_(
+def posterior_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
+) -> None:
+    """Mean μ(x'θ̂) and what a quantile of the Laplace posterior lies above it, of every arm."""
+    predict_(estimate.H, lane, 0.0, estimate.theta, X, at, board)
+    lift_(point.flags[LINK], QUANTILE * point.table[row, EXPLORE], board.mean, board.bonus)
+
+
+@piece
+def optimistic_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
 ) -> None:
     """Mean μ(x'θ̃), for a user's own link x'θ̃ itself, and bonus of every arm."""
     table, link, mean = point.table, point.flags[LINK], board.mean
-    if point.flags[RULE] == POSTERIOR:
-        predict_(estimate.H, lane, 0.0, estimate.theta, X, at, board)
-        lift_(link, QUANTILE * table[row, EXPLORE], mean, board.bonus)
-        return
     predict_(sums.G, lane, table[row, LAM], estimate.shown, X, at, board)
     if link != CUSTOM:
         for a in range(mean.size):
@@ -187,7 +194,217 @@ def glm_scores_(
     roots_(radius, board.bonus)
 
 
+@piece
+def glm_scores_(
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
+) -> None:
+    """Mean and bonus of every arm by the rule that the flags name."""
+    if point.flags[RULE] == POSTERIOR:
+        posterior_scores_(point, row, lane, X, at, sums, estimate, board)
+    else:
+        optimistic_scores_(point, row, lane, X, at, sums, estimate, board)
+
+
+# ------------------------------------------------------------------------------------------ estimates
+#
+# An estimate has four pieces: what an observation adds to it, what time takes off where nothing was observed, how it is
+# solved for in the end, and how a rule brings it into the ball. Those named `any_` ask the flags.
+
+
+@piece
+def exact_add_(
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
+    history: History, estimate: Estimate, desk: Desk,
+) -> None:
+    """An observation becomes weight on its atom."""
+    if taken:
+        a = place_atom_(lesson, sums.counters, history)
+        history.weights[lane, a] += weight
+        history.targets[lane, a] += weight * lesson.reward
+
+
+@piece
+def one_pass_add_(
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
+    history: History, estimate: Estimate, desk: Desk,
+) -> None:
+    """An observation becomes a Newton step of θ̂ and H; one that no longer counts has weight 0."""
+    x = desk.z
+    for i in range(x.size):
+        x[i] = lesson.X[lesson.at, i, lesson.arm]
+    if point.flags[SOLVER] == INSIDE:
+        status = one_pass_(
+            point.flags[LINK], estimate.H, estimate.theta, lane, x, lesson.reward, factor, weight,
+            point.table[row, REG], desk.slate,
+        )  # fmt: skip
+        if status != 0:
+            sums.counters[lane, FAILED] += 1.0
+
+
+@piece
+def any_add_(
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
+    history: History, estimate: Estimate, desk: Desk,
+) -> None:
+    """Either."""
+    if point.flags[ESTIMATE] == ONE_PASS:
+        one_pass_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
+    else:
+        exact_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
+
+
+@piece
+def exact_fade_(point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk) -> None:
+    """Atoms have faded already."""
+
+
+@piece
+def one_pass_wane_(
+    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk
+) -> None:
+    """θ̂ and H fade."""
+    reg = point.table[row, REG]
+    if point.flags[SOLVER] == INSIDE:
+        if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, desk.slate.M) != 0:
+            sums.counters[lane, FAILED] += 1.0
+
+
+@piece
+def any_fade_(point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk) -> None:
+    """Either."""
+    if point.flags[ESTIMATE] == ONE_PASS:
+        one_pass_wane_(point, row, lane, factor, sums, estimate, desk)
+
+
+@piece
+def atoms_of(point: Point, row: int, lane: int, history: History) -> Atoms:
+    """A lane's history as solvers take it."""
+    return Atoms(
+        point.flags[LINK], history.atoms, history.weights, history.targets, lane, history.cursor[USED],
+        point.table[row, REG], point.table[row, S],
+    )  # fmt: skip
+
+
+@piece
+def exact_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+    """θ̂ from all atoms."""
+    return solve_(atoms_of(point, row, lane, history), estimate.theta, desk.slate, estimate.H[lane])
+
+
+@piece
+def posterior_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+    """θ̂ from all atoms, and the Hessian there."""
+    atoms = atoms_of(point, row, lane, history)
+    status = solve_(atoms, estimate.theta, desk.slate, estimate.H[lane])
+    hessian_(atoms, estimate.theta, desk.slate, estimate.H[lane])
+    return status
+
+
+@piece
+def one_pass_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+    """θ̂ is there already."""
+    return 0
+
+
+@piece
+def any_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+    """Any of these."""
+    if point.flags[ESTIMATE] == ONE_PASS:
+        return one_pass_solve_(point, row, lane, history, estimate, desk)
+    if point.flags[RULE] == POSTERIOR:
+        return posterior_solve_(point, row, lane, history, estimate, desk)
+    return exact_solve_(point, row, lane, history, estimate, desk)
+
+
+@routine
+def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, desk: Desk) -> int:
+    """One pass keeps no history, so g(θ)-b is taken as H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
+    H, Q, z, rhs = estimate.H, desk.Q, desk.z, desk.row
+    d = z.size
+    for i in range(d):
+        for j in range(i + 1):
+            Q[0, i, j] = H[lane, i, j]
+            Q[1, i, j] = H[lane, i, j]
+            Q[1, j, i] = H[lane, i, j]
+    if point.flags[RULE] == GLB:
+        factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
+        for j in range(d):  # column j of low⁻¹H, kept as row j of Q[1]
+            for i in range(d):
+                rhs[0, i] = Q[1, j, i]
+            forward_(desk.low, desk.pivot, rhs, 0, z)
+            for i in range(d):
+                Q[1, j, i] = z[i]
+        for i in range(d):
+            for j in range(i + 1):
+                total = 0.0
+                for k in range(d):
+                    total += Q[1, i, k] * Q[1, j, k]
+                Q[0, i, j] = total
+    return nearest_(Q, point.table[row, S], estimate.shown, lane, desk.low, desk.pivot, z, rhs)
+
+
+@piece
+def exact_confine_(
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+) -> int:
+    """The point of the ball nearest θ̂ in the rule's norm of g(θ)-b, where θ̂ lies outside; the status of the last
+    solver."""
+    if length_of(estimate.theta, lane) <= point.table[row, S]:
+        return status
+    factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
+    atoms = atoms_of(point, row, lane, history)
+    found, _ = project_(point.flags[RULE] == GLB, atoms, desk.low, estimate.shown, desk.slate)
+    return found
+
+
+@piece
+def one_pass_confine_(
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+) -> int:
+    """The same without a history."""
+    if length_of(estimate.theta, lane) <= point.table[row, S]:
+        return status
+    return nearest_estimate_(point, row, lane, sums, estimate, desk)
+
+
+@piece
+def no_confine_(
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+) -> int:
+    """SC-D-GLUCB and the posterior play by θ̂ itself."""
+    return status
+
+
+@piece
+def any_confine_(
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+) -> int:
+    """Any of these."""
+    if not (point.flags[RULE] == GLB or point.flags[RULE] == SCB):
+        return status
+    if point.flags[ESTIMATE] == EXACT:
+        return exact_confine_(point, row, lane, status, sums, history, estimate, desk)
+    return one_pass_confine_(point, row, lane, status, sums, history, estimate, desk)
+
+
+def estimating(rule: int, estimate: int) -> dict[str, Callable[..., Any]]:
+    """The four pieces of an estimate under a rule; those that ask the flags where either is of a kind unknown here."""
+    if rule not in (GLB, SCB, SC_D, POSTERIOR) or estimate not in (EXACT, ONE_PASS):
+        return {"add_": any_add_, "fade_estimate_": any_fade_, "solve_estimate_": any_solve_, "confine_": any_confine_}
+    projects = rule in (GLB, SCB)
+    if estimate == ONE_PASS:
+        pieces: tuple[Any, ...] = one_pass_add_, one_pass_wane_, one_pass_solve_, one_pass_confine_
+    else:
+        pieces = exact_add_, exact_fade_, posterior_solve_ if rule == POSTERIOR else exact_solve_, exact_confine_
+    add, fade, solve, confine = pieces
+    return {
+        "add_": add, "fade_estimate_": fade, "solve_estimate_": solve, "confine_": confine if projects else no_confine_
+    }
+
+
 # ------------------------------------------------------------------------------------------ the phases of a lesson
+
+add_, fade_estimate_, solve_estimate_, confine_ = any_add_, any_fade_, any_solve_, any_confine_
 
 
 @piece
@@ -234,21 +451,7 @@ def glm_absorb_(
         leave_atom_(lane, history.cursor[HEAD], history)
     absorb_(point, row, lane, factor, lesson, sums, history)
     weight = weight_of(point, row, lesson.age) if taken else 0.0
-    if point.flags[ESTIMATE] == ONE_PASS:
-        x = desk.z
-        for i in range(x.size):
-            x[i] = lesson.X[lesson.at, i, lesson.arm]
-        if point.flags[SOLVER] == INSIDE:
-            status = one_pass_(
-                point.flags[LINK], estimate.H, estimate.theta, lane, x, lesson.reward, factor, weight,
-                point.table[row, REG], desk.slate,
-            )  # fmt: skip
-            if status != 0:
-                sums.counters[lane, FAILED] += 1.0
-    elif taken:
-        a = place_atom_(lesson, sums.counters, history)
-        history.weights[lane, a] += weight
-        history.targets[lane, a] += weight * lesson.reward
+    add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
     return taken
 
 
@@ -263,55 +466,11 @@ def glm_turn_(
     if count[lane, SINCE] != since:
         forget_(lane, table[row, REG], count, history, estimate)
     if point.flags[SOLVER] == INSIDE:
-        theta, shown = estimate.theta, estimate.shown
-        exact = point.flags[ESTIMATE] == EXACT
-        atoms = Atoms(
-            point.flags[LINK], history.atoms, history.weights, history.targets, lane, history.cursor[USED],
-            table[row, REG], table[row, S],
-        )  # fmt: skip
-        status = 0
-        if exact:
-            status = solve_(atoms, theta, desk.slate, estimate.H[lane])
-            if point.flags[RULE] == POSTERIOR:
-                hessian_(atoms, theta, desk.slate, estimate.H[lane])
-        for i in range(theta.shape[1]):
-            shown[lane, i] = theta[lane, i]
-        projects = point.flags[RULE] == GLB or point.flags[RULE] == SCB
-        if projects and length_of(theta, lane) > table[row, S]:
-            if exact:
-                factor_(sums.G, lane, table[row, LAM], desk.low, desk.pivot)
-                status, _ = project_(point.flags[RULE] == GLB, atoms, desk.low, shown, desk.slate)
-            else:
-                status = nearest_estimate_(point, row, lane, sums, estimate, desk)
-        if status != 0:
+        status = solve_estimate_(point, row, lane, history, estimate, desk)
+        for i in range(estimate.theta.shape[1]):
+            estimate.shown[lane, i] = estimate.theta[lane, i]
+        if confine_(point, row, lane, status, sums, history, estimate, desk) != 0:
             count[lane, FAILED] += 1.0
-
-
-@routine
-def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, desk: Desk) -> int:
-    """One pass keeps no history, so g(θ)-b is taken as H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
-    H, Q, z, rhs = estimate.H, desk.Q, desk.z, desk.row
-    d = z.size
-    for i in range(d):
-        for j in range(i + 1):
-            Q[0, i, j] = H[lane, i, j]
-            Q[1, i, j] = H[lane, i, j]
-            Q[1, j, i] = H[lane, i, j]
-    if point.flags[RULE] == GLB:
-        factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
-        for j in range(d):  # column j of low⁻¹H, kept as row j of Q[1]
-            for i in range(d):
-                rhs[0, i] = Q[1, j, i]
-            forward_(desk.low, desk.pivot, rhs, 0, z)
-            for i in range(d):
-                Q[1, j, i] = z[i]
-        for i in range(d):
-            for j in range(i + 1):
-                total = 0.0
-                for k in range(d):
-                    total += Q[1, i, k] * Q[1, j, k]
-                Q[0, i, j] = total
-    return nearest_(Q, point.table[row, S], estimate.shown, lane, desk.low, desk.pivot, z, rhs)
 
 
 @part
@@ -325,8 +484,15 @@ def glm_lane_(
         taken = glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, desk)
     if not taken and factor != 1.0:
         scale_(lane, factor, sums)
-        if lesson.arm < 0 and point.flags[ESTIMATE] == ONE_PASS and point.flags[SOLVER] == INSIDE:
-            reg = point.table[row, REG]
-            if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, desk.slate.M) != 0:
-                sums.counters[lane, FAILED] += 1.0
+        if lesson.arm < 0:
+            fade_estimate_(point, row, lane, factor, sums, estimate, desk)
     glm_turn_(point, row, lane, sums, history, estimate, desk)
+
+
+def lane_of(name: str, rule: int, estimate: int) -> Callable[..., Any]:
+    """A lane's lesson with the pieces of one rule and estimate in it."""
+    pieces = estimating(rule, estimate)
+    absorb = part(bind(glm_absorb_, f"absorb_{name}", add_=pieces["add_"]))
+    turn = part(bind(glm_turn_, f"turn_{name}", **{one: pieces[one] for one in ("solve_estimate_", "confine_")}))
+    fade = pieces["fade_estimate_"]
+    return part(bind(glm_lane_, f"lane_{name}", glm_absorb_=absorb, glm_turn_=turn, fade_estimate_=fade))

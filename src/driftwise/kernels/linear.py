@@ -1,27 +1,25 @@
-"""The linear family: scores, a lesson, and whole stretches of rounds (MATH.md 1).
+"""The linear family: scores and lessons (MATH.md 1).
 
-`play_linear_` makes its choices and learns by the same kernels as live use; that is why both play the same arms.
+Rounds (kernels/rounds.py) are bound to the pieces that live entries use; that is why both play the same arms.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import entry, kernel, piece
+from driftwise.kernels import kernel, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.index import Board, board_of, first_best, roots_, shape_, squares_, whiten_
+from driftwise.kernels.index import Board, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memory import learn_
 from driftwise.kernels.point import (
     BETA,
     CLOCK,
     CONSTANT,
-    DAMAGED,
     EXPLORE,
-    FINE,
     LAM,
     LOG_DELTA,
     RADIUS,
@@ -31,6 +29,7 @@ from driftwise.kernels.point import (
     TWO_MATRIX,
     WEIGHTED,
     Floats,
+    History,
     Ints,
     L,
     Lesson,
@@ -42,6 +41,7 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.rounds import Family
 from driftwise.theory.radius import lb_radius
 
 
@@ -112,68 +112,54 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
     linear_index_(point, linear_scale(point, row, lane, sums, board.pivot), X, at, board)
 
 
+# ------------------------------------------------------------------------------------------ the family
+
+
+class Linear(NamedTuple):
+    """A state with one lane, which is row 0 of the table."""
+
+    point: Point
+    sums: Sums
+    history: History
+    lane: int
+
+
+@piece
+def linear_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Linear:
+    """A packed state as the family sees it."""
+    first = floats.size - floats.size  # 0, but not a literal, for which everything below would be compiled again
+    return Linear(Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints), first)
+
+
+@piece
+def linear_sound(view: Linear) -> bool:
+    """Whether the cursor lies in range."""
+    return sound_cursor(view.history)
+
+
+@piece
+def linear_score_(view: Linear, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm; the row that acted."""
+    linear_scores_(view.point, view.lane, view.lane, X, at, view.sums, board)
+    return view.lane
+
+
+@piece
+def no_desk(view: Linear, scratch: Floats, start: int, d: int) -> int:
+    """A lesson of sums scribbles on nothing."""
+    return start
+
+
+@piece
+def linear_lesson_(view: Linear, desk: int, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """One lane learns."""
+    learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
+
+
+LINEAR = Family("linear", linear_view, linear_sound, linear_score_, no_desk, linear_lesson_)
+
+
 # ------------------------------------------------------------------------------------------ entries
-
-
-@entry
-def score_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm."""
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    seen = board_of(scratch, X.shape[1], X.shape[2])
-    linear_scores_(Point(flags, table), first, first, X, first, sums_of(flags, floats), seen)
-    return first_best(seen.mean, seen.bonus)
-
-
-@entry
-def learn_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float,
-) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
-    first, history = X.size - X.size, history_of(flags, floats, ints)
-    if not sound_cursor(history):
-        return DAMAGED
-    learn_(Point(flags, table), first, first, Lesson(X, at, arm, reward, ticks, age), sums_of(flags, floats), history)
-    return FINE
-
-
-@entry
-def play_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total. FINE, or why nothing was done."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    if not sound_cursor(history):
-        return DAMAGED
-    seen = board_of(scratch, arms.shape[1], arms.shape[2])
-    lane = chosen.size - chosen.size
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        linear_scores_(point, lane, lane, arms, at, sums, seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = lane
-        learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
-    return FINE
-
-
-@entry
-def fold_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
-    ticks: Floats, ages: Floats,
-) -> int:
-    """The lessons of `learn_linear_` one after the other, lesson t on X[t] (d, 1). FINE, or why nothing was done."""
-    first, history = X.size - X.size, history_of(flags, floats, ints)
-    point, sums = Point(flags, table), sums_of(flags, floats)
-    if not sound_cursor(history):
-        return DAMAGED
-    for t in range(rewards.shape[0]):
-        learn_(point, first, first, Lesson(X, t, first, rewards[t], ticks[t], ages[t]), sums, history)
-    return FINE
 
 
 @kernel

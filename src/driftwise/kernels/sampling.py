@@ -8,22 +8,20 @@ estimates these share, kernels/linear.py and kernels/adapt/glm.py.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from driftwise.kernels import entry, piece
-from driftwise.kernels.adapt.glm import lesson_glm_
-from driftwise.kernels.chance import Record, Rounds, normal, reward_, set_of
+from driftwise.kernels.adapt.glm import GLM, Generalized
+from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import predict_
-from driftwise.kernels.index import Board, board_of, board_size, first_best
-from driftwise.kernels.linear import linear_scale, linear_scores_
+from driftwise.kernels.index import Board, board_of, first_best
+from driftwise.kernels.linear import LINEAR, linear_scale, linear_scores_, linear_view
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.memory import learn_
 from driftwise.kernels.point import (
     CLOCK,
-    DAMAGED,
     DRAWN,
     EXPLORE,
-    FAILED,
     FINE,
     KEY_HIGH,
     KEY_LOW,
@@ -31,14 +29,12 @@ from driftwise.kernels.point import (
     THETA,
     UPWARD,
     Floats,
+    History,
     Ints,
-    Lesson,
     Point,
     Sums,
     adapting_of,
     estimate_of,
-    history_of,
-    sound_cursor,
     sums_of,
 )
 
@@ -172,6 +168,44 @@ def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, dra
     sampled_(point.flags[LINK], point.table[0, EXPLORE], key, draw, first, board)
 
 
+# ------------------------------------------------------------------------------------------ the families
+
+
+class SampledLinear(NamedTuple):
+    """A linear state and the key that it draws by."""
+
+    point: Point
+    sums: Sums
+    history: History
+    lane: int
+    key: Ints
+
+
+@piece
+def sampled_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> SampledLinear:
+    """A packed state as the family sees it."""
+    view = linear_view(flags, table, floats, ints)
+    return SampledLinear(view.point, view.sums, view.history, view.lane, adapting_of(flags, floats, ints).key)
+
+
+@piece
+def sampled_linear_score_(view: SampledLinear, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm by the draw of the round; the row that acted."""
+    linear_sample_(view.point, X, at, view.sums, view.key, round_of(view.sums), board)
+    return view.lane
+
+
+@piece
+def sampled_glm_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+    """The same by the Laplace posterior."""
+    glm_sample_(view.point, X, at, view.floats, view.own.key, round_of(view.sums), board)
+    return 0
+
+
+SAMPLED_LINEAR = LINEAR._replace(name="sampled_linear", view_of=sampled_view, score_=sampled_linear_score_)
+SAMPLED_GLM = GLM._replace(name="sampled_glm", score_=sampled_glm_score_)
+
+
 # ------------------------------------------------------------------------------------------ entries
 
 
@@ -197,30 +231,6 @@ def sample_linear_(
 
 
 @entry
-def play_sampling_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total. FINE, or why nothing was done."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    if not sound_cursor(history):
-        return DAMAGED
-    seen, key = board_of(scratch, arms.shape[1], arms.shape[2]), adapting_of(flags, floats, ints).key
-    lane = chosen.size - chosen.size
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        linear_sample_(point, arms, at, sums, key, round_of(sums), seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = lane
-        learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
-    return FINE
-
-
-@entry
 def sample_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
     shares: Floats,
@@ -233,29 +243,3 @@ def sample_glm_(
         count_(flags[LINK], table[0, EXPLORE], key, number, tries, seen, shares)
         return FINE
     return first_best(seen.mean, seen.bonus)
-
-
-@entry
-def play_sampling_glm_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
-) -> int:
-    """Play len(path) rounds by the live lesson; stops where the solver fails."""
-    d, n = arms.shape[1], arms.shape[2]
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    seen, rest = board_of(scratch, d, n), scratch[board_size(d, n) :]
-    if not sound_cursor(history_of(flags, floats, ints)):
-        return DAMAGED
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        glm_sample_(point, arms, at, floats, key, round_of(sums), seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = 0
-        lesson_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, 0.0)
-        if sums.counters[0, FAILED] > 0.0:
-            return FINE
-    return FINE

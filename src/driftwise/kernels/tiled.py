@@ -1,20 +1,20 @@
-"""The entries of the linear family that score arms by tiles: the arms, means and bonuses of kernels/linear.py, sooner.
+"""Engines of the linear family that score arms by tiles: the arms, means and bonuses of kernels/linear.py, sooner.
 
-They are entries of their own because who plays few arms should not wait for them to be compiled. One covariance only.
+They are apart because a policy with few arms should not wait for them to be compiled. One covariance only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from driftwise.kernels import entry, piece
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.lazy import begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
-from driftwise.kernels.linear import linear_radius
-from driftwise.kernels.memory import learn_
+from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.lazy import Lazy, Trust, begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
+from driftwise.kernels.linear import Linear, linear_radius, linear_view
 from driftwise.kernels.point import (
     CLOCK,
-    DAMAGED,
     FADE,
-    FINE,
     GAMMA,
     LAM,
     MEMORY,
@@ -25,11 +25,10 @@ from driftwise.kernels.point import (
     Lesson,
     Point,
     Sums,
-    history_of,
-    sound_cursor,
     sums_of,
 )
-from driftwise.kernels.tiles import believe_tiles_, best_tiled_, pack_, tiles_of
+from driftwise.kernels.rounds import Family, never_fails, pay_one_, sounds
+from driftwise.kernels.tiles import Tiles, believe_tiles_, best_tiled_, pack_, tiles_of
 
 
 @piece
@@ -48,55 +47,111 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
     return best_tiled_(tiles, X, first, False, radius_now(Point(flags, table), sums, first), True)
 
 
-@entry
-def play_tiled_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints,
-) -> int:
-    """`play_linear_`; arms that stay are packed once."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    if not sound_cursor(history):
-        return DAMAGED
-    tiles, packed = tiles_of(scratch, arms.shape[1], arms.shape[2]), arms.shape[0] == 1
-    lane = chosen.size - chosen.size
+# ------------------------------------------------------------------------------------------ tiles as an engine
+
+lesson_ = unbound("lesson_", "takes a lesson in")
+
+
+class Tiled(NamedTuple):
+    """A linear state and tiles; `packed`: the arms stay, and were packed when rounds began."""
+
+    state: Linear
+    tiles: Tiles
+    packed: bool
+
+
+@piece
+def tiled_begin_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
+) -> tuple[Tiled, int]:
+    """Tiles cut from scratch; arms that stay are packed once."""
+    first, tiles, packed = arms.size - arms.size, tiles_of(scratch, arms.shape[1], arms.shape[2]), arms.shape[0] == 1
     if packed:
-        pack_(arms, lane, lane, tiles.arms.shape[0], tiles.arms)
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        believe_tiles_(sums.G, sums.b, lane, table[lane, LAM], tiles)
-        arm = best_tiled_(tiles, arms, at, packed, radius_now(point, sums, lane), False)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = lane
-        learn_(point, lane, lane, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history)
-    return FINE
+        pack_(arms, first, first, tiles.arms.shape[0], tiles.arms)
+    return Tiled(linear_view(flags, table, floats, ints), tiles, packed), first
 
 
-@entry
-def play_lazily_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints,
-) -> int:
-    """`play_linear_` for arms that stay and memories that take nothing back but by a restart: Keep, Fade, Restart."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    d, n, lane = arms.shape[1], arms.shape[2], chosen.size - chosen.size
-    tiles, lazy, trust = tiles_of(scratch, d, n), lazy_of(scratch, d, n), nothing_known()
+@piece
+def tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
+    """The best arm by tiles."""
+    point, sums, lane = own.state.point, own.state.sums, own.state.lane
+    believe_tiles_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
+    return best_tiled_(own.tiles, arms, at, own.packed, radius_now(point, sums, lane), False), lane, kept
+
+
+def _tiled_learn_(own: Tiled, kept: int, rho: Floats, lesson: Lesson) -> int:
+    lesson_(own.state, kept, rho, 0.0, lesson)
+    return kept
+
+
+# ------------------------------------------------------------------------------------------ the lazy engine
+
+
+class Lazily(NamedTuple):
+    """A linear state, tiles, widths, and what stays as it is: how weights fade, the ridge, the longest squared norm."""
+
+    state: Linear
+    tiles: Tiles
+    lazy: Lazy
+    gamma: float
+    ridge: float
+    longest: float
+    arms: int
+
+
+class Known(NamedTuple):
+    """What a lazy round hands on: what is known of V, and the last restart."""
+
+    trust: Trust
+    since: float
+
+
+@piece
+def lazy_begin_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
+) -> tuple[Lazily, Known]:
+    """Arms that stay, packed once, and memories that take nothing back but by a restart: Keep, Fade, Restart."""
+    d, n = arms.shape[1], arms.shape[2]
+    view, tiles, lazy = linear_view(flags, table, floats, ints), tiles_of(scratch, d, n), lazy_of(scratch, d, n)
+    lane = view.lane
     gamma = table[lane, GAMMA] if flags[MEMORY] == FADE else 1.0
-    ridge, since = table[lane, LAM], sums.counters[lane, SINCE]
     pack_(arms, lane, lane, tiles.arms.shape[0], tiles.arms)
-    longest = begin_lazy_(arms, ridge, lazy)
-    for t in range(path.shape[0]):
-        radius = radius_now(point, sums, lane)
-        arm, trust = choose_lazily_(gamma, ridge, radius, longest, lane, n, trust, sums, tiles, lazy)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = lane
-        learn_(point, lane, lane, Lesson(arms, lane, arm, reward, 1.0, 0.0), sums, history)
-        if sums.counters[lane, SINCE] != since:
-            since, trust = sums.counters[lane, SINCE], nothing_known()
-            forget_widths_(n, lazy)
-    return FINE
+    longest = begin_lazy_(arms, table[lane, LAM], lazy)
+    own = Lazily(view, tiles, lazy, gamma, table[lane, LAM], longest, n)
+    return own, Known(nothing_known(), view.sums.counters[lane, SINCE])
+
+
+@piece
+def lazy_choose_(own: Lazily, kept: Known, arms: Floats, at: int) -> tuple[int, int, Known]:
+    """The best of the arms that can win."""
+    sums, lane = own.state.sums, own.state.lane
+    radius = radius_now(own.state.point, sums, lane)
+    arm, trust = choose_lazily_(
+        own.gamma, own.ridge, radius, own.longest, lane, own.arms, kept.trust, sums, own.tiles, own.lazy
+    )
+    return arm, lane, Known(trust, kept.since)
+
+
+def _lazy_learn_(own: Lazily, kept: Known, rho: Floats, lesson: Lesson) -> Known:
+    lesson_(own.state, own.arms, rho, 0.0, lesson)
+    since = own.state.sums.counters[own.state.lane, SINCE]
+    if since == kept.since:
+        return kept
+    forget_widths_(own.arms, own.lazy)
+    return Known(nothing_known(), since)
+
+
+def tiled(family: Family) -> dict[str, Callable[..., Any]]:
+    """The pieces by which tiles play the linear family, one covariance."""
+    learn = piece(bind(_tiled_learn_, f"tiled_learn_{family.name}", lesson_=family.lesson_))
+    return {"begin_": tiled_begin_, "choose_": tiled_choose_, "learn_": learn, **_as_plain(family)}
+
+
+def lazy(family: Family) -> dict[str, Callable[..., Any]]:
+    """The pieces by which only arms that can win are scored."""
+    learn = piece(bind(_lazy_learn_, f"lazy_learn_{family.name}", lesson_=family.lesson_))
+    return {"begin_": lazy_begin_, "choose_": lazy_choose_, "learn_": learn, **_as_plain(family)}
+
+
+def _as_plain(family: Family) -> dict[str, Callable[..., Any]]:
+    return {"sound": sounds(family), "pay_": pay_one_, "failed": never_fails}

@@ -10,11 +10,12 @@ Arms come in tiles of four (n/4, d, 4, 8); what fills up the last are copies of 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from driftwise.kernels import entry, formula, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
-from driftwise.kernels.chance import GAUSSIAN, reward_of
+from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
 from driftwise.kernels.linear import linear_radius
@@ -22,12 +23,10 @@ from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
     CLOCK,
-    CONSTANT,
     COUNTERS,
     DIM,
     FADE,
     GAMMA,
-    KEEP,
     LAM,
     LENGTH,
     MEMORY,
@@ -36,15 +35,12 @@ from driftwise.kernels.point import (
     RULE,
     SINCE,
     SQUARES,
-    TWO_MATRIX,
-    WEIGHTED,
     Floats,
     Ints,
+    Lesson,
     Point,
 )
-
-# The memories, rules and radii that are played here.
-MEMORIES, RULES, RADII = (KEEP, FADE, RESTART), (ONE_MATRIX, TWO_MATRIX), (WEIGHTED, CONSTANT)
+from driftwise.kernels.rounds import Family, never_fails
 
 
 class Abreast(NamedTuple):
@@ -268,23 +264,69 @@ def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
         restart_lanes_(period * math.floor(count[CLOCK] / period), own)
 
 
-# ------------------------------------------------------------------------------------------ entries
+# ------------------------------------------------------------------------------------------ the engine
 
 
-@entry
-def play_eight_(
-    flags: Ints, table: Floats, packed: Floats, X: Floats, path: Floats, draws: Floats, best: Floats, link: int,
-    kind: int, noise: float, chosen: Ints, regret: Floats,
-) -> None:
-    """Play len(path) rounds of eight trials; chosen, regret, draws and best are (rounds, 8)."""
-    point, own = Point(flags, table), abreast_of(packed, flags[DIM])
-    row = chosen.size - chosen.size  # 0, but not a literal, for which everything below would be compiled again
+class Together(NamedTuple):
+    """Eight states of one policy, whose row is 0."""
+
+    point: Point
+    lanes: Abreast
+    row: int
+
+
+@piece
+def eight_begin_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
+) -> tuple[Together, int]:
+    """floats are eight states and their scratch; arms (n/4, d, 4, 8), chosen, regret, draws and best (rounds, 8)."""
+    own, row = abreast_of(floats, flags[DIM]), floats.size - floats.size
     for f in range(FOUR):
         store_(own.first, f, eight(f))
-    for t in range(path.shape[0]):
-        choose_lanes_(point, row, X, own)
-        rewards_(X, path, draws, best, t, link, kind, noise, own, chosen, regret)
-        learn_lanes_(point, row, own)
+    return Together(Point(flags, table), own, row), row
+
+
+@piece
+def eight_sound(own: Together) -> bool:
+    """Eight states have neither cursors nor marks."""
+    return True
+
+
+@piece
+def eight_choose_(own: Together, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
+    """Every trial's arm is noted among the lanes."""
+    choose_lanes_(own.point, own.row, arms, own.lanes)
+    return own.row, own.row, kept
+
+
+@piece
+def eight_pay_(
+    own: Together, rounds: Rounds, record: Record, t: int, arm: int, row: int, total: float
+) -> tuple[float, float]:
+    """Eight rewards, noted among the lanes, and eight regrets; the row that acted is always the same."""
+    rewards_(
+        rounds.arms, rounds.path, rounds.draws, rounds.best, t, rounds.link, rounds.kind, rounds.noise, own.lanes,
+        record.chosen, record.regret,
+    )  # fmt: skip
+    return total, total
+
+
+@piece
+def eight_learn_(own: Together, kept: int, rho: Floats, lesson: Lesson) -> int:
+    """Every trial learns its own reward."""
+    learn_lanes_(own.point, own.row, own.lanes)
+    return kept
+
+
+def eight_trials(family: Family) -> dict[str, Callable[..., Any]]:
+    """The pieces by which the loop plays eight trials of the linear family at once."""
+    return {
+        "begin_": eight_begin_, "sound": eight_sound, "choose_": eight_choose_, "pay_": eight_pay_,
+        "learn_": eight_learn_, "failed": never_fails,
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ entries
 
 
 @entry

@@ -17,9 +17,10 @@ from driftwise.kernels.index import board_size, line
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.region.families import ACTING
-from driftwise.kernels.trials import abreast_size
+from driftwise.kernels.rounds import Family
 from driftwise.policies.answers import MOST_REWARD, Answers
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
+from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.state import NO_BOARD, Layout, State
@@ -34,9 +35,8 @@ class Entries(NamedTuple):
 
     scores: Callable[..., Any]
     learn: Callable[..., Any]
-    play: Callable[..., Any]
+    family: Family  # what rounds are bound to
     fold: Callable[..., Any] | None = None  # many lessons in one call
-    eight: Callable[..., Any] | None = None  # the rounds of eight trials at once
     sheet: Callable[..., Any] | None = None  # the index as a function of any x
     ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
 
@@ -252,16 +252,6 @@ class Compiled(Answers):
             state.in_use.release()
 
     @property
-    def abreast(self) -> bool:
-        """Whether eight trials of it can be played at once: then its states differ in what they have seen alone."""
-        return False
-
-    @property
-    def abreast_size(self) -> int:
-        """The numbers that eight of its trials remember and scribble on."""
-        return int(abreast_size(self.dim))
-
-    @property
     def many_arms(self) -> float:
         """From so many arms on another entry scores them."""
         return self._live.many
@@ -337,18 +327,20 @@ class Compiled(Answers):
         used = np.empty(len(rounds[1]), dtype=np.int64)
         board = board_size(self.dim, rounds[0].shape[2])
         scratch = on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
+        rho = (*self._tests(), NO_TESTS)[0]
         self._enter(state)
         try:
-            entry = self._playing(rounds[0], len(used))
-            report(entry(*self.point, state.floats, state.ints, scratch, *rounds, used, *self._tests()))
+            sets, dim, arms = rounds[0].shape
+            entry = bound(self.engine(Sizes(sets, dim, arms, len(used))), self.entries.family, self.point)
+            report(entry(*self.point, state.floats, state.ints, scratch, *rounds, used, rho))
             self._settle(state)
         finally:
             state.in_use.release()
         return used
 
-    def _playing(self, X: Floats, rounds: int) -> Callable[..., Any]:
-        """The entry that plays so many rounds with arms X."""
-        return self.entries.play
+    def engine(self, sizes: Sizes) -> Engine:
+        """The engine that plays rounds of these sizes."""
+        return engine_of(self.entries.family, self.point, sizes)
 
     def _many(self) -> tuple[float, Callable[..., int]]:
         """From how many arms on they are scored by another entry, and which."""

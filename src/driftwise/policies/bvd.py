@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
-from driftwise.kernels.adapt.glm import score_glm_
+from driftwise.kernels.entries import learn_bvd_, score_glm_
 from driftwise.kernels.region.families import sheet_glm_
 from driftwise.kernels.solvers.newton import slate_size
 from driftwise.kernels.solvers.secular import desk_size
@@ -31,7 +31,7 @@ class BVDGLMUCB(GeneralizedUCB):
 
     tie: Literal["nearest", "origin"] = "nearest"
     rule: ClassVar[int] = point.GLB
-    entries: ClassVar[Entries] = Entries(score_glm_, bvd.learn_bvd_, bvd.play_bvd_, sheet=sheet_glm_)
+    entries: ClassVar[Entries] = Entries(score_glm_, learn_bvd_, bvd.BVD, sheet=sheet_glm_)
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):

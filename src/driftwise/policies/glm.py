@@ -13,7 +13,8 @@ import numpy as np
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, point
-from driftwise.kernels.adapt import glm as entries_of
+from driftwise.kernels.adapt.glm import GLM
+from driftwise.kernels.entries import learn_glm_, score_glm_
 from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.kernels.region.families import sheet_glm_
@@ -61,7 +62,7 @@ class GeneralizedUCB(Compiled):
     adds: ClassVar[bool] = False  # whether its exact states add up
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(
-        entries_of.score_glm_, entries_of.learn_glm_, entries_of.play_glm_, sheet=sheet_glm_
+        score_glm_, learn_glm_, GLM, sheet=sheet_glm_
     )
     adaptive: ClassVar[Entries] = entries
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from driftwise._internal.validate import one_of, real
 from driftwise.errors import BadInput
-from driftwise.kernels import belief, linear, point, tiled, trials
+from driftwise.kernels import belief, entries, linear, point, tiled
 from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats, Point
 from driftwise.kernels.region.families import sheet_belief_, sheet_linear_
 from driftwise.kernels.region.linear import best_linear_
-from driftwise.policies import roads
+from driftwise.policies import engines
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
 from driftwise.policies.memory import Memory
@@ -163,12 +163,6 @@ class LinearUCB(Compiled):
         return BELIEF if self.believes else _ADAPTIVE
 
     @property
-    def abreast(self) -> bool:
-        flags = self.point.flags
-        known = flags[point.MEMORY] in trials.MEMORIES and flags[point.RULE] in trials.RULES
-        return self.entries.eight is not None and known and flags[point.RADIUS] in trials.RADII
-
-    @property
     def reach(self) -> float:
         """L, or the longest arm whose squares fit in a double."""
         return MOST_LENGTH if self.L is None else float(self.L)
@@ -245,13 +239,8 @@ class LinearUCB(Compiled):
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (NO_TESTS, 0.0) if self.believes else ()
 
-    def _playing(self, X: Floats, rounds: int) -> Callable[..., Any]:
-        plain = self.entries.play
-        return roads.playing(self.point, plain, X, rounds) if self.entries is _ALONE else plain
-
     def _many(self) -> tuple[float, Callable[..., int]]:
-        alone = self.entries is _ALONE
-        return roads.many(self.point, self.dim) if alone else math.inf, tiled.score_tiled_
+        return engines.many(self.entries.family, self.point, self.dim), tiled.score_tiled_
 
     def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
         return believed(at, row, state, lane)
@@ -275,14 +264,14 @@ class LinearUCB(Compiled):
 
 
 _ALONE = Entries(
-    linear.score_linear_, linear.learn_linear_, linear.play_linear_, linear.fold_linear_, trials.play_eight_,
+    entries.score_linear_, entries.learn_linear_, linear.LINEAR, entries.fold_linear_,
     sheet_linear_, best_linear_,
 )
 _ADAPTIVE = Entries(
-    adaptive.score_adaptive_linear_, adaptive.learn_adaptive_linear_, adaptive.play_adaptive_linear_,
+    entries.score_adaptive_linear_, entries.learn_adaptive_linear_, adaptive.ADAPTIVE_LINEAR,
     sheet=sheet_linear_, ball=best_linear_,
 )
-BELIEF = Entries(forecasts.score_belief_, forecasts.learn_belief_, forecasts.play_belief_, sheet=sheet_belief_)
+BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF, sheet=sheet_belief_)
 
 
 def ridge_of(at: point.Point, row: int, state: State) -> float:

@@ -15,8 +15,7 @@ import numpy as np
 from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
-from driftwise.kernels.adapt.glm import learn_glm_
-from driftwise.kernels.linear import learn_linear_
+from driftwise.kernels.entries import learn_glm_, learn_linear_
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
@@ -122,7 +121,7 @@ class LinearSampling(Sampling, LinearUCB):
 
     radii: ClassVar[dict[str, int]] = {"noise": point.CONSTANT, "weighted": point.WEIGHTED}
     entries: ClassVar[Entries] = Entries(
-        sampling.sample_linear_, learn_linear_, sampling.play_sampling_linear_, sheet=sheet_sampling_linear_
+        sampling.sample_linear_, learn_linear_, sampling.SAMPLED_LINEAR, sheet=sheet_sampling_linear_
     )
 
     def __post_init__(self) -> None:
@@ -158,7 +157,7 @@ class PosteriorSampling(Sampling, PosteriorUCB):
     """
 
     entries: ClassVar[Entries] = Entries(
-        sampling.sample_glm_, learn_glm_, sampling.play_sampling_glm_, sheet=sheet_sampling_glm_
+        sampling.sample_glm_, learn_glm_, sampling.SAMPLED_GLM, sheet=sheet_sampling_glm_
     )
 
     def multiplier(self, n: float) -> float:

@@ -41,10 +41,10 @@ from driftwise.kernels.belief import (
     surprise_of,
     trace_of,
 )
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of, uniform
+from driftwise.kernels.chance import uniform
 from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
-from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.index import Board, board_of, first_best
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
     Apart,
@@ -71,9 +71,7 @@ from driftwise.kernels.point import (
     BANK,
     CLOCK,
     COUNT,
-    DAMAGED,
     FILTERS,
-    FINE,
     KEY_HIGH,
     KEY_LOW,
     LEVELS,
@@ -95,6 +93,7 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.rounds import Family
 from driftwise.kernels.solvers.one_pass import root
 
 LEAST_SLOPE = 1e-300
@@ -439,19 +438,78 @@ def audit_chance(point: Point, count: float) -> float:
     return min(1.0, float(point.table[0, AUDIT]) / math.sqrt(count + 1.0))
 
 
+# ------------------------------------------------------------------------------------------ the family
+
+
+class Belief(NamedTuple):
+    """A state of lanes that believe: sums, the bank's weights, lanes with a level, and what is known of the noise."""
+
+    point: Point
+    sums: Sums
+    history: History
+    own: Adapting
+    levels: Levels
+    gauge: Gauge
+
+
+class Desk(NamedTuple):
+    """What a lesson scribbles on."""
+
+    told: Forecast
+    apart: Apart
+
+
+@piece
+def belief_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Belief:
+    """A packed state as the family sees it."""
+    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    return Belief(Point(flags, table), sums, history, own, levels_of(flags, floats), gauge_of(flags, floats))
+
+
+@piece
+def belief_sound(view: Belief) -> bool:
+    """Whether cursor and marks lie in range."""
+    return sound_cursor(view.history) and sound_marks(view.point, view.own)
+
+
+@piece
+def bank_score_(view: Belief, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm by the lane that acts; the row that acted. Who decides calls for audits itself."""
+    return bank_scores_(view.point, X, at, view.sums, view.own, view.levels, view.gauge, board)
+
+
+@piece
+def belief_score_(view: Belief, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm, by an audit where one is due; the row that acted."""
+    point, sums, own, gauge = view.point, view.sums, view.own, view.gauge
+    count = sums.counters[0, COUNT]
+    if audit_due(point, own, int(count), count):
+        row = int(point.table[0, AUDIT_LANE])
+        audit_scores_(point, row, X, at, sums, gauge, board)
+        return row
+    return bank_score_(view, X, at, board)
+
+
+@piece
+def belief_desk(view: Belief, scratch: Floats, start: int, d: int) -> Desk:
+    """A desk cut from a place of scratch on."""
+    flags, lanes = view.point.flags, view.sums.G.shape[0]
+    told = forecast_of(scratch, start, d, lanes)
+    return Desk(told, apart_of(scratch, start + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench))
+
+
+@piece
+def belief_lesson_(view: Belief, desk: Desk, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """All lanes learn, then the gauge."""
+    believer_learns_(
+        view.point, lesson, view.sums, view.history, view.own, view.levels, view.gauge, desk.told, desk.apart
+    )
+
+
+BELIEF = Family("belief", belief_view, belief_sound, belief_score_, belief_desk, belief_lesson_)
+
+
 # ------------------------------------------------------------------------------------------ entries
-
-
-@entry
-def score_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n) by the lane that acts; the best arm, or DAMAGED."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    seen, sums, levels = board_of(scratch, X.shape[1], X.shape[2]), sums_of(flags, floats), levels_of(flags, floats)
-    bank_scores_(point, X, first, sums, own, levels, gauge_of(flags, floats), seen)
-    return first_best(seen.mean, seen.bonus)
 
 
 @entry
@@ -461,52 +519,3 @@ def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratc
     seen, lane = board_of(scratch, X.shape[1], X.shape[2]), int(table[0, AUDIT_LANE])
     audit_scores_(point, lane, X, first, sums_of(flags, floats), gauge_of(flags, floats), seen)
     return first_best(seen.mean, seen.bonus)
-
-
-@entry
-def learn_belief_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
-    point, sums = Point(flags, table), sums_of(flags, floats)
-    history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
-    if not (sound_cursor(history) and sound_marks(point, own)):
-        return DAMAGED
-    d, lanes = X.shape[1], sums.G.shape[0]
-    lesson, told = Lesson(X, at, arm, reward, ticks, age), forecast_of(scratch, 0, d, lanes)
-    apart = apart_of(scratch, forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench)
-    levels, gauge = levels_of(flags, floats), gauge_of(flags, floats)
-    believer_learns_(point, lesson, sums, history, own, levels, gauge, told, apart)
-    return FINE
-
-
-@entry
-def play_belief_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, own, gauge = Point(flags, table), adapting_of(flags, floats, ints), gauge_of(flags, floats)
-    sums, history, levels = sums_of(flags, floats), history_of(flags, floats, ints), levels_of(flags, floats)
-    if not (sound_cursor(history) and sound_marks(point, own)):
-        return DAMAGED
-    d, n, lanes = arms.shape[1], arms.shape[2], sums.G.shape[0]
-    board = board_size(d, n)
-    seen, told = board_of(scratch, d, n), forecast_of(scratch, board, d, lanes)
-    apart = apart_of(scratch, board + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench)
-    for t in range(path.shape[0]):
-        at, count = set_of(rounds, t), sums.counters[0, COUNT]
-        if audit_due(point, own, int(count), count):
-            row = int(table[0, AUDIT_LANE])
-            audit_scores_(point, row, arms, at, sums, gauge, seen)
-        else:
-            row = bank_scores_(point, arms, at, sums, own, levels, gauge, seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = row
-        believer_learns_(point, Lesson(arms, at, arm, reward, 1.0, 0.0), sums, history, own, levels, gauge, told, apart)
-    return FINE

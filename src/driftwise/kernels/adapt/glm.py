@@ -7,8 +7,10 @@ over it: what costs is the estimate below them, and compiling it once is enough.
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import NamedTuple
 
-from driftwise.kernels import entry, outside, part, piece, routine
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
@@ -27,9 +29,20 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.algebra import factor_, forward_one_
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.glm import Desk, desk_of, forget_, glm_lane_, glm_scores_, predict_
-from driftwise.kernels.index import Board, board_of, board_size, first_best, lift_
+from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.cut import cut
+from driftwise.kernels.glm import (
+    Desk,
+    desk_of,
+    forget_,
+    glm_lane_,
+    glm_scores_,
+    lane_of,
+    optimistic_scores_,
+    posterior_scores_,
+    predict_,
+)
+from driftwise.kernels.index import Board, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
 from driftwise.kernels.memory import decay, follow_, fresh_lane_
@@ -41,13 +54,21 @@ from driftwise.kernels.point import (
     CLOCK,
     DAMAGED,
     DROPPED,
+    ESTIMATE,
+    EXACT,
     EXPLORE,
     FAILED,
     FINE,
+    GLB,
     KAPPA,
     LINK,
     MASTER,
+    ONE_PASS,
+    POSTERIOR,
     REG,
+    RULE,
+    SC_D,
+    SCB,
     SCORE_RIDGE,
     SHARE,
     USED,
@@ -65,6 +86,7 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.rounds import Family
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
 ALL = -1  # lanes
@@ -261,18 +283,6 @@ def after_(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@entry
-def score_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best, or DAMAGED."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    seen = board_of(scratch, X.shape[1], X.shape[2])
-    glm_index_(point, X, first, sums_of(flags, floats), estimate_of(flags, floats), own, seen)
-    return first_best(seen.mean, seen.bonus)
-
-
 @routine
 def lesson_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
@@ -304,35 +314,139 @@ def lesson_glm_(
     return FINE
 
 
-learn_glm_ = outside(lesson_glm_)
+# ------------------------------------------------------------------------------------------ the family
 
 
-@entry
-def play_glm_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted.
+class Generalized(NamedTuple):
+    """A state with lanes and estimates, and its packed arrays, which a lesson cuts anew."""
 
-    Stops where the solver fails. Calls the live lesson itself, whose cuts cost nothing beside an estimate: what is
-    inside it would have to be optimised again.
-    """
-    d, n = arms.shape[1], arms.shape[2]
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, sums, estimate = Point(flags, table), sums_of(flags, floats), estimate_of(flags, floats)
-    own, seen, rest = adapting_of(flags, floats, ints), board_of(scratch, d, n), scratch[board_size(d, n) :]
-    if not (sound_cursor(history_of(flags, floats, ints)) and sound_marks(point, own)):
-        return DAMAGED
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        used[t] = glm_index_(point, arms, at, sums, estimate, own, seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        largest = seen.mean[arm] + seen.bonus[arm]
-        lesson_glm_(flags, table, floats, ints, rest, arms, at, arm, reward, 1.0, 0.0, rho, largest)
-        for k in range(sums.G.shape[0]):
-            if sums.counters[k, FAILED] > 0.0:
-                return FINE
-    return FINE
+    point: Point
+    sums: Sums
+    history: History
+    estimate: Estimate
+    own: Adapting
+    floats: Floats
+    ints: Ints
+
+
+@piece
+def glm_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Generalized:
+    """A packed state as the family sees it."""
+    sums, history, own = sums_of(flags, floats), history_of(flags, floats, ints), adapting_of(flags, floats, ints)
+    return Generalized(Point(flags, table), sums, history, estimate_of(flags, floats), own, floats, ints)
+
+
+@piece
+def glm_sound(view: Generalized) -> bool:
+    """Whether cursor and marks lie in range."""
+    return sound_cursor(view.history) and sound_marks(view.point, view.own)
+
+
+@piece
+def glm_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm by the lane that acts, or by a bank's judge; the row that acted."""
+    return glm_index_(view.point, X, at, view.sums, view.estimate, view.own, board)
+
+
+class Rest(NamedTuple):
+    """What is left of scratch: a lesson cuts it by the atoms in use."""
+
+    scratch: Floats
+
+
+@piece
+def glm_desk(view: Generalized, scratch: Floats, start: int, d: int) -> Rest:
+    """Scratch from a place on."""
+    return Rest(cut(scratch, start, (scratch.size - start,)))
+
+
+@piece
+def glm_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """The live lesson itself, whose cuts cost nothing beside an estimate: what is inside it would have to be optimised
+    again."""
+    flags, table = view.point
+    lesson_glm_(
+        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        lesson.ticks, lesson.age, rho, largest,
+    )  # fmt: skip
+
+
+@piece
+def glm_failed(view: Generalized) -> bool:
+    """Whether the estimate of a lane did not converge."""
+    for k in range(view.sums.G.shape[0]):
+        if view.sums.counters[k, FAILED] > 0.0:
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------ a policy that stands alone
+
+lane_ = unbound("lane_", "takes a lesson into a lane")
+score_lane_ = unbound("score_lane_", "writes mean and bonus of every arm by a lane to a board")
+
+
+def _lesson_alone_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float,
+) -> None:
+    """What lesson_glm_ does where nothing adapts; the state is known to be sound."""
+    lane = X.size - X.size
+    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    lane_(point, lane, lane, Lesson(X, at, arm, reward, ticks, age), sums, history, estimate_of(flags, floats), desk)
+
+
+def _alone_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+    flags, table = view.point
+    lesson_(
+        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        lesson.ticks, lesson.age,
+    )  # fmt: skip
+
+
+def _alone_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+    lane = X.size - X.size
+    score_lane_(view.point, lane, lane, X, at, view.sums, view.estimate, board)
+    return lane
+
+
+lesson_ = unbound("lesson_", "takes a lesson into a packed state")
+
+
+@piece
+def alone_sound(view: Generalized) -> bool:
+    """Whether the cursor lies in range."""
+    return sound_cursor(view.history)
+
+
+@piece
+def alone_failed(view: Generalized) -> bool:
+    """Whether the estimate did not converge."""
+    return bool(view.sums.counters[0, FAILED] > 0.0)
+
+
+RULES = {GLB: "glb", SCB: "scb", SC_D: "sc_d", POSTERIOR: "posterior"}
+ESTIMATES = {EXACT: "exact", ONE_PASS: "one_pass"}
+
+
+def glm_bound(family: Family, flags: Ints) -> Family:
+    """The family with the pieces that a policy's flags name and no others; an adaptation asks the flags."""
+    return family if flags[ADAPT] != ALONE else _alone(family, int(flags[RULE]), int(flags[ESTIMATE]))
+
+
+@cache
+def _alone(family: Family, rule: int, estimate: int) -> Family:
+    name = f"glm_{RULES.get(rule, 'any')}_{ESTIMATES.get(estimate, 'any')}"
+    lesson = routine(bind(_lesson_alone_, f"lesson_{name}", lane_=lane_of(name, rule, estimate)))
+    score = posterior_scores_ if rule == POSTERIOR else optimistic_scores_ if rule in RULES else glm_scores_
+    return family._replace(
+        name=f"{family.name}_{name}",
+        sound_view=alone_sound,
+        score_=piece(bind(_alone_score_, f"score_{name}", score_lane_=score)) if family is GLM else family.score_,
+        lesson_=piece(bind(_alone_lesson_, f"lesson_of_{name}", lesson_=lesson)),
+        failed_view=alone_failed,
+    )
+
+
+GLM = Family("glm", glm_view, glm_sound, glm_score_, glm_desk, glm_lesson_, glm_failed, glm_bound)

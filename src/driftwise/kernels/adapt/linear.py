@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, part, piece
+from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import (
     PAYOFF,
     acting_lane,
@@ -23,10 +23,9 @@ from driftwise.kernels.adapt.book import (
     sound_marks,
     to_clear_,
 )
-from driftwise.kernels.chance import Record, Rounds, reward_, set_of
 from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_
-from driftwise.kernels.index import board_of, board_size, first_best
+from driftwise.kernels.index import Board
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.linear import linear_scores_
 from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
@@ -35,9 +34,7 @@ from driftwise.kernels.point import (
     BANK,
     BOB,
     CLOCK,
-    DAMAGED,
     DROPPED,
-    FINE,
     MASTER,
     SCORE_NOISE,
     SCORE_RIDGE,
@@ -54,6 +51,7 @@ from driftwise.kernels.point import (
     sound_cursor,
     sums_of,
 )
+from driftwise.kernels.rounds import Family
 
 
 class Scales(NamedTuple):
@@ -169,60 +167,55 @@ def adaptive_learn_(
         bank_learn_(point, lesson, sums, history, own, scales)
 
 
+# ------------------------------------------------------------------------------------------ the family
+
+
+class AdaptiveLinear(NamedTuple):
+    """A state with lanes, and what the adaptation keeps."""
+
+    point: Point
+    sums: Sums
+    history: History
+    own: Adapting
+
+
+@piece
+def adaptive_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> AdaptiveLinear:
+    """A packed state as the family sees it."""
+    own = adapting_of(flags, floats, ints)
+    return AdaptiveLinear(Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints), own)
+
+
+@piece
+def adaptive_sound(view: AdaptiveLinear) -> bool:
+    """Whether cursor and marks lie in range."""
+    return sound_cursor(view.history) and sound_marks(view.point, view.own)
+
+
+@piece
+def adaptive_score_(view: AdaptiveLinear, X: Floats, at: int, board: Board) -> int:
+    """Mean and bonus of every arm by the lane that acts; the row that acted."""
+    lane = acting_lane(view.point, view.own)
+    row = acting_row(view.point, view.own, lane)
+    linear_scores_(view.point, row, lane, X, at, view.sums, board)
+    return row
+
+
+@piece
+def adaptive_desk(view: AdaptiveLinear, scratch: Floats, start: int, d: int) -> Scales:
+    """Scales cut from a place of scratch on."""
+    return scales_of(scratch, start, d, view.sums.G.shape[0])
+
+
+@piece
+def adaptive_lesson_(view: AdaptiveLinear, desk: Scales, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """The lanes that take it learn, then the adaptation has its turn."""
+    adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, desk)
+
+
+ADAPTIVE_LINEAR = Family(
+    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_desk, adaptive_lesson_
+)
+
+
 # ------------------------------------------------------------------------------------------ entries
-
-
-@entry
-def score_adaptive_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n) by the lane that acts; the best arm, or DAMAGED."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
-    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    lane = acting_lane(point, own)
-    seen = board_of(scratch, X.shape[1], X.shape[2])
-    linear_scores_(point, acting_row(point, own, lane), lane, X, first, sums_of(flags, floats), seen)
-    return first_best(seen.mean, seen.bonus)
-
-
-@entry
-def learn_adaptive_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
-    reward: float, ticks: float, age: float, rho: Floats, largest: float,
-) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
-    point, sums = Point(flags, table), sums_of(flags, floats)
-    history, own = history_of(flags, floats, ints), adapting_of(flags, floats, ints)
-    if not (sound_cursor(history) and sound_marks(point, own)):
-        return DAMAGED
-    lesson, scales = Lesson(X, at, arm, reward, ticks, age), scales_of(scratch, 0, X.shape[1], sums.G.shape[0])
-    adaptive_learn_(point, rho, lesson, largest, sums, history, own, scales)
-    return FINE
-
-
-@entry
-def play_adaptive_linear_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats, path: Floats,
-    draws: Floats, best: Floats, link: int, kind: int, noise: float, total: float, chosen: Ints, regret: Floats,
-    used: Ints, rho: Floats,
-) -> int:
-    """Play len(path) rounds; regret is cumulative and starts from total; used says which row acted."""
-    rounds, record = Rounds(arms, path, draws, best, link, kind, noise), Record(chosen, regret, used)
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
-    if not (sound_cursor(history) and sound_marks(point, own)):
-        return DAMAGED
-    d, n = arms.shape[1], arms.shape[2]
-    seen, scales = board_of(scratch, d, n), scales_of(scratch, board_size(d, n), d, sums.G.shape[0])
-    for t in range(path.shape[0]):
-        at = set_of(rounds, t)
-        lane = acting_lane(point, own)
-        row = acting_row(point, own, lane)
-        linear_scores_(point, row, lane, arms, at, sums, seen)
-        arm = first_best(seen.mean, seen.bonus)
-        reward = reward_(rounds, t, arm, total, record)
-        total = regret[t]
-        used[t] = row
-        lesson = Lesson(arms, at, arm, reward, 1.0, 0.0)
-        adaptive_learn_(point, rho, lesson, seen.mean[arm] + seen.bonus[arm], sums, history, own, scales)
-    return FINE

@@ -1,0 +1,217 @@
+"""The compiled entries that live systems call: one closed list, each with the signature it is called with.
+
+Scores, lessons and folds are bound to the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
+flag, so that a few entries serve every point of model × memory × rule × adaptation. A wheel can hold them as machine
+code: nothing else is compiled while a live system decides and learns. Rounds of a simulation are bound per policy and
+are not in the list.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from driftwise.kernels import entry
+from driftwise.kernels.adapt import book
+from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
+from driftwise.kernels.adapt.glm import GLM
+from driftwise.kernels.adapt.linear import ADAPTIVE_LINEAR
+from driftwise.kernels.algebra import factor_
+from driftwise.kernels.belief import Gauge, Prior, prior_of
+from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.bvd import BVD
+from driftwise.kernels.chance import normal, uniform
+from driftwise.kernels.glm import glm_radius
+from driftwise.kernels.index import board_of, columns_, first_best
+from driftwise.kernels.linear import LINEAR, linear_radius
+from driftwise.kernels.memory import renew_
+from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
+from driftwise.kernels.region import ball, corners, families, sheet
+from driftwise.kernels.region.linear import best_linear_
+from driftwise.kernels.rounds import Family
+from driftwise.kernels.sampling import sample_glm_, sample_linear_
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.newton import Slate, solve_
+from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, one_pass_take_
+from driftwise.kernels.solvers.project import project_
+from driftwise.kernels.solvers.sets import optimist_
+from driftwise.kernels.solvers.slabs import narrow_
+from driftwise.kernels.tiled import score_tiled_
+
+view_of = unbound("view_of", "cuts a packed state into the bundles of a family")
+sound_view = unbound("sound_view", "says whether cursors and marks of a view lie in range")
+score_ = unbound("score_", "writes mean and bonus of every arm to a board and gives the row that acted")
+desk_of = unbound("desk_of", "cuts what a lesson scribbles on from a place of scratch on")
+lesson_ = unbound("lesson_", "takes a lesson in")
+
+
+def _score_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
+    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm, or DAMAGED."""
+    first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
+    own = view_of(flags, table, floats, ints)
+    if not sound_view(own):
+        return DAMAGED
+    board = board_of(scratch, X.shape[1], X.shape[2])
+    score_(own, X, first, board)
+    return first_best(board.mean, board.bonus)
+
+
+def _learn_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float,
+) -> int:
+    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
+    own = view_of(flags, table, floats, ints)
+    if not sound_view(own):
+        return DAMAGED
+    desk = desk_of(own, scratch, X.size - X.size, X.shape[1])
+    lesson_(own, desk, scratch, 0.0, Lesson(X, at, arm, reward, ticks, age))
+    return FINE
+
+
+def _adapt_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
+    reward: float, ticks: float, age: float, rho: Floats, largest: float,
+) -> int:
+    """The same with what MASTER's tests need: ρ̂ and the index that the choice had."""
+    own = view_of(flags, table, floats, ints)
+    if not sound_view(own):
+        return DAMAGED
+    desk = desk_of(own, scratch, X.size - X.size, X.shape[1])
+    lesson_(own, desk, rho, largest, Lesson(X, at, arm, reward, ticks, age))
+    return FINE
+
+
+def _fold_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
+    ticks: Floats, ages: Floats,
+) -> int:
+    """Lessons one after the other, lesson t on X[t] (d, 1). FINE, or why nothing was done."""
+    first, own = X.size - X.size, view_of(flags, table, floats, ints)
+    if not sound_view(own):
+        return DAMAGED
+    desk = desk_of(own, scratch, first, X.shape[1])
+    for t in range(rewards.shape[0]):
+        lesson_(own, desk, scratch, 0.0, Lesson(X, t, first, rewards[t], ticks[t], ages[t]))
+    return FINE
+
+
+def scoring(family: Family, score: Callable[..., Any] | None = None) -> Callable[..., int]:
+    """The entry that scores a list of arms."""
+    pieces = {"view_of": family.view_of, "sound_view": family.sound_view, "score_": score or family.score_}
+    return entry(bind(_score_, f"score_{family.name}_", **pieces))
+
+
+def teaching(shell: Callable[..., Any], what: str, family: Family) -> Callable[..., int]:
+    """The entry that takes lessons in."""
+    pieces = {one: getattr(family, one) for one in ("view_of", "sound_view", "desk_of", "lesson_")}
+    return entry(bind(shell, f"{what}_{family.name}_", **pieces))
+
+
+score_linear_, score_adaptive_linear_, score_glm_ = scoring(LINEAR), scoring(ADAPTIVE_LINEAR), scoring(GLM)
+score_belief_ = scoring(BELIEF, bank_score_)
+learn_linear_, learn_bvd_ = teaching(_learn_, "learn", LINEAR), teaching(_learn_, "learn", BVD)
+learn_adaptive_linear_, learn_glm_ = teaching(_adapt_, "learn", ADAPTIVE_LINEAR), teaching(_adapt_, "learn", GLM)
+learn_belief_ = teaching(_adapt_, "learn", BELIEF)
+fold_linear_ = teaching(_fold_, "fold", LINEAR)
+
+# ------------------------------------------------------------------------------------------ the list
+
+
+class Live(NamedTuple):
+    """An entry and the numba signature that it is called with."""
+
+    call: Callable[..., Any]
+    signature: str
+
+
+# Arrays as the border hands them on: packed numbers, tables, sets of arms.
+_V, _I, _M, _X = "float64[::1]", "int64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
+_STATE = f"{_I}, {_M}, {_V}, {_I}, {_V}"  # flags, table, floats, ints, scratch
+_SCORE = f"int64({_STATE}, {_X})"
+_LEARN = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64)"
+_ADAPT = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64, {_V}, float64)"
+_SAMPLE = f"int64({_STATE}, {_X}, int64, int64, {_V})"
+_SHEET = f"int64({_STATE}, int64)"
+LIST: dict[str, Live] = {
+    # Scores of a list of arms: by model, then rules that sample, then audits.
+    "score_linear_": Live(score_linear_, _SCORE),
+    "score_tiled_": Live(score_tiled_, _SCORE),
+    "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE),
+    "score_glm_": Live(score_glm_, _SCORE),
+    "score_belief_": Live(score_belief_, _SCORE),
+    "audit_belief_": Live(audit_belief_, _SCORE),
+    "sample_linear_": Live(sample_linear_, _SAMPLE),
+    "sample_glm_": Live(sample_glm_, _SAMPLE),
+    # Lessons.
+    "learn_linear_": Live(learn_linear_, _LEARN),
+    "learn_adaptive_linear_": Live(learn_adaptive_linear_, _ADAPT),
+    "learn_glm_": Live(learn_glm_, _ADAPT),
+    "learn_bvd_": Live(learn_bvd_, _LEARN),
+    "learn_belief_": Live(learn_belief_, _ADAPT),
+    "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})"),
+    "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})"),
+    "columns_": Live(columns_, f"float64({_M}, {_X})"),
+    # The index on continuous sets, and its largest point.
+    "sheet_linear_": Live(families.sheet_linear_, _SHEET),
+    "sheet_belief_": Live(families.sheet_belief_, _SHEET),
+    "sheet_glm_": Live(families.sheet_glm_, _SHEET),
+    "sheet_sampling_linear_": Live(families.sheet_sampling_linear_, _SHEET),
+    "sheet_sampling_glm_": Live(families.sheet_sampling_glm_, _SHEET),
+    "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})"),
+    "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})"),
+    "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})"),
+    "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})"),
+    "values_": Live(sheet.values_, f"none({_V}, {_M}, {_V})"),
+    "score_of": Live(sheet.score_of, "float64(int64, int64, float64)"),
+    # What adaptations keep: marks and notes at the start, weights when they are asked for.
+    "bob_draw_": Live(book.bob_draw_, "none(Point, Adapting, int64)"),
+    "begin_block_": Live(book.begin_block_, "none(Adapting, int64)"),
+    "schedule_": Live(book.schedule_, "none(Adapting)"),
+    "to_clear_": Live(book.to_clear_, "boolean(Adapting, int64)"),
+    "bank_best": Live(book.bank_best, f"int64({_V})"),
+    "bank_pick": Live(book.bank_pick, f"int64({_V}, float64)"),
+    "level_pick": Live(book.level_pick, f"int64({_V})"),
+    "level_seat": Live(book.level_seat, f"int64({_V}, {_V})"),
+    "audit_due": Live(audit_due, "boolean(Point, Adapting, int64, float64)"),
+    "audit_chance": Live(audit_chance, "float64(Point, float64)"),
+    # Scalars that policies and agents ask for.
+    "prior_of": Live(prior_of, "Prior(Point, int64, Gauge, int64)"),
+    "linear_radius": Live(linear_radius, "float64(Point, int64, float64, float64, int64)"),
+    "glm_radius": Live(glm_radius, "float64(Point, int64, float64, float64, int64, boolean)"),
+    "uniform": Live(uniform, "float64(int64, int64, int64, int64, int64)"),
+    "normal": Live(normal, "float64(int64, int64, int64, int64, int64)"),
+    # Rules that optimise over a set of parameters, and links of the user's own: the solvers that Python steps.
+    "solve_": Live(solve_, f"int64(Atoms, {_M}, Slate, {_M})"),
+    "project_": Live(project_, f"Tuple((int64, float64))(boolean, Atoms, {_M}, {_M}, Slate)"),
+    "optimist_": Live(
+        optimist_,
+        "Tuple((int64, float64, int64, int64, float64, int64, boolean))"
+        f"(int64, Atoms, {_M}, float64, float64, {_M}, boolean, {_M}, {_V}, {_V})",
+    ),
+    "narrow_": Live(narrow_, f"Tuple((float64, float64, boolean))(Atoms, {_M}, {_M}, {_V}, int64, {_V})"),
+    "factor_": Live(factor_, f"none({_X}, int64, float64, {_M}, {_V})"),
+    "one_pass_fade_": Live(one_pass_fade_, f"int64({_X}, {_M}, int64, float64, float64, {_X})"),
+    "one_pass_aim_": Live(one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, Slate)"),
+    "one_pass_take_": Live(one_pass_take_, f"none({_X}, {_M}, int64, {_V}, float64, float64, {_M})"),
+}
+
+# The bundles that Python hands over: their fields.
+_BUNDLES: dict[type, list[str]] = {
+    Point: [_I, _M],
+    Adapting: [_I, _I, _V, _V, _V],
+    Gauge: [_V],
+    Prior: ["float64", "float64", "boolean"],
+    Atoms: ["int64", _M, _M, _M, "int64", "int64", "float64", "float64"],
+    Slate: [_M, _M, _X],
+}
+
+
+def declared(name: str) -> Any:
+    """The signature of an entry as numba's own."""
+    types: Any = importlib.import_module("numba").types
+    known = dict(vars(types))
+    for kind, fields in _BUNDLES.items():
+        known[kind.__name__] = types.NamedTuple([eval(one, known) for one in fields], kind)
+    return eval(LIST[name].signature, known)

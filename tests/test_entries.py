@@ -1,0 +1,113 @@
+"""The closed list of live entries, and the table of engines."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+import driftwise as dw
+from driftwise import checks
+from driftwise.kernels import entries, point
+from driftwise.policies import engines
+
+KNOWN = {"dim": 2, "horizon": 60, "path_length": 1.0, "changes": 2}
+MEMORIES = [dw.Keep(), dw.Fade(0.05), dw.Window(9), dw.Restart(7)]
+CALLS = [live.call for live in entries.LIST.values()]
+
+
+def points():
+    """Every row of the catalogue, and model × memory × rule × adaptation by constructors."""
+    made = {row["name"]: dw.make(row["name"], **KNOWN) for row in dw.catalogue()}
+    common = {"dim": 2, "lam": 1.0, "delta": 0.1}
+    alone = []
+    for memory in MEMORIES:
+        for fields in ({}, {"two_matrix": "correct"}, {"radius": "posterior", "lam": None}):
+            alone.append(dw.LinearUCB(**{**common, "memory": memory, **fields}))
+        alone.append(dw.LinearSampling(**{**common, "memory": memory}))
+        alone.append(dw.LinearUCB(dim=2, memory=memory, radius="posterior", R="learn", S=None))
+        for kind, estimate in itertools.product((dw.GLMUCB, dw.SelfConcordantUCB), ("exact", "one-pass")):
+            if estimate == "exact" or not memory.room():
+                alone.append(kind(**common, memory=memory, estimate=estimate, horizon=60, R=0.5, link="logistic"))
+        alone.append(dw.PosteriorUCB(dim=2, memory=memory, horizon=60, estimate="exact"))
+    alone.append(dw.LinearUCB(**{**common, "memory": dw.Fade(0.1)}, two_matrix="as-published"))
+    alone.append(dw.LinearUCB(dim=2, memory=dw.Trend(30.0), radius="posterior"))
+    made |= {f"{number}: {one!r}": one for number, one in enumerate(alone)}
+    for name, one in list(made.items()):
+        if isinstance(one, (dw.LinearUCB, dw.GLMUCB)) and not isinstance(one, dw.LinearSampling):
+            for wrap in (lambda b: dw.Master(base=b, horizon=60), lambda b: dw.FadeBank(base=b),
+                         lambda b: dw.BanditOverBandit(base=b, horizon=60, grid=(b.memory,)),
+                         lambda b: dw.TrendBank(base=b)):  # fmt: skip
+                try:
+                    made[f"{len(made)} over {name}"] = wrap(one)
+                except dw.BadInput:  # a base that the adaptation refuses
+                    continue
+    return made
+
+
+def test_every_point_finds_its_live_entries_in_the_list():
+    made = points()
+    assert len(made) > 100
+    for name, policy in made.items():
+        own = policy.entries
+        for call in (own.scores, own.learn, own.fold, own.sheet, own.ball, policy._live.score_many):
+            assert call is None or any(call is one for one in CALLS), (name, call)
+
+
+def test_names_of_the_list_are_the_names_of_the_functions():
+    for name, live in entries.LIST.items():
+        function = getattr(live.call, "py_func", live.call)
+        assert function.__name__ in (name, name.removesuffix("_"), "mean"), name
+    assert len({id(call) for call in CALLS}) == len(CALLS)
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="interpreted code has no signatures")
+def test_live_calls_use_the_declared_signatures_and_no_others():
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    names = ("LB-WeightUCB", "SW-UCB", "Bank+LB-WeightUCB", "MASTER+OFUL", "BOB+LB-WeightUCB", "D-LinTS", "Auto")
+    for name in names:
+        policy = dw.make(name, **KNOWN)
+        state = policy.start()
+        for _ in range(3):
+            policy.learn(state, arms, policy.choose(state, arms).arm, 0.5, ticks=1.5)
+            policy.learn(state, dw.ArmSet(arms), 0, 0.5)
+        if policy.sheet is not None and name != "D-LinTS":
+            policy.choose(state, dw.Ball(2))
+            policy.choose(state, dw.Box((-0.1, -0.1), (0.5, 0.5)))
+        policy.advance(state, 2.0)
+        if policy.folds:
+            policy.fold(state, arms, np.ones(3), np.ones(3), np.zeros(3))
+    seen = 0
+    for name, live in entries.LIST.items():
+        compiled = getattr(live.call, "made", live.call)
+        wanted = entries.declared(name)
+        for one in getattr(compiled, "nopython_signatures", ()):
+            seen += 1
+            assert (one.args, one.return_type) == (wanted.args, wanted.return_type), f"{name}: {one}, not {wanted}"
+    assert seen >= 15
+
+
+def test_an_engine_that_claims_a_rule_it_plays_otherwise_is_caught(monkeypatch):
+    policy = dw.make("D-LinUCB", **KNOWN)
+    both = (point.ONE_MATRIX, point.TWO_MATRIX)
+    claiming = engines.TILED._replace(rules=both)
+    monkeypatch.setattr(engines, "ENGINES", (engines.EIGHT, engines.LAZY, claiming, engines.PLAIN))
+    with pytest.raises(AssertionError, match="the engine 'tiled' plays other bits than the plain one"):
+        checks.check_policy(policy)
+
+
+def test_a_piece_that_no_engine_declares_is_played_by_the_plain_one(monkeypatch):
+    policy = dw.LinearUCB(dim=20, memory=dw.Fade(0.1), lam=1.0, delta=0.1)
+    sizes = engines.Sizes(1, 20, 500, 100, 8)
+    assert [one.name for one in engines.fitting(policy.entries.family, policy.point, sizes)] == [
+        "eight", "lazy", "tiled", "plain"
+    ]  # fmt: skip
+    for flag, left in ((point.MEMORY, ["tiled", "plain"]), (point.RULE, ["plain"]), (point.RADIUS, ["plain"])):
+        before, policy.point.flags[flag] = policy.point.flags[flag], 9  # a kind that somebody adds
+        fits = engines.fitting(policy.entries.family, policy.point, sizes)
+        policy.point.flags[flag] = before
+        assert [one.name for one in fits] == left
+    trial = dw.make("D-LinTS", **KNOWN)
+    assert trial.engine(engines.Sizes(1, 2, 500, 100, 8)).name == "plain"
