@@ -111,7 +111,7 @@ def _warm():
     from service.loading import BODY
 
     made = setup(msgspec.convert(BODY, StreamBody))
-    warm(made.policy, made.low)
+    warm(made.policy, made.terms.low)
     import numpy as np
 
     checksum_(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64))

@@ -79,7 +79,7 @@ AFTER_WARM = """
         desk.decide(arms_of(rng, 2000, dim), id="many", at=1e4)
         desk.commit()
         new("decide among many, after some ticks")
-        if desk.stream.setup.default is not None:
+        if desk.stream.setup.terms.default is not None:
             for number in range(9):
                 desk.decide(arms_of(rng, dim=dim), id=f"due {number}", at=2e4)
             desk.stream.overdue.expire(desk.stream, 3e4)
@@ -98,7 +98,7 @@ AFTER_WARM = """
     for case in CASES:
         if os.fork() == 0:
             made = setup(body_of(CASES[case]))
-            warm(made.policy, made.low)
+            warm(made.policy, made.terms.low)
             known = compiled()
             assert known, "nothing was compiled"
             day()

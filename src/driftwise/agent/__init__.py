@@ -1,6 +1,7 @@
 """Live use: decisions, rewards, clocks, snapshots, explanations and the drift meter (PRODUCT.md 1-4)."""
 
 from driftwise.agent.agent import Agent
-from driftwise.agent.record import Decision, Verdict
+from driftwise.agent.record import Decision
+from driftwise.ledger import Verdict
 
 __all__ = ["Agent", "Decision", "Verdict"]

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from driftwise._internal.rng import checked_seed
@@ -49,7 +48,6 @@ from driftwise.agent.record import (
     Item,
     Recent,
     Shown,
-    Verdict,
     automatic_id,
     check_not_automatic,
     checked_id,
@@ -58,6 +56,7 @@ from driftwise.agent.record import (
 from driftwise.agent.states import States, turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
+from driftwise.ledger import Conflict, Verdict, settle, terms_of
 from driftwise.policies.arms import ActionSet, Arms, action_set
 from driftwise.policies.own import asked, vector_of
 from driftwise.policies.questions import Policy
@@ -90,15 +89,11 @@ class Agent:
         self._clock = clock_for(clock, tick, half_life, about, expire_after)
         self._policy: Any = in_ticks(about, half_life, self._clock)
         check_meaning(self._policy, self._clock)
-        self._low, self._high = checked_range(self._policy, rewards)
+        low, high = checked_range(self._policy, rewards)
         self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
         self._seed = checked_seed(seed)
-        self._expire_after = None if expire_after is None else self._clock.span("expire_after", expire_after)
-        if default_reward is not None:
-            if expire_after is None:
-                raise BadInput("default_reward", default_reward, "expire_after= with it", "say when it is due")
-            default_reward = real("default_reward", default_reward, self._low, self._high)
-        self._default = default_reward
+        expire = None if expire_after is None else self._clock.span("expire_after", expire_after)
+        self._terms = terms_of(low, high, expire, default_reward)
         self._max_open = whole("max_open", max_open, 1)
         self._book = Book(whole("remember", remember, 0))
         if not callable(now):
@@ -185,7 +180,7 @@ class Agent:
         counts = self._book.counts
         return (
             f"<Agent {called(self.policy)}, clock={self._clock.kind!r}: {counts['decided']} decided, "
-            f"{counts['learned'] + counts['defaulted']} learned, {len(self._book.open)} open>"
+            f"{self._book.lessons} learned, {len(self._book.open)} open>"
         )
 
     # ---------------------------------------------------------------------------------------- decide
@@ -218,7 +213,7 @@ class Agent:
             prepared.crc  # noqa: B018 - taken before others have to wait
         at = self._heard(now, jump)
         learning: Any = self._learning
-        if self._expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
+        if self._terms.expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
             try:
                 self._book.told_at = at
                 self._expire(self._read(at))
@@ -359,13 +354,16 @@ class Agent:
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
         """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused, and so is a
         `now` far ahead without `jump` (see `decide`)."""
-        if type(value) is not float or not self._low <= value <= self._high:
-            value = self._value(value)
+        try:
+            value = self._terms.checked(value)
+        except BadInput:
+            self._count("out_of_range")
+            raise
         at = self._heard(now, jump)
         with turn(self, self._learning):
             self._book.told_at = at
             tick = self._read(at)
-            if self._expire_after is not None:
+            if self._terms.expire_after is not None:
                 self._expire(tick)
             entry = self._book.open.get(id) if isinstance(id, str) else None
             verdict = self._settled(id, value) if entry is None else self._learn(entry, value, tick, Verdict.LEARNED)
@@ -400,14 +398,6 @@ class Agent:
                 raise BadInput("id", got, "an open decision", "what was learned stays learned")
         return Verdict.CANCELLED
 
-    def _value(self, value: object) -> float:
-        try:
-            number = float(value) if isinstance(value, (bool, np.bool_)) else value
-            return real("value", number, self._low, self._high, way_out="leave it out, or declare other rewards=")
-        except BadInput:
-            self._count("out_of_range")
-            raise
-
     def _count(self, event: str) -> None:
         """Count what happens outside the chooser's lock, under which all else is counted."""
         with self._choosing:
@@ -419,18 +409,14 @@ class Agent:
         if entry is None:
             self._count("unknown")
             raise unknown(id)
-        if entry.verdict is Verdict.CANCELLED:
-            self._count("conflicting")
+        found = settle(entry.verdict, entry.value, value)
+        self._count("conflicting" if isinstance(found, Conflict) else found.value)
+        if found is Conflict.CANCELLED:
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
-        if entry.verdict is not Verdict.LEARNED:
-            self._count("late")
-            return Verdict.LATE
-        if entry.value != value:
-            self._count("conflicting")
+        if found is Conflict.OTHER:
             wanted = f"{entry.value:g}, the reward that {id!r} already has"
             raise BadInput("value", value, wanted, "the first reward stands")
-        self._count("duplicate")
-        return Verdict.DUPLICATE
+        return found
 
     def _read(self, at: float) -> int:
         with self._choosing:
@@ -438,12 +424,11 @@ class Agent:
 
     def _expire(self, tick: int) -> None:
         """Close what is overdue, the oldest first."""
-        assert self._expire_after is not None
-        entry = self._oldest()
-        while entry is not None and tick - entry.decision.born > self._expire_after:
-            if self._default is not None:
+        entry, default = self._oldest(), self._terms.default
+        while entry is not None and self._terms.overdue(entry.decision.born, tick):
+            if default is not None:
                 try:
-                    self._learn(entry, self._default, tick, Verdict.DEFAULTED)
+                    self._learn(entry, default, tick, Verdict.DEFAULTED)
                 except Exception:  # said in counts["failed"]: whoever happens to call now did nothing wrong
                     self._close(entry, Verdict.EXPIRED)
             else:

@@ -157,7 +157,7 @@ def drift(agent: Agent) -> Drift:
     with turn(agent, agent._learning):
         meter, front = copy.copy(agent._meter), agent._states.front.copy()
         meter.history, meter.recent = list(meter.history), meter.recent.copy()
-    return reading(agent._policy, front, meter, (agent._low, agent._high), agent._clock.days, progress=None)
+    return reading(agent._policy, front, meter, agent._terms[:2], agent._clock.days, progress=None)
 
 
 def reading(

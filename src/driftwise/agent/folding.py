@@ -14,14 +14,14 @@ import numpy as np
 
 from driftwise._internal.progress import bar
 from driftwise.agent.drift import RECENT
-from driftwise.agent.record import Verdict
 from driftwise.agent.states import start_clock, turn
 from driftwise.errors import BadInput
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.own import Lent
 from driftwise.policies.vetting import LATEST
 from driftwise.tables.logs import Log, read_log
-from driftwise.tables.schema import LESSONS, Batch, Ints
+from driftwise.tables.schema import Batch, Ints
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -46,7 +46,7 @@ class _Progress:
     number: int  # of the last lesson learned
     seen: int = 0  # of the last lesson read
     seq: int = 0
-    verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("learned", "defaulted"), 0))
+    verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LESSONS, 0))
     closed: list[tuple[str, str, float]] = field(default_factory=list)
     quiet: dict[str, int] = field(default_factory=dict)  # decisions that closed without a lesson
 
@@ -159,7 +159,7 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
     """What enters the kernel is what an agent would have let in."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
-    low, high, reach = agent._low, agent._high, agent._policy.reach
+    (low, high, *_), reach = agent._terms, agent._policy.reach
     limits = (
         ("reward", reward, (reward >= low) & (reward <= high), f"a reward from {low:g} to {high:g}"),
         ("reward_tick", tick, np.diff(tick, prepend=at.tick) >= 0, f"ticks that never fall, from {at.tick} on"),

@@ -38,7 +38,7 @@ def known(agent: Agent) -> Known:
         ("policy", f"{called(agent.policy)}, digest {agent._digest}"),
         ("dimension", str(policy.dim)),
         ("features", "declared" if agent.features is not None else "none: arms are given as vectors"),
-        ("rewards", f"{agent._low:g} to {agent._high:g}"),
+        ("rewards", f"{agent._terms.low:g} to {agent._terms.high:g}"),
         ("clock", f"{clock.kind}: {clock.newest} ticks{tick}, the last lesson at {lessons}"),
         ("epsilon", f"{agent._epsilon:g}"),
         *((name.replace("_", " "), str(count)) for name, count in counts.items()),

@@ -16,7 +16,7 @@ def merge(mine: Agent, other: Agent) -> None:
     _check(mine, other)
     with turn(other, other._learning):
         theirs, their_tick, their_zero = other._states.front.copy(), other._states.tick, other._states.zero
-        lineage, lessons = other._lineage.copy(), other._book.counts["learned"] + other._book.counts["defaulted"]
+        lineage, lessons = other._lineage.copy(), other._book.lessons
     with turn(mine, mine._learning):
         mine._lineage.check_apart(lineage)
         tick = max(mine._states.tick, their_tick) if mine._clock.kind == "wall" else mine._states.tick

@@ -6,12 +6,12 @@ import operator
 import os
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from driftwise._internal.validate import text
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ArmSet
 
 if TYPE_CHECKING:
@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from driftwise.tables.write import Row
 
 Item: TypeAlias = str | int | None
-
-
-class Verdict(StrEnum):
-    """What became of a reward, or of a decision."""
-
-    OPEN = "open"
-    LEARNED = "learned"
-    DUPLICATE = "duplicate"
-    LATE = "late"
-    DEFAULTED = "defaulted"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-
-
-# What can be written down of a decision, in the order of the codes in a snapshot.
-CLOSED = (Verdict.OPEN, Verdict.LEARNED, Verdict.DEFAULTED, Verdict.EXPIRED, Verdict.CANCELLED)
 
 
 class Decision(NamedTuple):
@@ -108,6 +92,11 @@ class Book:
         self.log: AgentLog | None = None
         self.unlogged = 0  # rows that logs which are closed by now could not hold
         self.told_at = 0.0  # when the reward that is being learned came
+
+    @property
+    def lessons(self) -> int:
+        """How many rewards and defaults were learned."""
+        return sum(self.counts[word] for word in LESSONS)
 
     def find(self, id: str) -> Entry | None:
         return self.open.get(id) or self.closed.get(id)

@@ -18,10 +18,11 @@ from driftwise._internal import container
 from driftwise._internal.validate import real
 from driftwise.agent import shown
 from driftwise.agent.lineage import Lineage
-from driftwise.agent.record import CLOSED, COUNTED, Decision, Entry, Verdict, checked_id, checked_item
+from driftwise.agent.record import COUNTED, Decision, Entry, checked_id, checked_item
 from driftwise.agent.shown import plain
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
+from driftwise.ledger import CLOSED, Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.names import restored_policy
 from driftwise.policies.own import Lent, vector_of
@@ -43,9 +44,9 @@ def written(agent: Agent) -> bytes:
     kept = policy.written(state)
     entries = [*book.open.values(), *book.closed.values()]
     settings: dict[str, Any] = {
-        "rewards": [agent._low, agent._high], "clock": agent._clock.kind, "tick": agent._clock.tick,
-        "epsilon": agent._epsilon, "seed": str(agent._seed), "expire_after": agent._expire_after,
-        "default_reward": agent._default, "max_open": agent._max_open, "remember": book.remember,
+        "rewards": list(agent._terms[:2]), "clock": agent._clock.kind, "tick": agent._clock.tick,
+        "epsilon": agent._epsilon, "seed": str(agent._seed), "expire_after": agent._terms.expire_after,
+        "default_reward": agent._terms.default, "max_open": agent._max_open, "remember": book.remember,
     }  # fmt: skip
     facts = {
         "agent": VERSION, "policy": policy.described, "digest": agent._digest,
@@ -140,7 +141,8 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
         got, wanted = f"digest {agent._policy.digest}", f"the policy that was saved, {facts['digest']}"
         raise BadInput("policy", got, wanted, "pass that one")
     if facts["settings"]["expire_after"] is not None:
-        agent._expire_after = float(facts["settings"]["expire_after"])  # to the last bit
+        expire = float(facts["settings"]["expire_after"])  # to the last bit
+        agent._terms = agent._terms._replace(expire_after=expire)
     return agent
 
 
@@ -251,7 +253,7 @@ def _fill_book(agent: Agent, opened: int, arrays: dict[str, Any]) -> None:
         ahead = agent._states.tick + 1 if agent._clock.kind == "rewards" else agent._clock.newest
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
-        good = good and (code == 0 or value == 0.0 or agent._low <= value <= agent._high)
+        good = good and (code == 0 or value == 0.0 or agent._terms.low <= value <= agent._terms.high)
         good = good and (mark is None or isinstance(mark, str)) and checked_id(id) not in book.open
         if not good or id in book.closed:
             raise _no(f"a decision out of order in row {row}", "decisions as an agent makes them")
@@ -291,8 +293,8 @@ def _fill_meter(agent: Agent, arrays: dict[str, Any]) -> None:
     ticks = _shaped(arrays, "recent_ticks", (count, 2), "i8").tolist()
     rows = _shaped(arrays, "recent", (count, dim + 1), "f8")
     _check_vectors(agent, rows[:, :dim])
-    if not ((rows[:, dim] >= agent._low) & (rows[:, dim] <= agent._high)).all():
-        raise _no("rewards out of range", f"rewards from {agent._low:g} to {agent._high:g}")
+    if not ((rows[:, dim] >= agent._terms.low) & (rows[:, dim] <= agent._terms.high)).all():
+        raise _no("rewards out of range", f"rewards from {agent._terms.low:g} to {agent._terms.high:g}")
     last = 0
     for (tick, born), row in zip(ticks, rows, strict=True):
         if not max(last, born) <= tick <= agent._states.tick:

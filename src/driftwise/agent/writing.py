@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.encoding import candidates
-from driftwise.agent.record import Entry, Item, Logged, Verdict
+from driftwise.agent.record import Entry, Item, Logged
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Ints
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ActionSet
 from driftwise.policies.own import vector_of
 from driftwise.tables.write import Row, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
-
-_LESSONS = (Verdict.LEARNED, Verdict.DEFAULTED)
 
 
 class AgentLog:
@@ -53,8 +52,7 @@ class AgentLog:
     def row(self, entry: Entry, verdict: Verdict, value: float) -> Row:
         """The row of an open decision that is about to be closed; its counts are those of before."""
         one, shown, agent = entry.decision, entry.shown, self._agent
-        lesson = verdict in _LESSONS
-        counts = agent._book.counts
+        lesson = verdict in LESSONS
         place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
         if one.n == 0:  # a set that is no list, in which nothing has a place
             place = None
@@ -65,7 +63,7 @@ class AgentLog:
             one.policy, None if shown is None else shown.state_seq,
             value if lesson else None, agent._book.told_at if lesson else None,
             agent._states.tick if lesson else None,
-            counts["learned"] + counts["defaulted"] + 1 if lesson else None, verdict.value,
+            agent._book.lessons + 1 if lesson else None, verdict.value,
             None if shown is None else shown.context, None if shown is None else shown.candidates,
             None if shown is None or shown.arms is None else shown.arms.columns[0].T,
             one.measure if shown is None else shown.measure, None, agent._clock.upon(one.born), one.draws,
@@ -76,11 +74,9 @@ class AgentLog:
         context: dict[str, Any] | None, measure: str | None,
     ) -> Logged:
         """What a decision that is being made will be logged with."""
-        counts = self._agent._book.counts
         named = None if items is None else candidates(items, places)
-        lessons = counts["learned"] + counts["defaulted"]
         kept = offered.arms if self.arms and offered.listed else None
-        return Logged(lessons, place, kept, context, named, measure)
+        return Logged(self._agent._book.lessons, place, kept, context, named, measure)
 
     def flush(self) -> None:
         """All that closed so far is on disk when this returns."""
@@ -131,7 +127,7 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
 
 def _check_end(agent: Agent, folder: Path) -> None:
     """The log in a folder ends where the agent stands, or there is none."""
-    lessons = agent._book.counts["learned"] + agent._book.counts["defaulted"]
+    lessons = agent._book.lessons
     last = last_lesson(folder)
     if last and last != lessons:
         wanted = f"a log that ends where this agent stands, at lesson {lessons}"

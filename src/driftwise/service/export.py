@@ -9,11 +9,12 @@ import msgspec
 
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
+from driftwise.ledger import LESSONS
 from driftwise.service.offers import offered
 from driftwise.service.opening import open_store
 from driftwise.service.recompute import Era, eras_of, upon
 from driftwise.service.rows import Store
-from driftwise.service.store import LESSONS, DecisionRow, RewardRow
+from driftwise.service.store import DecisionRow, RewardRow
 from driftwise.tables.write import Row, Writer
 
 _NOTHING: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)

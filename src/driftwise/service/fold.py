@@ -18,12 +18,13 @@ from driftwise.agent.choosing import Chooser, Picked
 from driftwise.agent.states import States, shown_at, start_clock
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
+from driftwise.ledger import LESSONS
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
 from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import AT_FIRST_LESSON, LESSONS, DigestRow, EraRow, RewardRow, SnapshotRow
+from driftwise.service.store import AT_FIRST_LESSON, DigestRow, EraRow, RewardRow, SnapshotRow
 
 EVERY = 1_000  # rewards from digest to digest
 _FEW = 64  # lessons that are repeated rather than copied

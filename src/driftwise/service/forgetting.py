@@ -96,7 +96,7 @@ async def _forgotten(service: Service, stream: Stream, before: float) -> dict[st
 
 def _warm_eras(store: Any, stream: int) -> None:
     for era in eras_of(store, stream):
-        warm(era.setup.policy, era.setup.low)
+        warm(era.setup.policy, era.setup.terms.low)
 
 
 async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:

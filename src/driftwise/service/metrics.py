@@ -41,7 +41,7 @@ class _Gathered(Collector):
             counts = stream.counts
             decided.add_metric([name], counts.decided)
             rewards.add_metric([name, "learned"], counts.learned)
-            if stream.setup.default is not None or counts.defaulted:
+            if stream.setup.terms.default is not None or counts.defaulted:
                 rewards.add_metric([name, "defaulted"], counts.defaulted)
             rewards.add_metric([name, "late"], counts.late)
             lag.add_metric([name], stream.lag)

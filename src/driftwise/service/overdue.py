@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from driftwise.ledger import Verdict
 from driftwise.service.rows import Store
 from driftwise.service.store import OpenRow
 
@@ -31,13 +32,13 @@ class Overdue:
 
     def expire(self, stream: Stream, at: float) -> None:
         """Learn the defaults that are due now, so many at a time."""
-        before = _limit(stream, at)
+        before = stream.limit(at)
         for _ in range(MOST):
             if not self._waits(before, stream.kept[0]):
                 return
             self._taken.append(self._waiting.popleft())
             known = stream.find(self._taken[-1].id)
-            if known is not None and known.reward is None:
+            if known is not None and known.verdict is Verdict.OPEN:
                 stream.default(self._taken[-1].id, known, at)
 
     def _waits(self, before: float, kept: int) -> bool:
@@ -57,9 +58,3 @@ class Overdue:
         """The group has never been: whom it took waits again."""
         self._waiting.extendleft(reversed(self._taken))
         self._taken.clear()
-
-
-def _limit(stream: Stream, at: float) -> float:
-    """The tick before which a decision was born whose time is over now."""
-    assert stream.setup.expire_after is not None, "a default has one with it"
-    return stream.clock.read(at, stream.learned) - stream.setup.expire_after

@@ -326,7 +326,7 @@ class SharedService(Service):
 
         def work() -> None:
             try:
-                warm(made.policy, made.low)
+                warm(made.policy, made.terms.low)
             finally:
                 self._seen = -1  # the next look takes it up, or tells what is wrong with it
 

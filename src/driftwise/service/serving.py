@@ -15,6 +15,7 @@ import numpy as np
 
 from driftwise._internal.container import canonical
 from driftwise.errors import BadInput
+from driftwise.ledger import LESSONS
 from driftwise.service.access import Access, KeyWatch
 from driftwise.service.engine import Engine, _resolve, end, leading
 from driftwise.service.fold import Fold, Unlike, resume
@@ -33,7 +34,7 @@ from driftwise.service.refold import record_machine
 from driftwise.service.rows import Store
 from driftwise.service.setup import Setup, declared, setup, text_of
 from driftwise.service.steady import steady
-from driftwise.service.store import LESSONS, Damaged, EraRow, RewardRow, StreamRow
+from driftwise.service.store import Damaged, EraRow, RewardRow, StreamRow
 from driftwise.service.stream import Stream
 from driftwise.service.warming import end_soon, warm
 
@@ -110,7 +111,7 @@ class Service:
         """A stream as it was when it was last written."""
         last = eras_of(self.store, row.id)[-1]
         check_machine(self.store.path, row.name, last.row)
-        warm(last.setup.policy, last.setup.low)
+        warm(last.setup.policy, last.setup.terms.low)
         try:
             fold = resume(self.store, last.row, last.setup)
         except Unlike as slip:
@@ -136,7 +137,7 @@ class Service:
         """Have the defaults learned that are due, with the next group."""
         for stream in self.engine.streams.values():
             idle = self.engine.stopping or stream.row.name in self.compiling
-            if stream.setup.default is not None and not idle:
+            if stream.setup.terms.default is not None and not idle:
                 asked = self.engine.submit(partial(stream.overdue.expire, stream, self.now()))
                 asked.add_done_callback(lambda done: done.exception())  # there is a next time
 
@@ -393,7 +394,7 @@ def _not_ready(error: str) -> Refusal:
 def _warm(body: StreamBody, tick: float | None) -> Setup:
     """A stream's parts, its kernels compiled or loaded before anybody waits for them."""
     made = setup(body, tick)
-    warm(made.policy, made.low)
+    warm(made.policy, made.terms.low)
     return made
 
 
@@ -402,8 +403,8 @@ def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:
     reach = made.policy.reach * (1.0 + 1e-6)
     for row in rows:
         if row.verdict in LESSONS:
-            if not made.low <= row.value <= made.high:
-                wanted = f"rewards from {made.low:g} to {made.high:g}, as the new policy takes them"
+            if not made.terms.low <= row.value <= made.terms.high:
+                wanted = f"rewards from {made.terms.low:g} to {made.terms.high:g}, as the new policy takes them"
                 raise BadInput("rewards", row.value, wanted, "declare the range of what was written")
             norm = float(np.linalg.norm(np.frombuffer(row.x or b"", dtype="<f8")))
             if not norm <= reach:

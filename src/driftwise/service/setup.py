@@ -13,6 +13,7 @@ from driftwise.agent.asked import checked_range
 from driftwise.agent.clock import Clock, check_meaning, clock_for, in_ticks
 from driftwise.agent.encoding import encoder_for
 from driftwise.errors import BadInput
+from driftwise.ledger import Terms, terms_of
 from driftwise.policies.base import Compiled
 from driftwise.policies.memory import Memory
 from driftwise.policies.names import make, restored_policy
@@ -34,10 +35,7 @@ class Setup:
     body: StreamBody
     policy: Compiled
     tick: float | None
-    low: float
-    high: float
-    expire_after: float | None
-    default: float | None  # what is learned of a decision whose time is over
+    terms: Terms
     features: Features | None
 
     def clock(self) -> Clock:
@@ -93,19 +91,15 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
     if policy.state_size > MOST_STATE:
         wanted = f"a state of at most {MOST_STATE} numbers"
         raise BadInput("policy", f"{policy.state_size} numbers", wanted, "pass a smaller dim, window or capacity")
-    low, high = checked_range(policy, body.rewards)
     expire = None if body.expire_after is None else clock.span("expire_after", body.expire_after)
     if expire is not None:
         real("expire_after", expire, 0.0)
-    default = body.default_reward
-    if default is not None:
-        if expire is None:
-            raise BadInput("default_reward", default, "expire_after with it", "say when it is due")
-        default = real("default_reward", default, low, high) + 0.0
+    default = None if body.default_reward is None else body.default_reward + 0.0
+    terms = terms_of(*checked_range(policy, body.rewards), expire, default)
     features = None if body.features is None else Features.from_dict(body.features)
     if features is not None:
         encoder_for(features, policy)
-    return Setup(body, policy, clock.tick, low, high, expire, default, features)
+    return Setup(body, policy, clock.tick, terms, features)
 
 
 def _policy(given: dict[str, Any]) -> Compiled:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from driftwise.agent.record import is_automatic
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.service.fold import Fold, resume
 from driftwise.service.offers import Offer
-from driftwise.service.overdue import MOST, Overdue, _limit
+from driftwise.service.overdue import MOST, Overdue
 from driftwise.service.postgres import PostgresStore, Replica
 from driftwise.service.protocol import DecideBody, Decided, Refusal, RewardBody, Rewarded, StreamAnswer
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, Broken, Conflict, EraRow, Held, RewardRow, StreamRow
+from driftwise.service.store import Broken, Conflict, EraRow, Held, RewardRow, StreamRow
 from driftwise.service.stream import Known, Stream
 
 _FEW = 64  # lessons from others that are published at once
@@ -30,16 +31,16 @@ class SharedOverdue(Overdue):
         self._from = 0.0  # nothing older is open, but for what a replica writes late
 
     def expire(self, stream: Stream, at: float) -> None:
-        before = _limit(stream, at)
+        before = stream.limit(at)
         found = self._store.overdue(self._stream, self._from, before, MOST)
         if found:
             stream.lead()  # another may have closed some of them meanwhile: what it wrote is known now
         for row in found:
             known = stream.find(row.id)
-            if known is not None and known.reward is None:
+            if known is not None and known.verdict is Verdict.OPEN:
                 stream.default(row.id, known, at)
         if len(found) < MOST:
-            self._from = max(self._from, before - (stream.setup.expire_after or 0.0))
+            self._from = max(self._from, before - (stream.setup.terms.expire_after or 0.0))
 
 
 class SharedStream(Stream):
@@ -78,7 +79,7 @@ class SharedStream(Stream):
             self.begin_era(setup, resume(self.store, era, setup))
             self._stand_at(self.fold)
             self.known.clear()
-        for id in [id for id, known in self.known.items() if known.reward is not None and known.reward[2] <= upto]:
+        for id in [id for id, known in self.known.items() if 0 < known.number <= upto]:
             del self.known[id]
         if era.number == self.era.number:
             self.fold.era = era
@@ -159,7 +160,7 @@ class SharedStream(Stream):
             fold.newest = row.seq
             known = self.known.get(row.id)
             if known is not None:
-                known.reward = (row.value, row.verdict, row.seq)
+                known.settle(row.value, row.verdict, row.seq)
             if taken == _FEW:
                 publish()
                 taken = 0

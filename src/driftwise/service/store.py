@@ -76,9 +76,6 @@ class DecisionRow(NamedTuple):
     candidates: str | None
 
 
-LESSONS = ("learned", "defaulted")  # verdicts of rewards that a fold takes
-
-
 class RewardRow(NamedTuple):
     """A reward, learned at `tick` or late; `learned` counts those learned up to and with it. x is the vector played.
 

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from driftwise._internal.rng import key
-from driftwise._internal.validate import real
 from driftwise.agent.record import automatic_id, check_not_automatic, checked_id, new_process
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
+from driftwise.ledger import LESSONS, Conflict, Verdict, settle
 from driftwise.service.fold import EVERY, Fold
 from driftwise.service.offers import Offer, Offers, offered
 from driftwise.service.overdue import Overdue
@@ -33,9 +33,10 @@ from driftwise.service.protocol import (
 )
 from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, DecisionRow, EraRow, RewardRow, StreamRow
+from driftwise.service.store import DecisionRow, EraRow, RewardRow, StreamRow
 
 SNAPSHOT_EVERY = 10_000  # rewards
+_FIRST = "the first reward stands"
 _KEPT = 20_000  # decisions that are at hand without asking the store
 _TEXT = msgspec.json.Encoder().encode
 _ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
@@ -47,14 +48,18 @@ class Known:
     `items` and `context` are hashes of the texts of its row: the texts themselves may be long.
     """
 
-    __slots__ = ("answer", "born", "context", "items", "reward", "sha256", "x")
+    __slots__ = ("answer", "born", "context", "items", "number", "sha256", "value", "verdict", "x")
 
     def __init__(
         self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None, context: str | None
     ) -> None:
         self.answer, self.sha256, self.born, self.x = answer, sha256, born, x
         self.items, self.context = hash(items), hash(context)
-        self.reward: tuple[float, str, int] | None = None  # value, verdict and number
+        self.value, self.verdict, self.number = 0.0, Verdict.OPEN, 0  # of its reward
+
+    def settle(self, value: float, verdict: str, number: int) -> None:
+        """Its reward, which came or is its default, and the number of that."""
+        self.value, self.verdict, self.number = value, Verdict(verdict), number
 
 
 class Stream:
@@ -163,37 +168,44 @@ class Stream:
 
     def reward(self, asked: RewardBody, at: float) -> Rewarded:
         """Learn what a decision brought, once."""
-        value = real("value", asked.value, self.setup.low, self.setup.high, way_out="leave it out") + 0.0
+        terms = self.setup.terms
+        value = terms.checked(asked.value) + 0.0
         known = self.find(checked_id(asked.id))
         if known is None:
             raise unknown_decision()
-        expire = self.setup.expire_after
-        late = expire is not None and self.clock.read(at, self.learned) - known.born > expire
-        if self.setup.default is not None:
+        overdue = terms.overdue(known.born, self.clock.read(at, self.learned))
+        if terms.default is not None:
             self.overdue.expire(self, at)
-            if late and known.reward is None:  # there were more than expire at a time
+            if overdue and known.verdict is Verdict.OPEN:  # there were more than expire at a time
                 self.default(asked.id, known, at)
-        if known.reward is not None:
-            return self._settled(known, value)
+        verdict = settle(known.verdict, known.value, value, overdue)
+        if isinstance(verdict, Conflict):
+            raise Refusal("other_reward", f"this decision has the reward {known.value!r}", "value", _FIRST)
+        if known.verdict is not Verdict.OPEN:
+            return self._again(known, verdict)
         if known.x is None:
             raise Refusal("forgotten_decision", "this decision's arms were forgotten", "id", "drop the reward")
-        if not late:
+        if verdict is Verdict.LEARNED:
             if known.x.shape[1] != self.setup.policy.dim:
                 raise Refusal("other_dimension", "decided by a policy of another dimension", "id", "drop the reward")
             self._lesson(known, value, at)
-        self._record(asked.id, known, value, at, "late" if late else "learned")
-        return Rewarded(verdict="late" if late else "learned", seq=self.rewarded)
+        self._record(asked.id, known, value, at, verdict)
+        return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
+
+    def limit(self, at: float) -> float:
+        """The tick before which a decision was born whose time is over now."""
+        return self.setup.terms.limit(self.clock.read(at, self.learned))
 
     def default(self, id: str, known: Known, at: float) -> None:
         """Learn what the stream says of decisions whose time is over."""
-        value, verdict = self.setup.default, "defaulted"
+        value, verdict = self.setup.terms.default, Verdict.DEFAULTED
         assert value is not None, "asked only where there is one"
         try:
             if known.x is None or known.x.shape[1] != self.setup.policy.dim:
                 raise DriftwiseError("arms of another dimension")
             self._lesson(known, value, at)
         except DriftwiseError:  # whoever happens to ask now did nothing wrong
-            verdict = "expired"
+            verdict = Verdict.EXPIRED
         self._record(id, known, value, at, verdict)
 
     def _lesson(self, known: Known, value: float, at: float) -> None:
@@ -201,33 +213,29 @@ class Stream:
         self.fold.lesson(known.x, value, self.clock.read(at, self.learned), known.born)
         self.learned += 1
 
-    def _record(self, id: str, known: Known, value: float, at: float, verdict: str) -> None:
+    def _record(self, id: str, known: Known, value: float, at: float, verdict: Verdict) -> None:
         """The row of a reward, with the digest and the snapshot that are due."""
         self.rewarded += 1
         self.fold.newest = self.rewarded
         lesson = verdict in LESSONS
         tick = self.clock.read(at, self.learned - lesson)  # that of the lesson, which is counted by now
         self._rewarded.append(RewardRow(
-            self.row.id, self.rewarded, id, value, tick, at, verdict, self.learned, known.born,
+            self.row.id, self.rewarded, id, value, tick, at, verdict.value, self.learned, known.born,
             None if known.x is None else known.x.tobytes(),
         ))  # fmt: skip
-        known.reward = (value, verdict, self.rewarded)
+        known.settle(value, verdict, self.rewarded)
         if self.rewarded % EVERY == 0:
             self._digests.append(self.fold.digest_behind())
             if self.rewarded % SNAPSHOT_EVERY == 0:
                 self._snapshot = self.fold.snapshot_behind()
 
-    def _settled(self, known: Known, value: float) -> Rewarded:
-        """What a reward gets for a decision that has one."""
-        assert known.reward is not None, "asked only where there is one"
-        first, verdict, number = known.reward
-        if verdict in ("defaulted", "expired"):  # counted, and nothing more: the default stands
+    def _again(self, known: Known, verdict: Verdict) -> Rewarded:
+        """Count a reward for a decision that has one, and no more: the first, or the default, stands."""
+        if known.verdict in (Verdict.DEFAULTED, Verdict.EXPIRED):
             self.overtime += 1
-            return Rewarded(verdict="late", seq=number)
-        if first != value:
-            raise Refusal("other_reward", f"this decision has the reward {first!r}", "value", "the first reward stands")
-        self.duplicates += 1
-        return Rewarded(verdict="late" if verdict == "late" else "duplicate", seq=number)
+        else:
+            self.duplicates += 1
+        return Rewarded(verdict=verdict.value, seq=known.number)  # type: ignore[arg-type]
 
     # ---------------------------------------------------------------------------------------- the group
 
@@ -325,7 +333,7 @@ class Stream:
         known = Known(decided(row), sha256, row.born, x, row.candidates, row.context)
         reward = self.store.reward(self.row.id, id)
         if reward is not None:
-            known.reward = (reward.value, reward.verdict, reward.seq)
+            known.settle(reward.value, reward.verdict, reward.seq)
         self.known[id] = known
         return known
 

@@ -13,13 +13,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from driftwise.errors import BadInput, DriftwiseError
+from driftwise.ledger import LESSONS
 from driftwise.service.fold import Fold, Unlike, resume
 from driftwise.service.offers import offered
 from driftwise.service.opening import open_store
 from driftwise.service.origin import elsewhere
 from driftwise.service.recompute import Era, again, arms_of, eras_of, same
 from driftwise.service.rows import Store
-from driftwise.service.store import LESSONS, DecisionRow, RewardRow, StreamRow
+from driftwise.service.store import DecisionRow, RewardRow, StreamRow
 
 MOST_TOLD = 20
 
@@ -119,8 +120,8 @@ def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
 
 def _due(eras: list[Era], row: RewardRow) -> bool:
     """Whether a default is that of its time, and the decision's was over."""
-    made = next(era.setup for era in reversed(eras) if era.row.begun_at < row.seq)
-    return made.expire_after is not None and row.value == made.default and row.tick - row.born > made.expire_after
+    terms = next(era.setup.terms for era in reversed(eras) if era.row.begun_at < row.seq)
+    return row.value == terms.default and terms.overdue(row.born, row.tick)
 
 
 def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:

@@ -190,13 +190,14 @@ def delays(one: Live, found: Newest) -> Html:
     """How long rewards took, and those that came too late or never."""
     counts, quantiles = reading.delays(found)
     late, total = one.counts.late, sum(counts)
-    expired = reading.expired(found, one.tick, one.setup.expire_after)
+    expired = reading.expired(found, one.tick, one.setup.terms.expire_after)
     waits = one.setup.body.expire_after
     if waits is not None and not isinstance(waits, str):  # seconds on the wall clock, else rewards learned
         waits = span(waits) if one.setup.body.clock == "wall" else f"{waits:g} rewards learned"
+    said = "counted, not learned" if one.setup.terms.default is None else "since this server started"
     tiles = tag(
         "dl",
-        tile("late", count(late), "counted, not learned" if one.setup.default is None else "since this server started"),
+        tile("late", count(late), said),
         tile("duplicate", count(one.duplicates), "since this server started"),
         tile("expired", count(expired), "nothing expires" if waits is None else f"no reward in {waits}"),
         tile("median delay", span(quantiles[0])), tile("90%", span(quantiles[1])), tile("99%", span(quantiles[2])),

@@ -15,11 +15,12 @@ import numpy as np
 from driftwise.agent.drift import RECENT, Drift, Meter, reading
 from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
+from driftwise.ledger import LESSONS
 from driftwise.service.dashboard.markup import real
 from driftwise.service.fold import resume
 from driftwise.service.rows import Store
 from driftwise.service.setup import Setup
-from driftwise.service.store import LESSONS, EraRow, RewardRow
+from driftwise.service.store import EraRow, RewardRow
 from driftwise.service.stream import SNAPSHOT_EVERY
 
 EVERYTHING = "all since the start"
@@ -121,7 +122,7 @@ class Track:
             history = [(point.tick, point.weights) for point in weighed if point.weights is not None]
             found = reading(
                 self.fold.policy, self.fold.states.front, Meter(self.recent, history),
-                (self.setup.low, self.setup.high), self.setup.clock().days,
+                self.setup.terms[:2], self.setup.clock().days,
             )  # fmt: skip
             self._drift = self.fold.seq, found
         return self._drift[1]
