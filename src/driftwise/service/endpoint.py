@@ -121,13 +121,13 @@ async def refuse(send: Send, refusal: Refusal) -> None:
     await _send(send, refusal.status, encode(refusal.answer), *headers_of(refusal))
 
 
-def headers_of(refusal: Refusal) -> list[Header]:
-    """What a refusal says beside its body."""
+def headers_of(refusal: Refusal, scheme: bytes = b"Bearer") -> list[Header]:
+    """What a refusal says beside its body; scheme: how a key is to be shown."""
     more = []
     if refusal.retry_after:
         more.append((b"retry-after", b"%d" % refusal.retry_after))
     if refusal.status == 401:
-        more.append((b"www-authenticate", b"Bearer"))
+        more.append((b"www-authenticate", scheme))
     if refusal.status == 413:
         more.append((b"connection", b"close"))  # the rest of the body is not read
     return more

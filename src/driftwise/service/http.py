@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -105,36 +105,17 @@ def _few(body: list[Any]) -> list[Any]:
     return body
 
 
+def _done(ask: Callable[[Service, str, Any], Awaitable[Any]]) -> Handler:
+    """What a service answers to a stream's name and a body, as a handler."""
+
+    async def handler(api: Api, stream: str, body: Any, scope: Scope) -> tuple[int, Any]:
+        return 200, await ask(api.service, stream, body)
+
+    return handler
+
+
 async def _put(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
     return await api.service.put(stream, body)
-
-
-async def _policy(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.change(stream, body)
-
-
-async def _items(api: Api, stream: str, body: ItemsBody, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.items(stream, body)
-
-
-async def _get(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.answer(stream)
-
-
-async def _pause(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.pause(stream, True)
-
-
-async def _resume(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.pause(stream, False)
-
-
-async def _reset(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
-    return 200, await api.service.reset(stream)
-
-
-async def _forget(api: Api, stream: str, body: ForgetBody, scope: Scope) -> tuple[int, Any]:
-    return 200, await online(api.service, stream, moment(body.before))
 
 
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
@@ -154,15 +135,20 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("POST", "/v1/streams/{stream}/decide/batch", _decide_batch, "decide", list[DecideBody]),
     ("POST", "/v1/streams/{stream}/reward/batch", _reward_batch, "reward", list[RewardBody]),
     ("GET", "/v1/streams/{stream}/explain/{id}", _explain, None, None),
-    ("PUT", "/v1/streams/{stream}/policy", _policy, "admin", StreamBody),
-    ("PUT", "/v1/streams/{stream}/items", _items, "admin", ItemsBody),
-    ("POST", "/v1/streams/{stream}/pause", _pause, "admin", None),
-    ("POST", "/v1/streams/{stream}/resume", _resume, "admin", None),
-    ("POST", "/v1/streams/{stream}/reset", _reset, "admin", None),
-    ("POST", "/v1/streams/{stream}/forget", _forget, "admin", ForgetBody),
+    ("PUT", "/v1/streams/{stream}/policy",
+     _done(lambda service, stream, body: service.change(stream, body)), "admin", StreamBody),
+    ("PUT", "/v1/streams/{stream}/items",
+     _done(lambda service, stream, body: service.items(stream, body)), "admin", ItemsBody),
+    ("POST", "/v1/streams/{stream}/pause",
+     _done(lambda service, stream, _: service.pause(stream, True)), "admin", None),
+    ("POST", "/v1/streams/{stream}/resume",
+     _done(lambda service, stream, _: service.pause(stream, False)), "admin", None),
+    ("POST", "/v1/streams/{stream}/reset", _done(lambda service, stream, _: service.reset(stream)), "admin", None),
+    ("POST", "/v1/streams/{stream}/forget",
+     _done(lambda service, stream, body: online(service, stream, moment(body.before))), "admin", ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
-    ("GET", "/v1/streams/{stream}", _get, None, None),
-)
+    ("GET", "/v1/streams/{stream}", _done(lambda service, stream, _: service.answer(stream)), None, None),
+)  # fmt: skip
 
 
 class Api:
@@ -190,25 +176,18 @@ class Api:
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
     async def health(self, request: Request) -> Response:
-        engine = self.service.engine
+        engine, now = self.service.engine, self.service.now
         if engine.stopping:
-            return Response(encode(Health(status="stopping")), 503, media_type=_JSON_TYPE)
-        if engine.full:
-            reason = self._detail(request.scope, engine.full)  # type: ignore[arg-type]
-            return Response(encode(Health(status="full", reason=reason)), 503, media_type=_JSON_TYPE)
-        if engine.away:
-            reason = self._detail(request.scope, engine.away)  # type: ignore[arg-type]
-            return Response(encode(Health(status="away", reason=reason)), 503, media_type=_JSON_TYPE)
-        word = self._detail(request.scope, self.service.now.word)  # type: ignore[arg-type]
-        return Response(encode(Health(status="fine", reason=word)), media_type=_JSON_TYPE)
+            return _health("stopping", "")
+        status: Any = "full" if engine.full else "away" if engine.away else "fine"
+        return _health(status, self._detail(request.scope, engine.full or engine.away or now.word))  # type: ignore[arg-type]
 
     async def readiness(self, request: Request) -> Response:
         """Health, and 503 until all streams are resumed and their kernels are compiled or loaded."""
         service = self.service
         if service.ready or service.engine.stopping:
             return await self.health(request)
-        reason = self._detail(request.scope, service.doing)  # type: ignore[arg-type]
-        return Response(encode(Health(status="starting", reason=reason)), 503, media_type=_JSON_TYPE)
+        return _health("starting", self._detail(request.scope, service.doing))  # type: ignore[arg-type]
 
     def _detail(self, scope: Scope, reason: str) -> str:
         """A reason, which may name paths and addresses, for callers with a key; "" for others, and for pages whose name
@@ -233,6 +212,11 @@ class Api:
 
     async def openapi(self, request: Request) -> Response:
         return Response(encode(document()), media_type=_JSON_TYPE)
+
+
+def _health(status: Any, reason: str) -> Response:
+    told = encode(Health(status=status, reason=reason))
+    return Response(told, 200 if status == "fine" else 503, media_type=_JSON_TYPE)
 
 
 class Front:

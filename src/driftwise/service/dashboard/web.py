@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -16,16 +15,15 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.dashboard.document import HEADERS, document
-from driftwise.service.dashboard.looking import PAUSE, Dashboard, Parts, Scope
+from driftwise.service.dashboard.looking import PAUSE, Dashboard, Parts
 from driftwise.service.dashboard.markup import joined, tag
+from driftwise.service.endpoint import Receive, Scope, Send, headers_of
 from driftwise.service.protocol import Refusal, refusal_of
 from driftwise.service.store import KeyRow
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 LONGEST = 600.0  # seconds of one connection; the browser makes the next by itself
 MOST_WATCHING = 64
+_BASIC = b'Basic realm="driftwise", charset="UTF-8"'
 _QUIET = 15  # looks without news after which a comment keeps the connection alive
 
 
@@ -44,10 +42,7 @@ class Page:
         except Exception as slip:
             refusal = refusal_of(slip) if isinstance(slip, DriftwiseError) else self.board.api.slip(slip)
             status, answer = refusal.status, refusal.answer
-            if status == 401:
-                more.append((b"www-authenticate", b'Basic realm="driftwise", charset="UTF-8"'))
-            if refusal.retry_after:
-                more.append((b"retry-after", b"%d" % refusal.retry_after))
+            more = headers_of(refusal, _BASIC)
             inside = tag("p", answer.error, ". ", answer.hint, "." if answer.hint else "")
             body = document(str(status), tag("a", "All streams", href="/"), "", {"facts": inside})
         headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(body)), *HEADERS]
@@ -88,10 +83,8 @@ class Events:
         except DriftwiseError as slip:
             refusal = refusal_of(slip)
             status = refusal.status
-            more = [(b"retry-after", b"%d" % refusal.retry_after)] if refusal.retry_after else []
-            if status == 401:
-                more.append((b"www-authenticate", b'Basic realm="driftwise", charset="UTF-8"'))
-            await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, *more]})
+            headers = [*HEADERS, *headers_of(refusal, _BASIC)]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
         else:
             headers = [(b"content-type", b"text/event-stream"), *HEADERS]
