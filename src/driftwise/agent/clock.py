@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal
 
 from driftwise._internal.validate import one_of, real
+from driftwise.agent.sections import ANEW, count, no
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
 from driftwise.policies.memory import Fade, Keep
@@ -73,6 +74,20 @@ class Clock:
         if self.kind == "rewards":
             return learned + 1, learned
         return self.newest + 1, self.newest
+
+    def facts(self) -> dict[str, Any]:
+        """Its section of a snapshot's header, beside the settings."""
+        return {"newest": self.newest, "silence": float(self.silence)}
+
+    def fill(self, facts: dict[str, Any], seq: int, tick: int) -> None:
+        """Read the section of an agent at decision `seq` whose state is at a tick."""
+        self.newest = count(facts, "newest")
+        if facts["agent"] > 1:
+            self.silence = real("silence", facts["silence"], 0.0, way_out=ANEW)
+        if self.kind == "rounds" and self.newest != seq:
+            raise no("a clock that is not at the last decision")
+        if self.kind != "rewards" and tick > self.newest:
+            raise no("a state that is ahead of its clock")
 
     def upon(self, born: int) -> int:
         """The tick of the state that a decision born at this tick was chosen on."""

@@ -43,6 +43,10 @@ class States:
         self.tick, self.viewed = zero or 0, -1
         self.choosing: Any = RLock()
 
+    def facts(self) -> dict[str, Any]:
+        """Its section of a snapshot's header; the numbers of the state are the policy's own."""
+        return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.told}
+
     def at(self, tick: int) -> Any:
         """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
 
