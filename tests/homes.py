@@ -298,7 +298,7 @@ def questions(tree: ast.Module) -> list[set[str]]:
 # How a state is laid out for kernels, and what a policy is to them. Types, chance and links are no layout.
 LAYOUT = {
     "layout", "point", "counters", "cursor", "floats", "ints", "in_use", "vetted", "marks", "gauge",
-    "level_counters", "level_scores", "evidence", "groups", "spare", "_live", "_vet", "_check_layout", "_enter",
+    "level_counters", "level_scores", "evidence", "groups", "spare", "_live", "hold",
 }  # fmt: skip
 OPEN = {"Floats", "Ints"}
 LAID_OUT = tuple(f"driftwise.kernels.{one}" for one in ("point", "groups", "adapt", "memor"))

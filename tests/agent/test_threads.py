@@ -169,7 +169,7 @@ def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
     assert counts["crowded_out"] == counts["expired"] == (room if fail else max(0, room - 1))
     assert counts["decided"] == counts["open"] + counts["learned"] + counts["expired"]
     assert set(agent._book.open) <= {one.id for one in more}
-    agent._policy = agent.policy.policy  # no longer slow, for a snapshot to be written
+    agent._policy = agent.policy  # no longer slow, for a snapshot to be written
     assert dw.Agent.from_bytes(agent.to_bytes()).counts == counts
 
 

@@ -368,7 +368,7 @@ class Master(Adaptive):
 
     def report(self, state: State) -> dict[str, int]:
         """Blocks begun, the order of the last, restarts, and how often each test fired."""
-        marks = self._read(state).marks
+        marks = self.hold.read(state).marks
         return {
             "blocks": int(marks[book.BLOCKS]),
             "order": int(marks[book.ORDER]),
@@ -429,7 +429,7 @@ class Bank(Adaptive):
 
     def played(self, state: State) -> int:
         """The lane now played, or the one that judges."""
-        scores = self._read(state).scores
+        scores = self.hold.read(state).scores
         return int(book.bank_best(scores) if self.judged else book.bank_pick(scores, self.margin))
 
     def memory(self, state: State) -> float:

@@ -12,6 +12,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
 from driftwise.policies.arms import NORM_SLACK, ActionSet, ArmSet, Choice
+from driftwise.policies.held import Hold
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described
 from driftwise.policies.questions import Level, Predicts, Problem
@@ -55,8 +56,8 @@ class Answers:
         def renew(self, copy: State, state: State) -> None: ...
         def advance(self, state: State, ticks: float = 1.0) -> None: ...
         def choose(self, state: State, arms: Any, draw: int | None = None) -> Choice: ...
-        def _check_layout(self, state: State) -> None: ...
-        def _vet(self, state: State) -> None: ...
+        @property
+        def hold(self) -> Hold: ...
 
     # ---------------------------------------------------------------------------------------- what it is
     @property
@@ -205,7 +206,7 @@ class Answers:
 
     def held(self, arrays: dict[str, Any], way_out: str) -> State:
         state = self.layout.state(arrays["floats"], arrays["ints"], self.digest, way_out)
-        self._vet(state)
+        self.hold.vet(state)
         return state
 
     def adopted(self, data: bytes, known_as: str, seed: int) -> State:
@@ -214,10 +215,10 @@ class Answers:
         known_as: the digest that this policy had then; another machine may round its numbers otherwise.
         """
         state = State.from_bytes(data)
-        self._check_layout(state)
+        self.hold.check_layout(state)
         if state.owner == known_as:
             state.owner = self.digest
-        self._vet(state)
+        self.hold.vet(state)
         own = self.start(seed)
         own.become(state)
         return own

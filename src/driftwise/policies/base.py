@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.index import board_size, line
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.region.families import ACTING
 from driftwise.kernels.rounds import Family
-from driftwise.policies.answers import MOST_REWARD, Answers
+from driftwise.policies.answers import Answers
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
+from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
-from driftwise.policies.memory import checked_memory
+from driftwise.policies.held import Hold
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.state import NO_BOARD, Layout, State
-from driftwise.policies.vetting import LATEST, vet
 
 # ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
 NO_TESTS = np.zeros(0)
@@ -97,48 +94,10 @@ class Compiled(Answers):
         self.point  # noqa: B018 - raises where a memory was given in time, before room is made for it
         return self.layout.start(seed, self.digest)
 
-    def _enter(self, state: State) -> None:
-        """Take a state this policy could have started into use, or the one sentence; whoever enters releases in_use.
-
-        Compiled code does not check bounds, so a state that was loaded is proven in range when it is first used, and a
-        second thread is refused.
-        """
-        if not isinstance(state, State):
-            raise BadInput("state", state, "a state", "pass what start() gave")
-        if state.layout is not self.layout:
-            self._check_layout(state)
-        if not state.in_use.acquire(blocking=False):
-            wanted = "a state that no other thread is using"
-            raise BadInput("state", "one in use", wanted, "give each thread its own copy(), or put a lock around it")
-        if not state.vetted:
-            try:
-                self._vet(state)
-            except BaseException:
-                state.in_use.release()
-                raise
-
-    def _read(self, state: State) -> State:
-        """A state of this policy, for its numbers to be read."""
-        self._enter(state)
-        state.in_use.release()
-        return state
-
-    def _vet(self, state: State) -> None:
-        """The numbers of a state that was loaded, against this policy."""
-        if state.owner != self.digest:
-            got = f"a state of another policy ({state.owner})"
-            raise BadInput("state", got, f"a state of this one ({self.digest})", "use the policy that saved it")
-        vet(state, self.reach, self.reward_range)
-        state.vetted = True
-
-    def _check_layout(self, state: State) -> None:
-        layout = self.layout
-        if not np.array_equal(state.layout.flags, layout.flags):
-            mine, other = ({n: g.shape for gs in one.groups.values() for n, g in gs.items()}
-                           for one in (layout, state.layout))
-            name = next(name for name in {**mine, **other} if mine.get(name) != other.get(name))
-            wanted = f"a state of this policy, with {name} of shape {mine.get(name, 'none')}"
-            raise BadInput("state", f"{name} of shape {other.get(name, 'none')}", wanted, "pass what its start() gave")
+    @cached_property
+    def hold(self) -> Hold:
+        """What its states must be, and how they are taken into use."""
+        return Hold(self.layout, self.digest, self.reach, self.reward_range)
 
     def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
         """The arm of largest score, the first of them in a tie. Changes nothing.
@@ -151,7 +110,7 @@ class Compiled(Answers):
         number = self._number(state, draw)
         known = type(state) is State and state.layout is live.layout and state.vetted
         if not (known and state.in_use.acquire(False)):
-            self._enter(state)
+            self.hold.enter(state)
         try:
             return prepared.best(self, state, number)
         finally:
@@ -164,11 +123,8 @@ class Compiled(Answers):
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm, those of a rule that samples by the draw of this number. Changes nothing."""
         X = self._columns(arms)
-        self._enter(state)
-        try:
+        with self.hold(state):
             return self._scores(state, X)
-        finally:
-            state.in_use.release()
 
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
         """The best of a list X (1, d, n) that was checked, by the index of this number; the state is held."""
@@ -228,21 +184,16 @@ class Compiled(Answers):
             finally:
                 state.in_use.release()
         x = observed_arm(arms, arm, self)
-        reward, ticks = self._reward(reward), _ticks(ticks)
-        age = real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
-        self._enter(state)
-        try:
-            beside = self._beside(state, arms)
-            self._take(state, x, 0, reward, ticks, age, beside)
-        finally:
-            state.in_use.release()
+        reward, ticks, age = checked_reward(reward, live.low, live.high), checked_ticks(ticks), checked_age(age)
+        with self.hold(state):
+            self._take(state, x, 0, reward, ticks, age, self._beside(state, arms))
 
     def take(self, state: State, x: Floats, reward: float, ticks: float, age: float) -> None:
         """`learn` for those who kept the vector (1, d, 1) of a choice and nothing else, and have checked all of it."""
         live = self._live
         known = type(state) is State and state.layout is live.layout and state.vetted
         if not (known and state.in_use.acquire(False)):
-            self._enter(state)
+            self.hold.enter(state)
         try:
             if live.plain and ticks <= 1e6:
                 report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
@@ -266,29 +217,22 @@ class Compiled(Answers):
         live, fold = self._live, self.entries.fold
         assert live.plain and fold is not None
         X = rows.reshape(len(rows), self.dim, 1)
-        self._enter(state)
-        try:
+        with self.hold(state):
             report(fold(*live.point, state.floats, state.ints, NO_BOARD, X, rewards, ticks, ages))
-        finally:
-            state.in_use.release()
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
-        ticks = _ticks(ticks)
-        self._enter(state)
-        try:
+        ticks = checked_ticks(ticks)
+        with self.hold(state):
             self._take(state, np.zeros((1, self.dim, 1)), -1, 0.0, ticks, 0.0, self._beside(state, None))
-        finally:
-            state.in_use.release()
 
     def _take(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
     ) -> None:
         """One lesson; where its solver fails, the state is left as it was."""
-        if not state.clock + ticks <= LATEST:
-            raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
+        check_clock(state.clock, ticks)
         if self.can_fail:
-            self._remember(state)
+            state.keep_spare(self.renew)
         room = int(self.layout.flags[ROOM])
         before = state.counters[0, DROPPED] if room else 0.0
         try:
@@ -311,13 +255,6 @@ class Compiled(Answers):
         """The age at which a window lets go."""
         return float(self.memory.length)
 
-    def _remember(self, state: State) -> None:
-        """Keep what a failed lesson is taken back to."""
-        if state.spare is None:
-            state.spare = state.copy()
-        else:
-            self.renew(state.spare, state)
-
     def renew(self, copy: State, state: State) -> None:
         """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""
         report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
@@ -328,14 +265,11 @@ class Compiled(Answers):
         board = board_size(self.dim, rounds[0].shape[2])
         scratch = on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
         rho = (*self._tests(), NO_TESTS)[0]
-        self._enter(state)
-        try:
+        with self.hold(state):
             sets, dim, arms = rounds[0].shape
             entry = bound(self.engine(Sizes(sets, dim, arms, len(used))), self.entries.family, self.point)
             report(entry(*self.point, state.floats, state.ints, scratch, *rounds, used, rho))
             self._settle(state)
-        finally:
-            state.in_use.release()
         return used
 
     def engine(self, sizes: Sizes) -> Engine:
@@ -379,30 +313,11 @@ class Compiled(Answers):
     def _settle(self, state: State) -> None:
         """Raise if a solver failed."""
 
-    def _reward(self, reward: float) -> float:
-        """A reward as a float; a click may be a boolean."""
-        low, high = self.reward_range
-        way_out = "rescale it, or pass the largest reward as m" if high < MOST_REWARD else "leave out a lost reward"
-        return real("reward", float(reward) if isinstance(reward, (bool, np.bool_)) else reward, low, high,
-                    way_out=way_out)
-
     def _columns(self, arms: Arms) -> Floats:
         """The columns of a list that the policy takes."""
         prepared = action_set(arms).arms
         prepared.check_for(self)
         return prepared.columns
-
-
-def tell(message: str) -> None:
-    """A warning at the place of the caller's that called in."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("driftwise."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
-
-
-def _ticks(ticks: float) -> float:
-    return real("ticks", ticks, 0.0, LATEST, way_out="time does not run backwards, nor past 2^53 ticks")
 
 
 def report(status: int) -> None:
@@ -417,18 +332,3 @@ def on_a_line(size: int) -> Floats:
     raw = np.zeros(size + 8)
     start = -(raw.ctypes.data // 8) % 8
     return raw[start : start + size]
-
-
-def check_index(policy: Any, untold: tuple[str, ...] = ()) -> None:
-    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration; some may be left untold."""
-    keep_whole(policy, "dim", 1, "pass the number of features of an arm")
-    checked_memory(policy.memory)
-    if not ("lam" in untold and policy.lam is None):
-        real("lam", policy.lam, 0.0, low_open=True, way_out="pass a positive ridge; dim is Theorem 1's")
-    if policy.delta is not None:
-        real("delta", policy.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
-    for name in ("S", "L"):
-        if name in untold and getattr(policy, name) is None:
-            continue
-        real(name, getattr(policy, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
-    real("exploration", policy.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")

@@ -19,7 +19,8 @@ from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.kernels.region.families import sheet_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
-from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index, tell
+from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.border import check_index, tell
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, curves, noise, row_of
 from driftwise.policies.questions import Curve, Predicts

@@ -21,7 +21,8 @@ from driftwise.kernels.region.families import sheet_belief_, sheet_linear_
 from driftwise.kernels.region.linear import best_linear_
 from driftwise.policies import engines
 from driftwise.policies.arms import Arms
-from driftwise.policies.base import NO_TESTS, Compiled, Entries, check_index
+from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.border import check_index
 from driftwise.policies.memory import Memory
 from driftwise.policies.questions import Predicts
 from driftwise.policies.state import Layout, State, layout

@@ -85,11 +85,8 @@ class SetRule(Solved):
     def diagnose(self, state: State, arms: Arms) -> Diagnosis:
         """How the choice among these arms is found: arms looked at and solved, residual, failures, an empty set."""
         X = self._columns(arms)
-        self._enter(state)
-        try:
+        with self.hold(state):
             return self._solve(state, X, True)[2]
-        finally:
-            state.in_use.release()
 
 
 @dataclass(frozen=True, kw_only=True)

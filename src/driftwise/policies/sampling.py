@@ -59,13 +59,10 @@ class Sampling(Compiled):
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
         """Mean and bonus of every arm by a draw. Changes nothing."""
         X, number = self._columns(arms), self._number(state, draw)
-        self._enter(state)
-        try:
+        with self.hold(state):
             _, scratch, second = self._sampled(state, X, number, _NO_SHARES)
             n = X.shape[2]
             return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
-        finally:
-            state.in_use.release()
 
     def propensities(self, state: State, arms: Arms, draw: int | None = None) -> Propensities:
         """How often each arm is played whatever the draw: exact where one number is drawn, and counted where θ is.
@@ -75,11 +72,8 @@ class Sampling(Compiled):
         """
         X, number = self._columns(arms), self._number(state, draw)
         shares = np.empty(X.shape[2])
-        self._enter(state)
-        try:
+        with self.hold(state):
             self._sampled(state, X, number, shares)
-        finally:
-            state.in_use.release()
         return Propensities(shares, 0 if self.exact else TRIES)
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:

@@ -203,7 +203,7 @@ class TrendBank(Bank):
 
     def audited(self, state: State, draw: int | None = None) -> bool:
         """Whether a decision is an audit."""
-        count = float(self._read(state).counters[0, point.COUNT])
+        count = float(self.hold.read(state).counters[0, point.COUNT])
         return bool(audit_due(self.point, self._notes(state), int(count) if draw is None else draw, count))
 
     def share_of(self, state: State, arms: Arms, arm: int) -> float:
@@ -214,7 +214,7 @@ class TrendBank(Bank):
         """The probability that each arm is played."""
         if self.deterministic:
             return super().shares(state, arms, arm, draw)  # type: ignore[arg-type]
-        chance = float(audit_chance(self.point, float(self._read(state).counters[0, point.COUNT])))
+        chance = float(audit_chance(self.point, float(self.hold.read(state).counters[0, point.COUNT])))
         X = self._columns(arms)
         places, audited, best = np.arange(X.shape[2]), *(self.best_of(state, X, one).arm for one in (JUDGE, ACTING))
         return np.asarray(chance * (places == audited) + (1.0 - chance) * (places == best))
@@ -225,7 +225,7 @@ class TrendBank(Bank):
     def played(self, state: State) -> int:
         """The row now played: a lane's, or that of a lane with a level behind all others."""
         if self.levels:
-            self._read(state)
+            self.hold.read(state)
             seat = book.level_seat(state.level_scores, state.evidence)
             if seat >= 0:
                 return self.lanes + int(seat)
@@ -233,7 +233,7 @@ class TrendBank(Bank):
 
     def likeliest(self, state: State) -> int:
         """Which of `apart` is played, or would be if a level were believed in."""
-        return int(book.level_pick(self._read(state).level_scores))
+        return int(book.level_pick(self.hold.read(state).level_scores))
 
     def theta(self, state: State) -> Floats:
         """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""

@@ -1,0 +1,61 @@
+"""Checks at the border of a policy: the numbers it is made of, rewards and ticks (arms.py checks arms)."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from driftwise._internal.validate import keep_whole, real
+from driftwise.errors import BadInput
+from driftwise.policies.answers import MOST_REWARD
+from driftwise.policies.memory import checked_memory
+from driftwise.policies.vetting import LATEST
+
+
+def checked_reward(reward: Any, low: float, high: float) -> float:
+    """A reward as a float; a click may be a boolean."""
+    way_out = "rescale it, or pass the largest reward as m" if high < MOST_REWARD else "leave out a lost reward"
+    number = float(reward) if isinstance(reward, (bool, np.bool_)) else reward
+    return real("reward", number, low, high, way_out=way_out)
+
+
+def checked_ticks(ticks: Any) -> float:
+    """Time that passes."""
+    return real("ticks", ticks, 0.0, LATEST, way_out="time does not run backwards, nor past 2^53 ticks")
+
+
+def checked_age(age: Any) -> float:
+    """How long ago a choice was made."""
+    return real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
+
+
+def check_clock(clock: float, ticks: float) -> None:
+    """Refuse time that no double counts any more."""
+    if not clock + ticks <= LATEST:
+        raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
+
+
+def check_index(policy: Any, untold: tuple[str, ...] = ()) -> None:
+    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration; some may be left untold."""
+    keep_whole(policy, "dim", 1, "pass the number of features of an arm")
+    checked_memory(policy.memory)
+    if not ("lam" in untold and policy.lam is None):
+        real("lam", policy.lam, 0.0, low_open=True, way_out="pass a positive ridge; dim is Theorem 1's")
+    if policy.delta is not None:
+        real("delta", policy.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass delta=1/horizon")
+    for name in ("S", "L"):
+        if name in untold and getattr(policy, name) is None:
+            continue
+        real(name, getattr(policy, name), 0.0, low_open=True, way_out="pass the largest norm of θ (S) and x (L)")
+    real("exploration", policy.exploration, 0.0, way_out="pass 1 for the theorem's bonus, less for a bolder policy")
+
+
+def tell(message: str) -> None:
+    """Warn at the first stack frame outside driftwise."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("driftwise."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
