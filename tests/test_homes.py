@@ -27,7 +27,7 @@ ALLOWED = {
 # Questions of class that are asked of policies (0 outside policies), of memories, of a user's own policy and of
 # continuous sets.
 QUESTIONS = {
-    "simulation": (0, 0, 0, 0), "eights": (1, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
+    "simulation": (0, 0, 0, 0), "eights": (0, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
     "experiments": (0, 0, 0, 0), "service": (0, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
     "checks": (2, 1, 0, 0), "worlds": (0, 0, 0, 3), "policies": (9, 3, 1, 1),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from driftwise.kernels.trials import abreast_size
 from driftwise.policies import engines
 from driftwise.policies.base import NO_TESTS, Compiled, on_a_line
 from driftwise.policies.engines import Sizes, bound
+from driftwise.policies.own import asked
 from driftwise.policies.state import NO_BOARD
 from driftwise.worlds.base import Abreast, World
 
@@ -22,10 +23,7 @@ NO_INTS = np.zeros(0, dtype=np.int64)
 
 def together(policy: object, world: World, trials: int = EIGHT) -> bool:
     """Whether so many trials of a policy in a world are played eight at a time."""
-    if not (isinstance(policy, Compiled) and world.abreast):
-        return False
-    arms = cast(int, world.arms)  # a list that stays: `abreast` says so
-    return policy.engine(Sizes(1, world.dim, arms, world.horizon, trials)).together
+    return world.abreast and asked(policy).together(Sizes(1, world.dim, world.count, world.horizon, trials))
 
 
 def compile_together(policy: Compiled, world: World) -> None:

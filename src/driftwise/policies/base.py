@@ -276,6 +276,10 @@ class Compiled(Answers):
         """The engine that plays rounds of these sizes."""
         return engine_of(self.entries.family, self.point, sizes)
 
+    def together(self, sizes: Sizes) -> bool:
+        """Whether several trials of these sizes are played at once."""
+        return self.engine(sizes).together
+
     def _many(self) -> tuple[float, Callable[..., int]]:
         """From how many arms on they are scored by another entry, and which."""
         return math.inf, self.entries.scores

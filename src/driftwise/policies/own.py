@@ -20,6 +20,7 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums
 from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled
+from driftwise.policies.engines import Sizes
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.questions import Asked, Level, Policy, Predicts, Problem
@@ -110,6 +111,9 @@ class Own:
     @property
     def described(self) -> str:
         return f"{type(self.given).__module__}.{type(self.given).__qualname__}"
+
+    def together(self, sizes: Sizes) -> bool:
+        return False
 
     def check_problem(self, name: str, problem: Problem) -> None:
         """Its own calls say what does not fit."""

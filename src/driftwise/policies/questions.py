@@ -14,6 +14,7 @@ from driftwise.kernels.point import Floats
 
 if TYPE_CHECKING:
     from driftwise.policies.arms import ActionSet, ArmSet, Choice, Scores
+    from driftwise.policies.engines import Sizes
     from driftwise.policies.memory import Memory
 
 
@@ -97,6 +98,9 @@ class Asked(Protocol):
     @property
     def stepped(self) -> bool:
         """Whether it can only be run a call at a time."""
+
+    def together(self, sizes: Sizes) -> bool:
+        """Whether several trials of these sizes are played at once."""
 
     @property
     def cost(self) -> float:
