@@ -42,14 +42,17 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.rounds import Family
-from driftwise.theory.radius import lb_radius
+from driftwise.theory.radius import lb_radius, uniform_log
 
 
 @piece
 def confidence(table: Floats, row: int, clock: float) -> float:
-    """log(1/δ); below 0 in the table means δ = 1/max(2, t) at round t, for a horizon nobody knows."""
+    """log(1/δ). -1 in the table means δ = 1/max(2, t) at round t, for a horizon that is not known; from -2 down it is
+    -2-log(1/δ), and round t takes the share δ/(2t(1+log t)²)."""
     fixed = table[row, LOG_DELTA]
-    return float(fixed) if fixed >= 0.0 else math.log(max(2.0, clock + 1.0))
+    if fixed >= 0.0:
+        return float(fixed)
+    return math.log(max(2.0, clock + 1.0)) if fixed > -2.0 else float(uniform_log(-2.0 - fixed, clock + 1.0, 0.0))
 
 
 @piece

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
-from driftwise._internal.validate import keep_whole, real
+from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.policies.answers import MOST_REWARD
 from driftwise.policies.memory import checked_memory
 from driftwise.policies.vetting import LATEST
+from driftwise.theory.radius import uniform_log
 
 
 def checked_reward(reward: Any, low: float, high: float) -> float:
@@ -36,6 +38,26 @@ def check_clock(clock: float, ticks: float) -> None:
     """Refuse time that no double counts any more."""
     if not clock + ticks <= LATEST:
         raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
+
+
+def log_confidence(policy: Any, more: float = 0.0) -> float:
+    """What the table holds of δ (kernels/linear.py, `confidence`): log(1/δ), or log(T/δ) with uniform=True.
+
+    Without a horizon uniform=True takes the share δ/(2t(1+log t)²) at round t. `more` is added to log(1/δ).
+    """
+    if policy.delta is None:
+        return -1.0
+    log_delta = more - math.log(policy.delta)
+    if not policy.uniform:
+        return log_delta
+    return uniform_log(log_delta, 1.0, float(policy.horizon)) if policy.horizon else -2.0 - log_delta
+
+
+def check_uniform(policy: Any) -> None:
+    """uniform=True needs a δ to share out."""
+    one_of("uniform", policy.uniform, [True, False])
+    if policy.uniform and policy.delta is None:
+        raise BadInput("delta", None, "a number in (0, 1), which uniform=True shares out over rounds", "pass delta=")
 
 
 def check_index(policy: Any, untold: tuple[str, ...] = ()) -> None:

@@ -15,8 +15,10 @@ from driftwise.kernels.solvers.newton import slate_size
 from driftwise.kernels.solvers.secular import desk_size
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import Entries
+from driftwise.policies.border import check_uniform
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.model import noise
+from driftwise.policies.plain import later
 from driftwise.policies.state import State
 
 
@@ -26,10 +28,11 @@ class BVDGLMUCB(GeneralizedUCB):
 
     Plays as GLM-UCB does, at a point of the ball that the confidence set of Ṽ allows. The source takes *any* such
     point; tie="nearest" takes the one nearest the estimate, tie="origin" takes 0 wherever it is allowed, which shows
-    how much the unspecified choice decides.
+    how much the unspecified choice decides. uniform=True takes log(T/δ) in β̄, and needs `horizon`.
     """
 
     tie: Literal["nearest", "origin"] = "nearest"
+    uniform: bool = later(False)  # type: ignore[misc]
     rule: ClassVar[int] = point.GLB
     entries: ClassVar[Entries] = Entries(score_glm_, learn_bvd_, bvd.BVD, sheet=sheet_glm_)
 
@@ -44,6 +47,9 @@ class BVDGLMUCB(GeneralizedUCB):
             raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
         if not self.memory.geometric:
             raise BadInput("memory", self.memory, "Fade(forget) or Keep()", "use GLMUCB for other memories")
+        check_uniform(self)
+        if self.uniform and self.horizon is None:
+            raise BadInput("horizon", None, "the number of rounds, which uniform=True shares δ over", "pass horizon=")
 
     @cached_property
     def point(self) -> point.Point:

@@ -20,9 +20,10 @@ from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.kernels.region.families import sheet_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
-from driftwise.policies.border import check_index, tell
+from driftwise.policies.border import check_index, check_uniform, log_confidence, tell
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, curves, noise, row_of
+from driftwise.policies.plain import later
 from driftwise.policies.questions import Curve, Predicts
 from driftwise.policies.state import Layout, State, layout
 
@@ -61,6 +62,7 @@ class GeneralizedUCB(Compiled):
 
     rule: ClassVar[int]
     adds: ClassVar[bool] = False  # whether its exact states add up
+    uniform: ClassVar[bool] = False  # a field where the radius is a theorem's
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(
         score_glm_, learn_glm_, GLM, sheet=sheet_glm_
@@ -193,7 +195,7 @@ class GeneralizedUCB(Compiled):
         )  # fmt: skip
 
     def _log_delta(self) -> float:
-        return -1.0 if self.delta is None else -math.log(self.delta)
+        return log_confidence(self)
 
     @cached_property
     def point(self) -> point.Point:
@@ -292,12 +294,15 @@ class GLMUCB(GeneralizedUCB):
     """Optimism for generalized linear rewards (Wang, Zhao, Zhou 2023, Algorithm 2; memory=Keep() is GLM-UCB).
 
     Plays the largest μ(x'θ̃) + exploration·(2k/c)β̄‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest the
-    estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection).
+    estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection). Filippi et al. 2010 have no ridge. With uniform=True β̄ holds at
+    all rounds at once: δ/T a round, or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1).
     """
 
+    uniform: bool = later(False)  # type: ignore[misc]
     rule: ClassVar[int] = point.GLB
     adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         noise(self.link, self.R)
+        check_uniform(self)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise._internal.validate import one_of, real
+from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels import belief, entries, linear, point, tiled
 from driftwise.kernels.adapt import belief as forecasts
@@ -22,8 +22,9 @@ from driftwise.kernels.region.linear import best_linear_
 from driftwise.policies import engines
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
-from driftwise.policies.border import check_index
+from driftwise.policies.border import check_index, check_uniform, log_confidence
 from driftwise.policies.memory import Memory
+from driftwise.policies.plain import later
 from driftwise.policies.questions import Predicts
 from driftwise.policies.state import Layout, State, layout
 from driftwise.theory.radius import cheung_radius
@@ -46,7 +47,8 @@ class LinearUCB(Compiled):
     Plays the arm of largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
     (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, MATH.md 1).
     radius="cheung" is the constant radius of SW-UCB and needs a Window and a delta. delta=None is 1/max(2, t) at round
-    t, for a horizon nobody knows.
+    t, for a horizon nobody knows. With uniform=True the radius holds at all rounds at once: round t has the share δ/T,
+    or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). The paper's has δ at every round.
 
     radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d) (MATH.md 8;
     no theorem covers it). It alone can do without being told: R="learn" learns the noise from residuals, ("learn", 0.5)
@@ -64,6 +66,8 @@ class LinearUCB(Compiled):
     exploration: float = 1.0
     two_matrix: Literal["correct", "as-published"] | None = None
     radius: Literal["weighted", "cheung", "posterior"] = "weighted"
+    uniform: bool = later(False)
+    horizon: int | None = later(None)
 
     radii: ClassVar[dict[str, int]] = _RADII
 
@@ -71,6 +75,7 @@ class LinearUCB(Compiled):
         one_of("radius", self.radius, list(self.radii))
         check_index(self, untold=("lam", "S", "L") if self.radius == "posterior" else ())
         self._check_noise()
+        self._check_uniform()
         one_of("two_matrix", self.two_matrix, list(_RULES))
         if self.radius == "posterior":
             self._check_posterior()
@@ -80,6 +85,15 @@ class LinearUCB(Compiled):
             raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
         if self.radius == "cheung" and not (self.memory.room() and self.delta is not None):
             raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
+
+    def _check_uniform(self) -> None:
+        check_uniform(self)
+        if self.horizon is not None:
+            keep_whole(self, "horizon", 1, "pass the number of rounds")
+        if self.uniform and self.radius not in ("weighted", "cheung"):
+            raise BadInput("uniform", True, "a theorem's radius to hold at all rounds", 'pass radius="weighted"')
+        if self.uniform and self.radius == "cheung" and self.horizon is None:
+            raise BadInput("horizon", None, "the number of rounds: this radius is constant", "pass horizon=")
 
     def _check_noise(self) -> None:
         """R as a number, "learn", or ("learn", a first guess)."""
@@ -194,7 +208,7 @@ class LinearUCB(Compiled):
         flags[point.RADIUS] = self.radii[self.radius]
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
-        log_delta = -1.0 if self.delta is None else -math.log(self.delta)
+        log_delta = log_confidence(self)
         table[0, : point.EXPLORE + 1] = (
             gamma, log_gamma, length, self.ridge, log_delta, self.S or 0.0, self.reach, self.noise, self.exploration,
         )  # fmt: skip

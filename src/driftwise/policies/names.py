@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
@@ -32,7 +32,7 @@ from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.sampling import LinearSampling, PosteriorSampling
 from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
 from driftwise.policies.trend_bank import TrendBank
-from driftwise.theory import tuning
+from driftwise.theory import tuning as formulas
 
 _WANG = "Wang, Zhao, Zhou 2023"
 
@@ -83,6 +83,8 @@ class Row(NamedTuple):
     policy: type[Compiled]
     tune: Mapping[str, Callable[[Problem], Any]]
     fixed: Mapping[str, Any] = MappingProxyType({})
+    # Other memories that `tuning` selects: that of the algorithm's own source, or the paper's formula with k itself.
+    other: Mapping[str, Callable[[Problem], Any]] = MappingProxyType({})
 
 
 def _keep(p: Problem) -> Keep:
@@ -90,40 +92,56 @@ def _keep(p: Problem) -> Keep:
 
 
 def _lb_fade(p: Problem) -> Fade:
-    return Fade(tuning.lb_forget(p.dim, p.horizon, p.path_length))
+    return Fade(formulas.lb_forget(p.dim, p.horizon, p.path_length))
 
 
 def _glb_fade(p: Problem) -> Fade:
-    return Fade(tuning.glb_forget(p.dim, p.horizon, p.path_length, *p.slopes))
+    return Fade(formulas.glb_forget(p.dim, p.horizon, p.path_length, *p.slopes))
 
 
 def _scb_fade(p: Problem) -> Fade:
-    return Fade(tuning.scb_forget(p.dim, p.horizon, p.path_length, p.slopes[0]))
+    return Fade(formulas.scb_forget(p.dim, p.horizon, p.path_length, p.slopes[0]))
 
 
 def _sc_d_fade(p: Problem) -> Fade:
-    return Fade(tuning.sc_d_glucb_forget(p.dim, p.horizon, p.changes, p.slopes[1]))
+    return Fade(formulas.sc_d_glucb_forget(p.dim, p.horizon, p.changes, p.slopes[1]))
 
 
 def _bvd_fade(p: Problem) -> Fade:
-    return Fade(tuning.bvd_forget(p.dim, p.horizon, p.path_length))
+    return Fade(formulas.bvd_forget(p.dim, p.horizon, p.path_length))
 
 
 def _pw_fade(p: Problem) -> Fade:
-    return Fade(tuning.pw_forget(p.dim, p.horizon, p.changes))
+    return Fade(formulas.pw_forget(p.dim, p.horizon, p.changes))
 
 
 def _window(p: Problem) -> Window:
-    return Window(tuning.window_length(p.dim, p.horizon, p.path_length))
+    return Window(formulas.window_length(p.dim, p.horizon, p.path_length))
 
 
 def _restart(p: Problem) -> Restart:
-    return Restart(tuning.restart_period(p.dim, p.horizon, p.path_length))
+    return Restart(formulas.restart_period(p.dim, p.horizon, p.path_length))
 
 
 def _linear(memory: Callable[[Problem], Any]) -> dict[str, Callable[[Problem], Any]]:
-    """λ = d (Theorem 1) and δ = 1/T."""
-    return {"memory": memory, "lam": lambda p: float(p.dim), "delta": lambda p: 1.0 / max(2, p.horizon)}
+    """λ = d (Theorem 1) and δ = 1/T. The horizon itself is told only to a radius that shares δ over it."""
+    return {
+        "memory": memory,
+        "lam": lambda p: float(p.dim),
+        "delta": lambda p: 1.0 / max(2, p.horizon),
+        "horizon": lambda p: p.known.get("horizon") if p.fields.get("uniform") is True else None,
+    }
+
+
+_SOURCE: dict[str, Callable[[Problem], Any]] = {
+    "fade": lambda p: Fade(formulas.d_linucb_forget(p.dim, p.horizon, p.path_length)),
+    "window": lambda p: Window(formulas.cheung_window(p.dim, p.horizon, p.path_length)),
+    "restart": lambda p: Restart(formulas.zhao_period(p.dim, p.horizon, p.path_length)),
+}
+_PRINTED: dict[str, Callable[[Problem], Any]] = {
+    "GLB": lambda p: Fade(formulas.glb_forget(p.dim, p.horizon, p.path_length, *p.slopes, printed=True)),
+    "SCB": lambda p: Fade(formulas.scb_forget(p.dim, p.horizon, p.path_length, p.slopes[0], printed=True)),
+}
 
 
 def _glm(
@@ -165,30 +183,31 @@ ROWS: tuple[Row, ...] = (
     Row("LB-WeightUCB", "linear", "fade", "none", f"{_WANG}, Algorithm 1", _DRIFT, LinearUCB, _linear(_lb_fade)),
     Row("OFUL", "linear", "keep", "none", "Abbasi-Yadkori, Pál, Szepesvári 2011", _STATIC, LinearUCB, _linear(_keep)),
     Row("D-LinUCB", "linear", "fade", "none", "Russac, Vernade, Cappé 2019, Algorithm 1", _DRIFT, LinearUCB,
-        _linear(_lb_fade), {"two_matrix": "correct"}),
+        _linear(_lb_fade), {"two_matrix": "correct"}, {"source": _SOURCE["fade"]}),
     Row("SW-UCB", "linear", "window", "none", "Cheung, Simchi-Levi, Zhu 2019, Algorithm 1", _DRIFT, LinearUCB,
-        _linear(_window), {"radius": "cheung"}),
+        _linear(_window), {"radius": "cheung"}, {"source": _SOURCE["window"]}),
     Row("RestartUCB", "linear", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020, Algorithm 1", _DRIFT, LinearUCB,
-        _linear(_restart)),
+        _linear(_restart), other={"source": _SOURCE["restart"]}),
     Row("D-LinTS", "linear", "fade", "none", "Kim, Tewari 2020", _DRIFT, LinearSampling,
         _linear(_lb_fade), {"drawn": "theta"}),
     Row("D-RandLinUCB", "linear", "fade", "none", "Kim, Tewari 2020", _DRIFT, LinearSampling,
         _linear(_lb_fade), {"drawn": "multiplier", "radius": "weighted"}),
-    Row("GLM-UCB", "GLB", "keep", "none", "Filippi, Cappé, Garivier, Szepesvári 2010", _STATIC, GLMUCB,
+    Row("GLM-UCB", "GLB", "keep", "none", "Filippi, Cappé, Garivier, Szepesvári 2010, with a ridge", _STATIC, GLMUCB,
         _glm(_keep, _lam_dim)),
-    Row("GLB-WeightUCB", "GLB", "fade", "none", f"{_WANG}, Algorithm 2", _DRIFT, GLMUCB, _glm(_glb_fade, _lam_glb)),
+    Row("GLB-WeightUCB", "GLB", "fade", "none", f"{_WANG}, Algorithm 2", _DRIFT, GLMUCB, _glm(_glb_fade, _lam_glb),
+        other={"printed": _PRINTED["GLB"]}),
     Row("GLB-SW", "GLB", "window", "none", "the window twin of GLB-RestartUCB", _DRIFT, GLMUCB,
         _glm(_window, _lam_dim)),
-    Row("GLB-RestartUCB", "GLB", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020", _DRIFT, GLMUCB,
-        _glm(_restart, _lam_dim)),
+    Row("GLB-RestartUCB", "GLB", "restart", "none", "GLM-UCB restarted, not eq. 15 of Zhao et al. 2020", _DRIFT, GLMUCB,
+        _glm(_restart, _lam_dim), other={"source": _SOURCE["restart"]}),
     Row("LogUCB1", "SCB", "keep", "none", "Faury, Abeille, Calauzènes, Fercoq 2020, Algorithm 1", _STATIC,
         SelfConcordantUCB, _glm(_keep, _lam_scb)),
     Row("SCB-WeightUCB", "SCB", "fade", "none", f"{_WANG}, Algorithm 3", _DRIFT, SelfConcordantUCB,
-        _glm(_scb_fade, _lam_scb)),
+        _glm(_scb_fade, _lam_scb), other={"printed": _PRINTED["SCB"]}),
     Row("SCB-SW", "SCB", "window", "none", "the window twin of SCB-RestartUCB", _DRIFT, SelfConcordantUCB,
         _glm(_window, _lam_scb)),
-    Row("SCB-RestartUCB", "SCB", "restart", "none", "Zhao, Zhang, Jiang, Zhou 2020", _DRIFT, SelfConcordantUCB,
-        _glm(_restart, _lam_scb)),
+    Row("SCB-RestartUCB", "SCB", "restart", "none", "LogUCB1 restarted, not eq. 15 of Zhao et al. 2020", _DRIFT,
+        SelfConcordantUCB, _glm(_restart, _lam_scb), other={"source": _SOURCE["restart"]}),
     Row("D-GLM-TSL", "GLB", "fade", "none", "GLM-TSL of Kveton et al. 2020, discounted", _DRIFT, PosteriorSampling,
         {"memory": _scb_fade, "horizon": lambda p: p.known.get("horizon")}),
     Row("SC-D-GLUCB", "SCB", "fade", "none", "Russac, Faury, Cappé, Garivier 2021", _JUMPS,
@@ -197,7 +216,8 @@ ROWS: tuple[Row, ...] = (
         _glm(_bvd_fade, _lam_dim)),
     Row("SCB-PW-WeightUCB", "SCB", "fade", "none", f"{_WANG}, Appendix D", _JUMPS, PiecewiseUCB,
         _glm(_pw_fade, _lam_scb)),
-    Row("OFULog", "SCB", "keep", "none", "Abeille, Faury, Calauzènes 2021, Algorithm 1", _STATIC, OFULog,
+    Row("OFULog", "SCB", "keep", "none", "Abeille, Faury, Calauzènes 2021, Algorithm 1; radius of Faury et al. 2020",
+        _STATIC, OFULog,
         _glm(_keep, _lam_log)),
     Row("OFULog-r", "SCB", "keep", "none", "Abeille, Faury, Calauzènes 2021, Algorithm 2", _STATIC, OFULog,
         _glm(_keep, _lam_log), {"relaxed": True}),
@@ -271,9 +291,14 @@ def catalogue() -> list[dict[str, Any]]:
 
 def make(
     name: str, *, dim: int, horizon: int | None = None, path_length: float | None = None, changes: float | None = None,
-    **fields: Any,
+    tuning: Literal["paper", "source", "printed"] = "paper", **fields: Any,
 ) -> Compiled:
     """A named algorithm with its theorem's tuning; any field of its policy may be given instead.
+
+    δ = 1/T as in the paper's experiments. With the printed radii that is the chance of a failure at one round; with
+    uniform=True, of any failure (docs/repairs.md). tuning="source" forgets as the algorithm's own source says, in
+    D-LinUCB, SW-UCB, RestartUCB and its twins; BOB takes its source's block and grid. tuning="printed" takes k itself
+    where the experiments take max(k, 1), in GLB- and SCB-WeightUCB.
 
     A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") is not told path_length or changes, and takes the fields of its
     base and its own. "Auto" is told nothing but dim, and link="logistic" where rewards are clicks.
@@ -285,11 +310,19 @@ def make(
     for fact, value in known.items():
         if value is not None:
             getattr(problem, fact)
+    one_of("tuning", tuning, ["paper", *_other_tunings(name)])
     if name == AUTO:
         return _auto(problem)
     if name in ADAPTIVE:
-        return _adaptive(name, problem)
-    return _tuned(_BY_NAME[name], problem, fields)
+        return _adaptive(name, problem, tuning)
+    return _tuned(_BY_NAME[name], problem, fields, tuning)
+
+
+def _other_tunings(name: str) -> list[str]:
+    """What `tuning` may be beside "paper"."""
+    if name in _BY_NAME:
+        return list(_BY_NAME[name].other)
+    return ["source"] if name in ADAPTIVE and ADAPTIVE[name][0].adaptation is BanditOverBandit else []
 
 
 def _auto(problem: Problem) -> TrendBank:
@@ -316,9 +349,10 @@ def _auto(problem: Problem) -> TrendBank:
     return TrendBank(base=base(dim=problem.dim, memory=Keep(), **inner), **outer)
 
 
-def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any]) -> Compiled:
+def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any], tuning: str = "paper") -> Compiled:
     _known_fields(problem.name, row.policy, fields)
-    tuned = {one: tune(problem) for one, tune in row.tune.items() if one not in fields}
+    tune = {**row.tune, "memory": row.other[tuning]} if tuning in row.other else row.tune
+    tuned = {one: rule(problem) for one, rule in tune.items() if one not in fields}
     return row.policy(**{"dim": problem.dim, **row.fixed, **tuned, **fields})
 
 
@@ -328,7 +362,14 @@ def _known_fields(name: str, policy: type, fields: Mapping[str, Any], also: Iter
         one_of(f"field of {name}", one, [*allowed, *also])
 
 
-def _adaptive(name: str, problem: Problem) -> Compiled:
+def _bob_grid(row: Row, block: int) -> tuple[Any, ...]:
+    """The windows of BOB's source as memories of the base's kind; a memory of one round is no discount."""
+    rounds = formulas.bob_grid(block)
+    kinds: dict[str, Callable[[int], Any]] = {"window": Window, "restart": Restart, "fade": lambda n: Fade(1.0 / n)}
+    return tuple(kinds[row.memory](n) for n in rounds if n > 1 or row.memory != "fade")
+
+
+def _adaptive(name: str, problem: Problem, tuning: str) -> Compiled:
     """The wrapper's fields go to the wrapper, the others to a base that forgets nothing by itself."""
     wrapper, row = ADAPTIVE[name]
     own = {one.name for one in dataclasses.fields(wrapper.adaptation)} - {"base", "horizon"}
@@ -351,7 +392,10 @@ def _adaptive(name: str, problem: Problem) -> Compiled:
     else:
         outer["horizon"] = problem.horizon
     if wrapper.adaptation is BanditOverBandit:
-        outer.setdefault("grid", _GRIDS[row.memory]())
+        if tuning == "source":
+            outer.setdefault("block", formulas.bob_block(problem.dim, problem.horizon))
+        grid = _bob_grid(row, outer["block"]) if tuning == "source" else _GRIDS[row.memory]()
+        outer.setdefault("grid", grid)
     return wrapper.adaptation(base=_tuned(row, problem, inner), **outer)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from driftwise._internal.validate import one_of
+from driftwise._internal.validate import keep_whole, one_of
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import point
 from driftwise.kernels.algebra import factor_
@@ -18,6 +18,7 @@ from driftwise.kernels.point import USED, Floats
 from driftwise.kernels.solvers import sets, slabs
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.model import check_self_concordant
+from driftwise.policies.plain import later
 from driftwise.policies.solved import Solved
 from driftwise.policies.state import State
 from driftwise.theory.radius import ofulog_radius, pw_radius
@@ -94,12 +95,14 @@ class PiecewiseUCB(SetRule):
     """SCB-PW-WeightUCB (Wang, Zhao, Zhou 2023, Algorithm 4, Appendix D), for parameters that jump.
 
     set="exact" is the paper's rule; set="convex" the convex set around it, which at the paper's size is the whole ball.
-    tight=True divides by 1-γ² in β̆, as the derivation allows. uniform=True takes log(T/δ).
+    tight=True divides by 1-γ² in β̆, as the derivation allows. uniform=True takes log(T/δ). D is the number of rounds
+    after which a change is taken for forgotten; None is ⌈log T/log(1/γ)⌉, the theorem's.
     """
 
     set: Literal["exact", "convex"] = "exact"
     tight: bool = False
-    uniform: bool = False
+    uniform: bool = False  # type: ignore[misc]
+    D: int | None = later(None)
 
     def _check_model(self) -> None:
         super()._check_model()
@@ -108,6 +111,8 @@ class PiecewiseUCB(SetRule):
         one_of("uniform", self.uniform, [True, False])
         if not self.memory.geometric or self.memory.forget == 0.0:
             raise BadInput("memory", self.memory, "Fade(forget) with forget above 0", "use OFULog for γ = 1")
+        if self.D is not None:
+            keep_whole(self, "D", 1, "leave it out for ⌈log T/log(1/γ)⌉")
         if self.horizon is None or self.horizon < 2:
             raise BadInput("horizon", self.horizon, "at least 2 rounds: D is ⌈log T/log(1/γ)⌉", "pass horizon=")
 
@@ -117,7 +122,7 @@ class PiecewiseUCB(SetRule):
     @cached_property
     def delay(self) -> int:
         """D, the rounds after which a change is forgotten."""
-        return pw_delay(self.memory.forget, float(self.horizon or 2))
+        return self.D or pw_delay(self.memory.forget, float(self.horizon or 2))
 
     def set_radius(self, state: State) -> float:
         return self._rho

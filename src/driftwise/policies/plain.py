@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
 
 from driftwise._internal.container import digest
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import Timed
+
+
+def later(default: Any) -> Any:
+    """A field that came later: left out of what is written where it has its default, and absent is the default.
+
+    Digests, snapshots and specs from before it stay what they were.
+    """
+    return field(default=default, metadata={"later": True})
+
+
+def _told(thing: Any, one: Field[Any]) -> bool:
+    return not one.metadata.get("later") or getattr(thing, one.name) != one.default
 
 
 def described(thing: Any) -> Any:
@@ -19,7 +31,8 @@ def described(thing: Any) -> Any:
     if isinstance(thing, (tuple, list)):
         return [described(one) for one in thing]
     if is_dataclass(thing) and not isinstance(thing, type):
-        return {"type": type(thing).__name__} | {one.name: described(getattr(thing, one.name)) for one in fields(thing)}
+        told = (one.name for one in fields(thing) if _told(thing, one))
+        return {"type": type(thing).__name__} | {name: described(getattr(thing, name)) for name in told}
     if isinstance(thing, (str, bool, type(None))):
         return thing
     if isinstance(thing, Timed):
@@ -48,8 +61,9 @@ def restored(data: Any, kinds: dict[str, type]) -> Any:
         raise BadInput("policy", name, "a policy of this driftwise, and no function of your own", "pass policy=")
     given = {one: restored(value, kinds) for one, value in data.items() if one != "type"}
     known = {one.name for one in fields(kind)}
-    if set(given) != known:
-        odd = sorted(set(given) ^ known)
+    needed = {one.name for one in fields(kind) if not one.metadata.get("later")}
+    if not needed <= set(given) <= known:
+        odd = sorted((set(given) - known) | (needed - set(given)))
         raise BadInput("policy", f"{name} with other fields: {', '.join(odd)}", f"the fields of {name}", "pass policy=")
     return kind(**given)
 

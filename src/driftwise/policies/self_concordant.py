@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import point
+from driftwise.policies.border import check_uniform, log_confidence
 from driftwise.policies.glm import GeneralizedUCB
+from driftwise.policies.memory import Keep
 from driftwise.policies.model import check_self_concordant
+from driftwise.theory.bounds import scb_tail
+from driftwise.theory.radius import drifting_log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,25 +20,25 @@ class SelfConcordantUCB(GeneralizedUCB):
     """Optimism for self-concordant rewards (Wang, Zhao, Zhou 2023, Algorithm 3; memory=Keep() is LogUCB1).
 
     Plays the largest μ(x'θ̃) + exploration·2√(1+2SL)(k/√c)β̃‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest
-    the estimate in ‖g(θ)-b‖ in H(θ)⁻¹ (eq. SCB-projection). uniform=True takes log(T/δ) in β̃, so that the
-    concentration holds at all rounds at once and not just at each; it needs `horizon`.
+    the estimate in ‖g(θ)-b‖ in H(θ)⁻¹ (eq. SCB-projection). With uniform=True β̃ holds at all rounds at once:
+    δ/T a round, or δ/(2t(1+log t)²) without a horizon. Where the memory forgets, it also pays for variances at θ_s
+    instead of θ_t, and then holds on rounds with a short recent path (docs/repairs.md, 3).
     """
 
-    uniform: bool = False
+    uniform: bool = False  # type: ignore[misc]
     rule: ClassVar[int] = point.SCB
     adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
-        one_of("uniform", self.uniform, [True, False])
-        if self.uniform and (self.horizon is None or self.delta is None):
-            wanted = "the number of rounds and a delta, which uniform=True is uniform over"
-            raise BadInput("horizon", self.horizon, wanted, "pass horizon= and delta=")
+        check_uniform(self)
 
     def _log_delta(self) -> float:
-        if self.delta is None:
-            return -1.0
-        return -math.log(self.delta) + (math.log(self.horizon) if self.uniform and self.horizon else 0.0)
+        if not self.uniform or isinstance(self.memory, Keep):
+            return log_confidence(self)
+        # Without a horizon D is where γ^D = 1-γ, and what is older weighs 1.
+        tail = scb_tail(self.memory.forget, float(self.horizon)) if self.horizon else 1.0
+        return log_confidence(self, drifting_log(0.0, self.reg, self.reach, float(self.m), tail))
 
 
 @dataclass(frozen=True, kw_only=True)
