@@ -160,6 +160,8 @@ BAD_FIELDS = {
     "exploration": POSITIVE[1:],
     "two_matrix": ["Correct", "as published", 1, False],
     "radius": ["chueng", None, 1.0],
+    "uniform": ["yes", 2, None],
+    "horizon": [0, -1, 1.5, "10"],
 }
 
 

@@ -137,10 +137,12 @@ def test_the_bonus_played_is_the_lemmas(name, drift):
         policy.learn(state, arms, int(np.argmax(scores.score)), float(t % 3 == 0))
 
 
-def test_uniform_widens_the_self_concordant_radius_by_log_T():
+def test_uniform_widens_the_self_concordant_radius_by_log_T_and_the_repair_of_lemma_9():
     plain, uniform = (tuned("SCB-WeightUCB", TIGHT, uniform=flag)[1] for flag in (False, True))
     state, arms = plain.start(), np.array([[1.0]])
     wider = uniform.scores(state, arms).bonus[0] - plain.scores(state, arms).bonus[0]
     spread = 1.0 / math.sqrt(plain.lam)
-    step = 2.0 / math.sqrt(plain.reg) * math.log(plain.horizon)  # (2m/√reg) log T more of β̃
+    tail = theory.scb_tail(plain.memory.forget, float(plain.horizon))
+    more = theory.drifting_log(math.log(plain.horizon), plain.reg, 1.0, 1.0, tail)
+    step = 2.0 / math.sqrt(plain.reg) * more  # (2m/√reg) of it more of β̃
     assert wider == pytest.approx(2.0 * math.sqrt(3.0) * plain.k / math.sqrt(plain.c) * step * spread, rel=1e-12)
