@@ -192,13 +192,14 @@ def holds_all(report):
         "LB-WeightUCB is over 1.5 times faster than D-LinUCB", "MASTER with n = 0", "S = 5: SCB-WeightUCB",
         "S = 1: the weighted GLB-WeightUCB outperforms the static GLM-UCB", "Slips of the sources", "Theorem 4",
         "growth_clicks", "Lemma 9: β̃ covers", "crossed in 5–186 of 1,000 runs", "recovers OFUL in a still world",
+        "D-LinUCB benefits",
         "norms of the arms", "LB: arm norms", "GLB, S = 5: noise told", "SCB, S = 1: confidence",
     ):  # fmt: skip
         assert word in text, word
     rows = [line for line in text.splitlines() if re.search(r"\| (reproduced|not reproduced|cannot be told) \|", line)]
     # The header; statements, lemmas (four by other programs), exponents of Table 1 and others, bounds.
-    assert len(rows) == 1 + 45 + 7 + 12 + 9 + 8
-    assert sum("`driftwise run " in row for row in rows) == 45 + 3 + 12 + 9 + 8
+    assert len(rows) == 1 + 48 + 7 + 12 + 9 + 8
+    assert sum("`driftwise run " in row for row in rows) == 48 + 3 + 12 + 9 + 8
     assert "--trials 2" in rows[-1]
     for forbidden in ("<script", "<link", "@import", "url(http", "nan", "None"):
         assert forbidden not in re.sub(r"base64,[^\"]*", "", html), forbidden

@@ -121,7 +121,7 @@ def text_claims(found: Measured) -> list[Claim]:
     """The paper's section on experiments, and what its abstract and introduction say of running time."""
     return [
         *_as_well(found), *_linear(found), *_speed(found), *_static(found), *_clicks(found), *_still(found),
-        *_piecewise(found), *_all_three(found),
+        *_piecewise(found), *_all_three(found), *_own_tuning(found),
     ]  # fmt: skip
 
 
@@ -240,3 +240,14 @@ def _all_three(found: Measured) -> Iterator[Claim]:
         ratio = float(found.line(key, slow).times.min() / found.line(key, fast).times.min())
         verdict = YES if ratio > MARGIN * TIMER else NO if ratio < 1.0 / TIMER else OPEN
         yield Claim(text, verdict, f"{ratio:.2f} times as long", found.command(key))
+
+
+def _own_tuning(found: Measured) -> Iterator[Claim]:
+    """The paper tunes the rivals with d in the formula, and says that D-LinUCB benefits from it."""
+    for name in ("D-LinUCB", "SW-UCB", "RestartUCB"):
+        low, high = ("own_tuning", name), ("own_tuning", f"{name} by its source")
+        gap = difference(found, low, high)
+        one, other = found.line(*low).mean, found.line(*high).mean
+        numbers = f"{one:.0f} against {other:.0f}; difference {plus_minus(*interval(gap), sign='+')}"
+        text = f"{name} benefits from the refined tuning, against that of its own source"
+        yield Claim(text, decide(gap), numbers, found.command(low[0]))

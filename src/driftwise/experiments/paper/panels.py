@@ -21,12 +21,18 @@ GROWTH = ("growth_lb", "growth_clicks", "growth_pw", "growth_c", "growth_c_pw", 
 # Where P_T is below what a theorem forgets for, and "recovers" the static algorithm.
 REGIMES = ("regime_lb", "regime_clicks")
 SLIPS = ("russac_slow", "russac_abrupt")
+# The panels with radii that hold at all rounds, and the linear one with the rivals' own tunings.
+UNIFORM = (
+    "uniform_lb", "uniform_glb_s1", "uniform_glb_s5", "uniform_scb_s1", "uniform_scb_s5", "uniform_pw_s1",
+    "uniform_pw_s5",
+)  # fmt: skip
+OWN = ("own_tuning",)
 SENSITIVITY = (
     "sensitivity_lb", "sensitivity_glb_s1", "sensitivity_glb_s5", "sensitivity_scb_s1", "sensitivity_scb_s5",
     "sensitivity_arms",
 )  # fmt: skip
 PANELS = tuple(name for names in EXPERIMENTS.values() for name in names)
-ALL = (*PANELS, "speed", *GROWTH, *REGIMES, *SLIPS, *SENSITIVITY)
+ALL = (*PANELS, "speed", *GROWTH, *REGIMES, *OWN, *UNIFORM, *SLIPS, *SENSITIVITY)
 
 
 @cache

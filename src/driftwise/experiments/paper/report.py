@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.figure import Figure
@@ -18,9 +20,10 @@ from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, T
 from driftwise.draw.tables import plus_minus, table
 from driftwise.experiments.paper import claims, growth, lemmas, slips
 from driftwise.experiments.paper.claims import Claim, Measured
-from driftwise.experiments.paper.panels import GROWTH, PANELS, SENSITIVITY, SLIPS
+from driftwise.experiments.paper.panels import GROWTH, OWN, PANELS, SENSITIVITY, SLIPS, UNIFORM
 from driftwise.experiments.paper.published import SECONDS
 from driftwise.experiments.run.results import Outcome, versions
+from driftwise.simulation import interval
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
@@ -57,6 +60,7 @@ def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
         *_said(said),
         *(block for key in found.keys(PANELS) for block in _panel(found, key)),
         *_lemmas(heart, held),
+        *_uniform(found),
         *_table_1(found, slopes, further),
         *_theorems(bounds),
         *_slips(found),
@@ -201,6 +205,29 @@ def _lemmas(heart: Figure, held: Sequence[Claim]) -> Iterator[Block]:
                 [[one.text, one.verdict, one.numbers, one.command] for one in held])  # fmt: skip
     yield Text(_say("crossings"))
     yield lemmas.crossing_table()
+
+
+def _uniform(found: Measured) -> Iterator[Block]:
+    """What radii that hold cost in regret, and the rivals by their own sources."""
+    yield Heading("Radii that hold, and the rivals' own tunings")
+    yield Text(_say("uniform"))
+    for key in found.keys(UNIFORM):
+        figure = found.figure(key)
+        yield Heading(figure.title, 3)
+        yield _beside(figure)
+    yield Text(_say("own"))
+    for key in found.keys(OWN):
+        yield table(found.figure(key))
+
+
+def _beside(figure: Figure) -> Table:
+    """A row per policy: regret with the printed radius, with the uniform one, and their ratio in pairs."""
+    rows = []
+    for line in figure.lines:
+        printed, wide = line.regret.T
+        ratio = plus_minus(*interval(wide / np.maximum(printed, 1e-9)), digits=2)
+        rows.append([line.label, str(len(printed)), plus_minus(*interval(printed)), plus_minus(*interval(wide)), ratio])
+    return Table(("algorithm", "trials", "printed", "uniform=True", "ratio"), rows, range(1, 5))
 
 
 def _table_1(
