@@ -9,7 +9,6 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.border import check_uniform, log_confidence
 from driftwise.policies.glm import GeneralizedUCB
-from driftwise.policies.memory import Keep
 from driftwise.policies.model import check_self_concordant
 from driftwise.theory.bounds import scb_tail
 from driftwise.theory.radius import drifting_log
@@ -34,7 +33,8 @@ class SelfConcordantUCB(GeneralizedUCB):
         check_uniform(self)
 
     def _log_delta(self) -> float:
-        if not self.uniform or isinstance(self.memory, Keep):
+        forgets = not self.memory.geometric or self.memory.forget > 0.0
+        if not (self.uniform and forgets):
             return log_confidence(self)
         # Without a horizon D is where γ^D = 1-γ, and what is older weighs 1.
         tail = scb_tail(self.memory.forget, float(self.horizon)) if self.horizon else 1.0
