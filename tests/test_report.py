@@ -10,7 +10,7 @@ import pytest
 
 import driftwise as dw
 from conftest import reproduced
-from driftwise.experiments.paper import claims, growth, panels
+from driftwise.experiments.paper import claims, growth, lemmas, panels
 from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
 from driftwise.experiments.paper.theorems import THEOREMS, Setting
 from driftwise.experiments.run.results import figures
@@ -135,6 +135,37 @@ def test_growth_in_d_is_against_random_play(monkeypatch):
     monkeypatch.setattr(growth, "random_loss", lambda world, seed: world.dim**-0.5)
     in_d = [row for row in growth.slopes(growing(0.2)) if row.quantity == "d"]
     assert all(row.measured[0] == pytest.approx(0.7, abs=0.02) for row in in_d)
+
+
+def test_further_slopes_stand_beside_the_exponents_stated():
+    rows = {(row.family, row.quantity): row for row in growth.further(growing(0.2))}
+    stated = {("GLB-WeightUCB", "1/c"): 3 / 4, ("SCB-WeightUCB", "1/c"): 1 / 2, ("BVD-GLM-UCB", "1/c"): 1.0,
+              ("SCB-PW-WeightUCB", "1/c"): 0.0, ("SC-D-GLUCB", "1/c"): 1 / 3, ("BOB+LB-WeightUCB", "T"): 3 / 4,
+              ("BOB+LB-WeightUCB", "P_T"): 1 / 4, ("MASTER+OFUL", "T"): 2 / 3,
+              ("MASTER+OFUL", "P_T"): 1 / 3}  # fmt: skip
+    assert {key: row.theory for key, row in rows.items()} == pytest.approx(stated)
+    assert rows["MASTER+OFUL", "T"].measured[0] == pytest.approx(0.2, abs=0.01)
+    # Regret that does not grow with S falls against 1/c once the power of P_T is divided out.
+    assert rows["GLB-WeightUCB", "1/c"].measured[0] < 0.0
+
+
+def test_guides_have_the_slopes_of_the_bounds():
+    by_T, by_P, _ = growth.guided(growing(0.5), "growth_LB")
+    for figure, before, lower in ((by_T, 3 / 4, 2 / 3), (by_P, 1 / 4, 1 / 3)):
+        at = np.log(np.array(figure.at, dtype=float))
+        slopes = [np.polyfit(at, np.log(guide.values), 1)[0] for guide in figure.guides]
+        assert slopes == pytest.approx([before, lower])
+        assert figure.guides[0].values[-1] == pytest.approx(figure.lines[0].mean)
+
+
+def test_the_error_of_an_estimate_stands_beside_its_lemma():
+    world = dw.worlds.Turn(horizon=300, arms=6)
+    policy, twin = (dw.make(name, **world.facts) for name in ("LB-WeightUCB", "D-LinUCB"))
+    seen = lemmas.errors(1, world, policy, twin)
+    assert list(seen.rounds) == [50, 100, 150, 200, 250, 300] and 0.0 < seen.worst < 1.0
+    assert (seen.error < seen.bias + seen.noise).all() and (seen.two_norms > 0.0).all()
+    narrow = dataclasses.replace(policy, exploration=1e-3)  # without its noise term the bound would fail
+    assert lemmas.errors(1, dataclasses.replace(world, turns=0.0), narrow).worst > 1.0
 
 
 def test_regret_above_a_bound_is_not_reproduced():
