@@ -16,7 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from driftwise._internal import compile_notice, compiling, numba_text
-from driftwise.kernels.index import first_best, line
+from driftwise.kernels.index import first_best
+from driftwise.kernels.scratch import line
 from driftwise.theory import radius
 
 

@@ -22,7 +22,7 @@ ALLOWED = {
     "module with MASTER": 2,  # 1
     "module with BOB": 2,  # 1
     "module with a bank": 3,  # 1
-    "layout by hand": 12,  # 1 mechanism
+    "layout by hand": 1,  # a board on a sheet
 }
 # Questions of class that are asked of policies (0 outside policies), of memories, of a user's own policy and of
 # continuous sets.

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+import interpreting
 from driftwise.errors import BadInput
-from driftwise.kernels import groups, point
+from driftwise.kernels import groups, point, scratch
 from driftwise.policies import vetting
 from driftwise.policies.state import State, layout
 
@@ -43,3 +44,93 @@ def test_a_number_that_is_not_finite_is_refused_in_every_group(name):
         getattr(state, group)[...] = np.nan
         with pytest.raises(BadInput, match=f"state.{group}"):
             policy.choose(state, [[1.0, 0.0], [0.0, 1.0]])
+
+
+# ------------------------------------------------------------------------------------------ scratch
+
+
+def declarations():
+    """Every declaration of scratch, with sizes for it."""
+    from driftwise.kernels import foretell, glm, index, lazy, level, tiles, trials
+    from driftwise.kernels.adapt import belief, linear
+    from driftwise.kernels.region import sheet
+    from driftwise.kernels.solvers import newton, secular
+
+    return {
+        index.Board: (3, 10), tiles.Tiles: (3, 10), lazy.Lazy: (3, 10), foretell.Bench: (3, 1), level.Apart: (3, 4, 2),
+        newton.Slate: (3, 5), secular.Desk: (3, 5), sheet.Sheet: (3,), glm.Desk: (3, 5, 2), trials.Abreast: (3,),
+        belief.Forecast: (3, 4), linear.Scales: (3, 4),
+    }  # fmt: skip
+
+
+def test_every_declaration_of_scratch_is_tried_here():
+    assert set(declarations()) == set(scratch._DECLARED)
+
+
+@pytest.mark.parametrize("bundle", declarations(), ids=lambda one: f"{one.__module__.split('.')[-1]}.{one.__name__}")
+def test_scratch_of_the_declared_size_holds_all_fields_apart_and_no_less_does(bundle):
+    sizes, made = declarations()[bundle], scratch._DECLARED[bundle]
+    size = made[f"{bundle.__name__.lower()}_size"](*sizes)
+    handed = [None for field in made["fields"] if not field.shape]
+    starts = [0] if made["sizes"].startswith("start") else []
+
+    def cut(length):
+        packed = np.zeros(length)
+        return packed, scratch.views(bundle)(packed, *starts, *sizes, *handed)
+
+    packed, fields = cut(size)
+    assert size % scratch.EIGHT == 0
+    for number, view in enumerate(leaves(fields)):
+        assert not view.any(), "two fields share a number"
+        view[...] = number + 1.0
+    with pytest.raises(AssertionError):
+        cut(np.flatnonzero(packed)[-1])
+
+
+def leaves(fields):
+    for one in fields:
+        if isinstance(one, tuple):
+            yield from leaves(one)
+        elif one is not None:
+            yield one
+
+
+EXACT = """
+import numpy as np
+import driftwise as dw
+from driftwise.policies import base, scratch
+
+def shorter(dim, n, lesson):
+    whole = whole_rounds(dim, n, lesson)
+    return whole[: max(0, whole.size - TAKEN)]
+
+whole_rounds, base.for_rounds = scratch.for_rounds, shorter
+names = ["LB-WeightUCB", "D-LinUCB", "GLB-WeightUCB", "SCB-WeightUCB", "BVD-GLM-UCB", "D-LinTS", "D-GLM-TSL",
+         "Bank+LB-WeightUCB", "Bank+SCB-WeightUCB", "MASTER+OFUL", "BOB+SCB-WeightUCB", "Auto"]
+known = {"dim": 3, "horizon": 40, "path_length": 1.5, "changes": 2}
+for TAKEN in (0, 10000):
+    for name in names:
+        policy = dw.make(name, **known)
+        clicks = getattr(getattr(policy, "base", policy), "link", "identity") != "identity"
+        reward = {"reward": "bernoulli", "link": "logistic"} if clicks else {}
+        for arms in (5, 20):
+            world = dw.worlds.Turn(dim=3, arms=arms, horizon=4, **reward)
+            try:
+                dw.simulate({name: policy}, world, trials=1, jobs=1)
+                outcome = "played"
+            except AssertionError:
+                outcome = "short"
+            assert outcome == ("short" if TAKEN else "played"), (name, arms, TAKEN, outcome)
+        state = policy.start()
+        policy.learn(state, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], 1, 1.0)
+        policy.scores(state, np.eye(3))
+many = dw.worlds.Turn(dim=12, arms=160, horizon=20)
+TAKEN = 0
+dw.simulate({"lazy": dw.make("OFUL", dim=12, horizon=20)}, many, trials=9, jobs=1)
+print("all")
+"""
+
+
+def test_every_family_and_engine_stays_within_scratch_of_the_declared_size():
+    """Interpreted, a view beyond the end of scratch raises; the scratch handed on is as long as declared."""
+    assert interpreting._printed(EXACT, "1").splitlines()[-1] == "all"

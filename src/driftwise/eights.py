@@ -12,9 +12,10 @@ from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.trials import abreast_size
 from driftwise.policies import engines
-from driftwise.policies.base import NO_TESTS, Compiled, on_a_line
+from driftwise.policies.base import NO_TESTS, Compiled
 from driftwise.policies.engines import Sizes, bound
 from driftwise.policies.own import asked
+from driftwise.policies.scratch import on_a_line
 from driftwise.policies.state import NO_BOARD
 from driftwise.worlds.base import Abreast, World
 

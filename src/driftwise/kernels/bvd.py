@@ -180,7 +180,7 @@ def lesson_bvd_(
     if not sound_cursor(history):
         return DAMAGED
     d, capacity = X.shape[1], history.cursor[USED] + 1
-    slate, rest = slate_of(scratch, d, capacity), scratch[slate_size(d, capacity) :]
+    slate, rest = slate_of(scratch, lane, d, capacity), scratch[slate_size(d, capacity) :]
     count, theta, shown = sums.counters, estimate.theta, estimate.shown
     factor = decay(table, lane, ticks)
     count[lane, CLOCK] += ticks
@@ -214,7 +214,7 @@ def lesson_bvd_(
         way = Way(sums.G[lane], sums.twin[lane], lam, beta, flags[TIE])
         for i in range(desk_size(d, atoms.used)):
             rest[i] = 0.0
-        _, _, _, last = confine_(atoms, theta, way, desk_of(rest, d, atoms.used), shown[lane])
+        _, _, _, last = confine_(atoms, theta, way, desk_of(rest, lane, d, atoms.used), shown[lane])
         good = last <= 1e-7 * (1.0 + length_of(shown, lane))
     if not good:
         count[lane, FAILED] += 1.0

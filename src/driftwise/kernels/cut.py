@@ -52,13 +52,13 @@ def _compiled_cut() -> Any:
     return cut
 
 
-def _interpreted_cut(packed: npt.NDArray[Any], start: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def interpreted_cut(packed: npt.NDArray[Any], start: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     size = math.prod(shape)
     assert start + size <= packed.size, "the packed array is too short"
     return packed[start : start + size].reshape(shape)
 
 
-cut: Any = _interpreted_cut if config.DISABLE_JIT else _compiled_cut()
+cut: Any = interpreted_cut if config.DISABLE_JIT else _compiled_cut()
 """cut(packed, start, shape): the C-contiguous view of that shape that begins there. Unchecked where compiled."""
 
 

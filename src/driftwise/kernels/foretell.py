@@ -10,16 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftwise.kernels import piece
-from driftwise.kernels.cut import cut
-from driftwise.kernels.index import line
-from driftwise.kernels.lanes import EIGHT, Lanes, load, roots, store_, where_above
+from driftwise.kernels.lanes import Lanes, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved
 
 
 class Bench(NamedTuple):
-    """Where eight memories sit: rows (d + 2, d, 8), a matrix, b and an arm; slopes (2d + 1, d, 8) of those that follow
-    a trend, or nothing; and (8,) each: who sits there, their ridges and those of slopes, the value and the squared
-    length they foretell."""
+    """Where eight memories sit: rows, a matrix, b and an arm; slopes of those that follow a trend, or nothing where
+    sloped is 0 and not 1; who sits there, their ridges and those of slopes, the value and squared length foretold."""
 
     rows: Floats
     slopes: Floats
@@ -30,27 +28,10 @@ class Bench(NamedTuple):
     square: Floats
 
 
-@piece
-def bench_size(d: int, sloped: int) -> int:
-    """The numbers of a bench and room to begin on a cache line; sloped is 1 where memories may follow a trend, or 0."""
-    return EIGHT * ((d + 2) * d + 6 + sloped * (2 * d + 1) * d)
-
-
-@piece
-def bench_of(scratch: Floats, start: int, d: int, sloped: int) -> Bench:
-    """A bench cut from the first cache line from a start on."""
-    rows = line(start)
-    slopes = rows + EIGHT * (d + 2) * d
-    who = slopes + sloped * EIGHT * (2 * d + 1) * d
-    return Bench(
-        cut(scratch, rows, (d + 2, d, EIGHT)),
-        cut(scratch, slopes, (sloped * (2 * d + 1), d, EIGHT)),
-        cut(scratch, who, (EIGHT,)),
-        cut(scratch, who + EIGHT, (EIGHT,)),
-        cut(scratch, who + 2 * EIGHT, (EIGHT,)),
-        cut(scratch, who + 3 * EIGHT, (EIGHT,)),
-        cut(scratch, who + 4 * EIGHT, (EIGHT,)),
-    )
+bench_size, bench_of = carved(
+    Bench, "start, d, sloped", rows="| d + 2, d, EIGHT", slopes="sloped * (2 * d + 1), d, EIGHT", who="EIGHT",
+    ridge="EIGHT", stiff="EIGHT", value="EIGHT", square="EIGHT",
+)  # fmt: skip
 
 
 @piece

@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftwise.kernels import formula, part, piece, routine
+from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.binding import bind
-from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
@@ -75,9 +74,10 @@ from driftwise.kernels.point import (
     S,
     Sums,
 )
+from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import nearest_
-from driftwise.kernels.solvers.newton import Slate, hessian_, slate_of, slate_size, solve_
+from driftwise.kernels.solvers.newton import Slate, hessian_, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
@@ -88,38 +88,22 @@ QUANTILE = 1.5
 
 
 class Desk(NamedTuple):
-    """Scratch of a lesson: a factor (d, d), pivot and z (d,), the solvers' slate, two quadratic forms, a row (1, d),
-    and every lane's surprise."""
+    """Scratch of a lesson: the solvers' slate, a factor, pivot and z, a row, two quadratic forms, and every lane's
+    surprise."""
 
+    slate: Slate
     low: Floats
     pivot: Floats
     z: Floats
-    slate: Slate
-    Q: Floats
     row: Floats
+    Q: Floats
     surprise: Floats
 
 
-@formula
-def desk_size(d: int, capacity: int, lanes: int) -> int:
-    """The numbers on a desk."""
-    return slate_size(d, capacity) + 3 * d * d + 3 * d + lanes
-
-
-@piece
-def desk_of(scratch: Floats, d: int, capacity: int, lanes: int) -> Desk:
-    """A desk cut from the beginning of scratch."""
-    low = slate_size(d, capacity)
-    pivot, Q = low + d * d, low + d * d + 3 * d
-    return Desk(
-        cut(scratch, low, (d, d)),
-        cut(scratch, pivot, (d,)),
-        cut(scratch, pivot + d, (d,)),
-        slate_of(scratch, d, capacity),
-        cut(scratch, Q, (2, d, d)),
-        cut(scratch, pivot + 2 * d, (1, d)),
-        cut(scratch, Q + 2 * d * d, (lanes,)),
-    )
+desk_size, desk_of = carved(
+    Desk, "d, capacity, lanes", slate="d, capacity", low="d, d", pivot="d", z="d", row="1, d", Q="2, d, d",
+    surprise="lanes",
+)  # fmt: skip
 
 
 @piece

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import formula, kernel, loop, piece
-from driftwise.kernels.cut import cut
+from driftwise.kernels import kernel, loop, piece
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved
 
 
 class Board(NamedTuple):
-    """Scratch for the indices of n arms: mean, bonus and proposed (n,), factors low and other (d, d), pivot and z (d,),
-    Y (d, n)."""
+    """Scratch for the indices of n arms: their means, bonuses and what is proposed, factors, and Y that arms become."""
 
     mean: Floats
     bonus: Floats
@@ -25,35 +24,9 @@ class Board(NamedTuple):
     Y: Floats
 
 
-@formula
-def line(size: int) -> int:
-    """The size rounded up to whole cache lines, so that what follows begins on one: loops over arms run a third slower
-    across lines."""
-    return (size + 7) // 8 * 8
-
-
-@formula
-def board_size(d: int, n: int) -> int:
-    """The numbers on a board, and of what kernels/tiles.py has behind it; Y has room for whole tiles of arms."""
-    return 3 * line(n) + line(2 * d * d + 2 * d) + d * line(n) + line(d) * (d + 19) + 24
-
-
-@piece
-def board_of(scratch: Floats, d: int, n: int) -> Board:
-    """A board cut from the beginning of scratch."""
-    step = line(n)
-    low = 3 * step
-    pivot, Y = low + 2 * d * d, low + line(2 * d * d + 2 * d)
-    return Board(
-        cut(scratch, 0, (n,)),
-        cut(scratch, step, (n,)),
-        cut(scratch, 2 * step, (n,)),
-        cut(scratch, low, (d, d)),
-        cut(scratch, low + d * d, (d, d)),
-        cut(scratch, pivot, (d,)),
-        cut(scratch, pivot + d, (d,)),
-        cut(scratch, Y, (d, n)),
-    )
+board_size, board_of = carved(
+    Board, "d, n", mean="n", bonus="| n", proposed="| n", low="| d, d", other="d, d", pivot="d", z="d", Y="| d, n",
+)  # fmt: skip
 
 
 @loop

@@ -19,11 +19,10 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from driftwise.kernels import piece, routine
-from driftwise.kernels.cut import cut
-from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.point import Floats, Sums
-from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_at, weigh
+from driftwise.kernels.scratch import carved
+from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_size, weigh
 
 config: Any = numba.config
 
@@ -36,8 +35,8 @@ MOST_KAPPA, MOST_SHARE = 2.0**-10, 2.0**-4
 
 
 class Lazy(NamedTuple):
-    """Scratch beside tiles: wide and bound (n and more), cap = ‖x‖/√λ, theta (d and more), pack (1, d and more, 8),
-    and of the eight arms picked their means, squared widths and places."""
+    """Scratch behind tiles: upper bounds of widths, cap = ‖x‖/√λ and bounds of scores of all arms, θ̂, a tile of arms
+    picked, and of these means, squared widths and places."""
 
     wide: Floats
     cap: Floats
@@ -47,6 +46,12 @@ class Lazy(NamedTuple):
     mean: Floats
     square: Floats
     picks: Floats
+
+
+lazy_size, lazy_of = carved(
+    Lazy, "d, n", behind=tiles_size, wide="| line(n)", cap="| line(n)", bound="| line(n)", theta="| line(d)",
+    pack="| 1, line(d), EIGHT", mean="| EIGHT", square="| EIGHT", picks="| EIGHT",
+)  # fmt: skip
 
 
 class Trust(NamedTuple):
@@ -69,24 +74,6 @@ class Margin(NamedTuple):
     lift: float
     slope: float
     sound: bool
-
-
-@piece
-def lazy_of(scratch: Floats, d: int, n: int) -> Lazy:
-    """Cut from scratch that begins with a board; numbers of arms lie where a round of tiles has means and bonuses."""
-    wide, step = line(d), line(n)
-    Y = tiles_at(d, n) + d * step + wide * (d + 2)
-    ends = Y + 2 * wide * EIGHT
-    return Lazy(
-        cut(scratch, 0, (step,)),
-        cut(scratch, step, (step,)),
-        cut(scratch, 2 * step, (step,)),
-        cut(scratch, ends + 3 * EIGHT, (wide,)),
-        cut(scratch, Y + wide * EIGHT, (1, wide, EIGHT)),
-        cut(scratch, ends, (EIGHT,)),
-        cut(scratch, ends + EIGHT, (EIGHT,)),
-        cut(scratch, ends + 2 * EIGHT, (EIGHT,)),
-    )
 
 
 def _compiled_below() -> Any:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_, forward_one_
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
-from driftwise.kernels.cut import cut
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
 from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
@@ -47,6 +46,7 @@ from driftwise.kernels.point import (
     Point,
     Sums,
 )
+from driftwise.kernels.scratch import carved
 
 # Lanes come in fours, one with each memory of the level.
 FOUR = 4
@@ -66,10 +66,8 @@ class Levels(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """Scratch of the lanes with a level.
-
-    Every filter's x̄ (filters, d), r̄ and spread; every lane's value, square and surprise; a bench for eight of them.
-    """
+    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread; every lane's value, square and surprise; seats
+    for eight of them."""
 
     center: Floats
     reward: Floats
@@ -78,6 +76,12 @@ class Apart(NamedTuple):
     square: Floats
     surprise: Floats
     bench: Bench
+
+
+apart_size, apart_of = carved(
+    Apart, "start, d, levels, filters", center="filters, d", reward="filters", spread="filters", value="levels",
+    square="levels", surprise="levels",
+)  # fmt: skip
 
 
 class Level(NamedTuple):
@@ -93,27 +97,6 @@ _LEVEL_SUMS = {
     "lag_reward": None,
 }  # fmt: skip
 levels_of = bundle_of(Levels, "floats", sums=(Sums, _LEVEL_SUMS), weights="level_scores")
-
-
-@piece
-def apart_size(d: int, levels: int, filters: int) -> int:
-    """The numbers that so many lanes with a level scribble on."""
-    return filters * (d + 2) + 3 * levels
-
-
-@piece
-def apart_of(scratch: Floats, start: int, d: int, levels: int, filters: int, bench: Bench) -> Apart:
-    """The same, cut from a place on, and a bench; nothing where there are none."""
-    lanes = start + filters * (d + 2)
-    return Apart(
-        cut(scratch, start, (filters, d)),
-        cut(scratch, start + filters * d, (filters,)),
-        cut(scratch, start + filters * (d + 1), (filters,)),
-        cut(scratch, lanes, (levels,)),
-        cut(scratch, lanes + levels, (levels,)),
-        cut(scratch, lanes + 2 * levels, (levels,)),
-        bench,
-    )
 
 
 @piece

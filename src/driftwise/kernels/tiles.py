@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.cut import cut
-from driftwise.kernels.index import line
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved
 
 # As many tiles are packed at a time where they are packed in every round: so many lines of cache a feature.
 PANEL = 32
@@ -25,8 +24,8 @@ WORTH_TILES = 12
 
 
 class Tiles(NamedTuple):
-    """Scratch for n arms by eights: mean and bonus (n and more), arms (tiles, d, 8), low (d, d), U (d, d and more),
-    pivot and z (d and more), Y and column (d and more, 8), top and who (8,)."""
+    """Scratch for n arms by eights: means and bonuses at the places that a board has them, arms by tiles, the factor by
+    rows and U = low' by columns, what a tile becomes, and the best of every lane."""
 
     mean: Floats
     bonus: Floats
@@ -41,31 +40,11 @@ class Tiles(NamedTuple):
     who: Floats
 
 
-@piece
-def tiles_at(d: int, n: int) -> int:
-    """Where on a board tiles of arms begin, in the place of its Y."""
-    return 3 * line(n) + line(2 * d * d + 2 * d)
-
-
-@piece
-def tiles_of(scratch: Floats, d: int, n: int) -> Tiles:
-    """Tiles cut from scratch that begins with a board: means, bonuses, low and arms lie on it, the rest behind."""
-    wide, step, arms = line(d), line(n), tiles_at(d, n)
-    U = arms + d * step
-    Y = U + wide * (d + 2)
-    return Tiles(
-        cut(scratch, 0, (step,)),
-        cut(scratch, step, (step,)),
-        cut(scratch, arms, (step // EIGHT, d, EIGHT)),
-        cut(scratch, 3 * step, (d, d)),
-        cut(scratch, U, (d, wide)),
-        cut(scratch, U + wide * d, (wide,)),
-        cut(scratch, U + wide * (d + 1), (wide,)),
-        cut(scratch, Y, (wide, EIGHT)),
-        cut(scratch, Y + wide * EIGHT, (wide, EIGHT)),
-        cut(scratch, Y + 2 * wide * EIGHT, (EIGHT,)),
-        cut(scratch, Y + 2 * wide * EIGHT + EIGHT, (EIGHT,)),
-    )
+tiles_size, tiles_of = carved(
+    Tiles, "d, n", mean="line(n)", bonus="| line(n)", arms="| line(n) // EIGHT, d, EIGHT", low="| d, d",
+    U="| d, line(d)", pivot="| line(d)", z="| line(d)", Y="| line(d), EIGHT", column="| line(d), EIGHT", top="| EIGHT",
+    who="| EIGHT",
+)  # fmt: skip
 
 
 @piece
@@ -89,24 +68,34 @@ def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
 
 
 @piece
+def solve_four_(
+    U: Floats, pivot: Floats, i: int, rows: tuple[Lanes, Lanes, Lanes, Lanes], solved: Floats
+) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """Rows i to i + 3 of low⁻¹ times a tile, from its rows there and the rows above as they are solved; kept there."""
+    y0, y1, y2, y3 = rows
+    for k in range(i):
+        y = load(solved, k)
+        y0 = y0 - U[k, i] * y
+        y1 = y1 - U[k, i + 1] * y
+        y2 = y2 - U[k, i + 2] * y
+        y3 = y3 - U[k, i + 3] * y
+    y0 = y0 * pivot[i]
+    y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
+    y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
+    y3 = (y3 - U[i, i + 3] * y0 - U[i + 1, i + 3] * y1 - U[i + 2, i + 3] * y2) * pivot[i + 3]
+    store_(solved, i, y0)
+    store_(solved, i + 1, y1)
+    store_(solved, i + 2, y2)
+    store_(solved, i + 3, y3)
+    return y0, y1, y2, y3
+
+
+@piece
 def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
     """The first rows of tile <- those of low⁻¹ tile, in place; so many rows, a multiple of eight."""
     for i in range(0, rows, 4):
-        y0, y1, y2, y3 = load(tile, i), load(tile, i + 1), load(tile, i + 2), load(tile, i + 3)
-        for k in range(i):
-            y = load(tile, k)
-            y0 = y0 - U[k, i] * y
-            y1 = y1 - U[k, i + 1] * y
-            y2 = y2 - U[k, i + 2] * y
-            y3 = y3 - U[k, i + 3] * y
-        y0 = y0 * pivot[i]
-        y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
-        y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
-        y3 = (y3 - U[i, i + 3] * y0 - U[i + 1, i + 3] * y1 - U[i + 2, i + 3] * y2) * pivot[i + 3]
-        store_(tile, i, y0)
-        store_(tile, i + 1, y1)
-        store_(tile, i + 2, y2)
-        store_(tile, i + 3, y3)
+        four = load(tile, i), load(tile, i + 1), load(tile, i + 2), load(tile, i + 3)
+        solve_four_(U, pivot, i, four, tile)
 
 
 @piece
@@ -194,21 +183,8 @@ def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     mean, square = eight(-0.0), eight(-0.0)  # -0 leaves what is added to it as it is, and 0 would not: it takes -0
     whole = d - d % 4
     for i in range(0, whole, 4):
-        y0, y1, y2, y3 = load(arms, (t, i)), load(arms, (t, i + 1)), load(arms, (t, i + 2)), load(arms, (t, i + 3))
-        for k in range(i):
-            y = load(Y, k)
-            y0 = y0 - U[k, i] * y
-            y1 = y1 - U[k, i + 1] * y
-            y2 = y2 - U[k, i + 2] * y
-            y3 = y3 - U[k, i + 3] * y
-        y0 = y0 * pivot[i]
-        y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
-        y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
-        y3 = (y3 - U[i, i + 3] * y0 - U[i + 1, i + 3] * y1 - U[i + 2, i + 3] * y2) * pivot[i + 3]
-        store_(Y, i, y0)
-        store_(Y, i + 1, y1)
-        store_(Y, i + 2, y2)
-        store_(Y, i + 3, y3)
+        rows = load(arms, (t, i)), load(arms, (t, i + 1)), load(arms, (t, i + 2)), load(arms, (t, i + 3))
+        y0, y1, y2, y3 = solve_four_(U, pivot, i, rows, Y)
         mean = mean + z[i] * y0 + z[i + 1] * y1 + z[i + 2] * y2 + z[i + 3] * y3
         square = square + y0 * y0 + y1 * y1 + y2 * y2 + y3 * y3
     if d - whole >= 2:

@@ -13,17 +13,16 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftwise.kernels import entry, formula, piece
+from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
 from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
-from driftwise.kernels.cut import cut
+from driftwise.kernels.groups import COUNTERS
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
 from driftwise.kernels.linear import linear_radius
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import (
     CLOCK,
-    COUNTERS,
     DIM,
     FADE,
     GAMMA,
@@ -41,64 +40,40 @@ from driftwise.kernels.point import (
     Point,
 )
 from driftwise.kernels.rounds import Family, never_fails
+from driftwise.kernels.scratch import carved
 
 
 class Abreast(NamedTuple):
     """Eight states and what their rounds scribble on.
 
-    Sums G and twin (d, d, 8), b (d, 8); counters (8,), which all share; regrets so far (8,). Factors low and other
-    (d, d, 8), pivot and z (d, 8); y (d, 4, 8) of four arms; the best of every fourth arm, which it is, and the first
-    ones (4, 8); vectors (d, 8), means and rewards (8,) of the arms chosen.
+    Sums; counters, which all share; regrets so far. Factors, pivot and z; y of four arms; the best of every fourth arm,
+    which it is, and the first ones; vectors, means and rewards of the arms chosen.
     """
 
     G: Floats
     twin: Floats
-    b: Floats
-    counters: Floats
-    total: Floats
     low: Floats
     other: Floats
+    b: Floats
     pivot: Floats
     z: Floats
     y: Floats
+    x: Floats
+    counters: Floats
+    total: Floats
     best: Floats
     arm: Floats
     first: Floats
-    x: Floats
     value: Floats
     reward: Floats
 
 
-@formula
-def abreast_size(d: int) -> int:
-    """The numbers of eight states and their scratch."""
-    return EIGHT * (4 * d * d + 8 * d + 16)
-
-
-@piece
-def abreast_of(packed: Floats, d: int) -> Abreast:
-    """Eight states cut from an array of zeros, or of what they were."""
-    square, line = EIGHT * d * d, EIGHT * d
-    vectors = 4 * square
-    rest = vectors + 8 * line
-    return Abreast(
-        cut(packed, 0, (d, d, EIGHT)),
-        cut(packed, square, (d, d, EIGHT)),
-        cut(packed, vectors, (d, EIGHT)),
-        cut(packed, rest, (COUNTERS,)),
-        cut(packed, rest + EIGHT, (EIGHT,)),
-        cut(packed, 2 * square, (d, d, EIGHT)),
-        cut(packed, 3 * square, (d, d, EIGHT)),
-        cut(packed, vectors + line, (d, EIGHT)),
-        cut(packed, vectors + 2 * line, (d, EIGHT)),
-        cut(packed, vectors + 3 * line, (d, FOUR, EIGHT)),
-        cut(packed, rest + 2 * EIGHT, (FOUR, EIGHT)),
-        cut(packed, rest + 6 * EIGHT, (FOUR, EIGHT)),
-        cut(packed, rest + 10 * EIGHT, (FOUR, EIGHT)),
-        cut(packed, vectors + 7 * line, (d, EIGHT)),
-        cut(packed, rest + 14 * EIGHT, (EIGHT,)),
-        cut(packed, rest + 15 * EIGHT, (EIGHT,)),
-    )
+abreast_size, abreast_of = carved(
+    Abreast, "d", names={"FOUR": FOUR, "COUNTERS": COUNTERS}, G="d, d, EIGHT", twin="d, d, EIGHT", low="d, d, EIGHT",
+    other="d, d, EIGHT", b="d, EIGHT", pivot="d, EIGHT", z="d, EIGHT", y="d, FOUR, EIGHT", x="d, EIGHT",
+    counters="COUNTERS", total="| EIGHT", best="FOUR, EIGHT", arm="FOUR, EIGHT", first="FOUR, EIGHT", value="EIGHT",
+    reward="EIGHT",
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ four arms

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels.index import board_size, line
 from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.region.families import ACTING
@@ -21,6 +20,7 @@ from driftwise.policies.border import check_clock, checked_age, checked_reward, 
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
 from driftwise.policies.plain import policy_digest
+from driftwise.policies.scratch import for_rounds, for_scores
 from driftwise.policies.state import NO_BOARD, Layout, State
 
 # ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
@@ -158,7 +158,7 @@ class Compiled(Answers):
         """Scratch for so many arms, kept with the state, and where bonuses begin."""
         arms, scratch, second = state.board
         if arms != n:
-            scratch, second = on_a_line(board_size(self.dim, n)), line(n)
+            scratch, second = for_scores(self.dim, n)
             state.board = n, scratch, second
         return scratch, second
 
@@ -262,8 +262,7 @@ class Compiled(Answers):
     def play(self, state: State, *rounds: Any) -> Any:
         """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
-        board = board_size(self.dim, rounds[0].shape[2])
-        scratch = on_a_line(board + self._scratch(int(self.layout.flags[ATOMS])))
+        scratch = for_rounds(self.dim, rounds[0].shape[2], self._scratch(int(self.layout.flags[ATOMS])))
         rho = (*self._tests(), NO_TESTS)[0]
         with self.hold(state):
             sets, dim, arms = rounds[0].shape
@@ -329,10 +328,3 @@ def report(status: int) -> None:
     if status == DAMAGED:
         wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
         raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")
-
-
-def on_a_line(size: int) -> Floats:
-    """So many zeros that begin on a cache line."""
-    raw = np.zeros(size + 8)
-    start = -(raw.ctypes.data // 8) % 8
-    return raw[start : start + size]

@@ -13,7 +13,8 @@ from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import EXPLORE, FINE, Floats
 from driftwise.kernels.region import sheet as page
 from driftwise.kernels.region.families import ACTING
-from driftwise.kernels.region.sheet import SUM, VECTORS, score_of, sheet_size, values_
+from driftwise.kernels.region.sheet import SUM, Sheet, score_of, sheet_size, values_
+from driftwise.kernels.scratch import views
 from driftwise.policies.arms import Choice
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from driftwise.policies.state import State
 
 _LISTS = "pass a list of arms, a grid of the set, say"
+
+
+_sheet = views(Sheet)
 
 
 class Index:
@@ -43,13 +47,13 @@ class Index:
     @property
     def theta(self) -> Floats:
         """θ, a view."""
-        return self.sheet[page.NUMBERS : page.NUMBERS + self.dim]
+        row: Floats = _sheet(self.sheet, self.dim).vec[page.THETA]
+        return row
 
     @property
     def A(self) -> Floats:
         """The square of the norm that arms are known by, a view."""
-        start = page.NUMBERS + VECTORS * self.dim
-        return self.sheet[start : start + self.dim**2].reshape(self.dim, self.dim)
+        return _sheet(self.sheet, self.dim).A
 
     @property
     def sums(self) -> bool:

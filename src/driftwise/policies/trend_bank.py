@@ -16,7 +16,6 @@ from driftwise.kernels.adapt import book
 from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
-from driftwise.kernels.index import board_size, line
 from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import ACTING, JUDGE
@@ -28,6 +27,7 @@ from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, who
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import Level
+from driftwise.policies.scratch import for_scores
 from driftwise.policies.state import State
 
 # Memories last 8·2^i rounds, those with a trend 32·2^i; longer ones than 4096 sleep at first.
@@ -196,7 +196,7 @@ class TrendBank(Bank):
 
     def _audit(self, state: State, X: Floats) -> Choice:
         n = X.shape[2]
-        scratch, second = np.zeros(board_size(self.dim, n)), line(n)
+        scratch, second = for_scores(self.dim, n)
         arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X))
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         return Choice(arm, mean + bonus, mean, bonus)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, part, piece, routine
+from driftwise.kernels import entry, formula, part, piece, routine
 from driftwise.kernels.adapt.book import (
     LEVEL_SHARE,
     acting_lane,
@@ -42,8 +42,7 @@ from driftwise.kernels.belief import (
     trace_of,
 )
 from driftwise.kernels.chance import uniform
-from driftwise.kernels.cut import cut
-from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
+from driftwise.kernels.foretell import Bench, foretell_eight_, seat_, seat_slopes_
 from driftwise.kernels.index import Board, board_of, first_best
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
@@ -94,6 +93,7 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.rounds import Family
+from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.one_pass import root
 
 LEAST_SLOPE = 1e-300
@@ -115,9 +115,15 @@ class Click(NamedTuple):
     bend: float
 
 
+@formula
+def seated(d: int, lanes: int) -> int:
+    """How many features those on the bench have: none where one lane is alone."""
+    return d if lanes > 1 else 0
+
+
 class Forecast(NamedTuple):
-    """Scratch to foretell a reward with: factors low and other (d, d), pivot, z and y (d,), every lane's surprise, and
-    what it foretold; for those of a bank also a bench to sit on by eights."""
+    """Scratch of a lane that believes, every lane's surprise and the value and squared length of what it foretold; for
+    those of a bank also a bench to sit on by eights."""
 
     low: Floats
     other: Floats
@@ -130,34 +136,10 @@ class Forecast(NamedTuple):
     bench: Bench
 
 
-@piece
-def forecast_size(d: int, lanes: int) -> int:
-    """The numbers of a forecast."""
-    return 2 * d * d + 3 * d + 3 * lanes + bench_size(seated(d, lanes), 1)
-
-
-@piece
-def seated(d: int, lanes: int) -> int:
-    """How many features those on the bench have: none where one lane is alone."""
-    return d if lanes > 1 else 0
-
-
-@piece
-def forecast_of(scratch: Floats, start: int, d: int, lanes: int) -> Forecast:
-    """A forecast cut from a place of scratch on."""
-    pivot = start + 2 * d * d
-    surprise = pivot + 3 * d
-    return Forecast(
-        cut(scratch, start, (d, d)),
-        cut(scratch, start + d * d, (d, d)),
-        cut(scratch, pivot, (d,)),
-        cut(scratch, pivot + d, (d,)),
-        cut(scratch, pivot + 2 * d, (d,)),
-        cut(scratch, surprise, (lanes,)),
-        cut(scratch, surprise + lanes, (lanes,)),
-        cut(scratch, surprise + 2 * lanes, (lanes,)),
-        bench_of(scratch, surprise + 3 * lanes, seated(d, lanes), 1),
-    )
+forecast_size, forecast_of = carved(
+    Forecast, "start, d, lanes", low="d, d", other="d, d", pivot="d", z="d", y="d", surprise="lanes", value="lanes",
+    square="lanes", bench="seated(d, lanes), 1",
+)  # fmt: skip
 
 
 @piece

@@ -23,8 +23,7 @@ from driftwise.kernels.adapt.book import (
     sound_marks,
     to_clear_,
 )
-from driftwise.kernels.cut import cut
-from driftwise.kernels.foretell import Bench, bench_of, bench_size, foretell_eight_, seat_
+from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
 from driftwise.kernels.index import Board
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.linear import linear_scores_
@@ -52,6 +51,7 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.rounds import Family
+from driftwise.kernels.scratch import carved
 
 
 class Scales(NamedTuple):
@@ -61,16 +61,7 @@ class Scales(NamedTuple):
     surprise: Floats
 
 
-@piece
-def scales_size(d: int, lanes: int) -> int:
-    """The numbers on the scales."""
-    return lanes + bench_size(d, 0)
-
-
-@piece
-def scales_of(scratch: Floats, start: int, d: int, lanes: int) -> Scales:
-    """Scales cut from a place of scratch on."""
-    return Scales(bench_of(scratch, start + lanes, d, 0), cut(scratch, start, (lanes,)))
+scales_size, scales_of = carved(Scales, "start, d, lanes", bench="d, 0", surprise="lanes")
 
 
 @part

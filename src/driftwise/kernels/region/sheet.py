@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from driftwise.kernels import entry, formula, piece, routine
+from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.algebra import divide_
-from driftwise.kernels.cut import cut
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved
 
 # Kinds of an index.
 RISES, SUM = 0, 1
@@ -31,8 +31,7 @@ DEEP = 256
 
 
 class Sheet(NamedTuple):
-    """numbers and vec (VECTORS, d) by the names above, A (d, d), four more matrices and a stack to
-    scribble on."""
+    """numbers and vec by the names above, A, four more matrices and a stack to scribble on."""
 
     numbers: Floats
     vec: Floats
@@ -44,26 +43,10 @@ class Sheet(NamedTuple):
     stack: Floats
 
 
-@formula
-def sheet_size(d: int) -> int:
-    """The numbers on a sheet."""
-    return NUMBERS + VECTORS * d + 5 * d * d + 2 * DEEP
-
-
-@piece
-def sheet_of(scratch: Floats, d: int) -> Sheet:
-    """A sheet cut from the beginning of scratch."""
-    A = NUMBERS + VECTORS * d
-    return Sheet(
-        cut(scratch, 0, (NUMBERS,)),
-        cut(scratch, NUMBERS, (VECTORS, d)),
-        cut(scratch, A, (d, d)),
-        cut(scratch, A + d * d, (d, d)),
-        cut(scratch, A + 2 * d * d, (d, d)),
-        cut(scratch, A + 3 * d * d, (d, d)),
-        cut(scratch, A + 4 * d * d, (d, d)),
-        cut(scratch, A + 5 * d * d, (2, DEEP)),
-    )
+sheet_size, sheet_of = carved(
+    Sheet, "d", numbers="NUMBERS", vec="VECTORS, d", A="d, d", low="d, d", other="d, d", rows="d, d", work="d, d",
+    stack="2, DEEP",
+)  # fmt: skip
 
 
 @piece

@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftwise.kernels import formula, piece, routine
+from driftwise.kernels import piece, routine
 from driftwise.kernels.algebra import ROUNDING, backward_divided_, factor_raised_, forward_divided_
-from driftwise.kernels.cut import cut
 from driftwise.kernels.links import (
     EXPONENT,
     IDENTITY,
@@ -38,6 +37,7 @@ from driftwise.kernels.links import (
     slope,
 )
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved, owned
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
 
 CONVERGED, UNFINISHED, BROKEN = 0, 1, 2
@@ -55,29 +55,15 @@ GRADIENT, STEP, CORRECTION = 0, 1, 2
 
 
 class Slate(NamedTuple):
-    """Scratch: Z (6, capacity), P (11, d), M (4, d, d), as large as any kernel here or in project.py wants them."""
+    """Scratch as large as any kernel here or in project.py wants it: rows of Z for atoms, of P for vectors, and M."""
 
     Z: Floats
     P: Floats
     M: Floats
 
 
-@formula
-def slate_size(d: int, capacity: int) -> int:
-    """The numbers on a slate."""
-    return 6 * capacity + 11 * d + 4 * d * d
-
-
-@piece
-def slate_of(scratch: Floats, d: int, capacity: int) -> Slate:
-    """A slate cut from the beginning of scratch."""
-    P, M = 6 * capacity, 6 * capacity + 11 * d
-    return Slate(cut(scratch, 0, (6, capacity)), cut(scratch, P, (11, d)), cut(scratch, M, (4, d, d)))
-
-
-def blank_slate(d: int, capacity: int) -> Slate:
-    """A slate of its own, for callers in Python."""
-    return Slate(np.zeros((6, capacity)), np.zeros((11, d)), np.zeros((4, d, d)))
+slate_size, slate_of = carved(Slate, "start, d, capacity", Z="6, capacity", P="11, d", M="4, d, d")
+blank_slate = owned(Slate)
 
 
 @routine

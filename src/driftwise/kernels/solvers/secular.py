@@ -11,13 +11,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from driftwise.kernels import formula, kernel, part, piece, routine
+from driftwise.kernels import part, routine
 from driftwise.kernels.algebra import backward_divided_, divide_divided_, factor_shifted_, forward_divided_
-from driftwise.kernels.cut import cut
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import carved, owned
 from driftwise.kernels.solvers.atoms import Atoms, along, spread
 
 # Objectives: Loss - tilt'θ; ½‖N‖² in a fixed metric; ½‖N‖² in H(θ)⁻¹; ½(distance from -N to BVD's ellipsoid)²; the
@@ -45,7 +43,7 @@ ROUNDING = 1e-14
 
 
 class Desk(NamedTuple):
-    """Scratch: vec (VECTORS, d), mat (MATRICES, d, d), work (ROWS, used), number (NUMBERS,), kkt (d+2, d+3)."""
+    """Scratch, 0 at first: not every triangle is written before it is read."""
 
     vec: Floats
     mat: Floats
@@ -54,38 +52,11 @@ class Desk(NamedTuple):
     kkt: Floats
 
 
-@formula
-def desk_size(d: int, used: int) -> int:
-    """The numbers on a desk."""
-    return VECTORS * d + MATRICES * d * d + ROWS * used + NUMBERS + (d + 2) * (d + 3)
-
-
-@piece
-def desk_of(scratch: Floats, d: int, used: int) -> Desk:
-    """A desk cut from scratch, which is 0 at first: not every triangle is written before it is read."""
-    mat = VECTORS * d
-    work = mat + MATRICES * d * d
-    number = work + ROWS * used
-    kkt = number + NUMBERS
-    return Desk(
-        cut(scratch, 0, (VECTORS, d)),
-        cut(scratch, mat, (MATRICES, d, d)),
-        cut(scratch, work, (ROWS, used)),
-        cut(scratch, number, (NUMBERS,)),
-        cut(scratch, kkt, (d + 2, d + 3)),
-    )
-
-
-@kernel
-def desk(d: int, used: int) -> Desk:
-    """An empty desk of its own."""
-    return Desk(
-        np.zeros((VECTORS, d)),
-        np.zeros((MATRICES, d, d)),
-        np.zeros((ROWS, used)),
-        np.zeros(NUMBERS),
-        np.zeros((d + 2, d + 3)),
-    )
+desk_size, desk_of = carved(
+    Desk, "start, d, used", vec="VECTORS, d", mat="MATRICES, d, d", work="ROWS, used", number="NUMBERS",
+    kkt="d + 2, d + 3",
+)  # fmt: skip
+desk = owned(Desk)
 
 
 # ------------------------------------------------------------------------------------------ small linear algebra

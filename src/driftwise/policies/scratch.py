@@ -1,0 +1,32 @@
+"""Scratch that Python hands to kernels, as long as their declarations say (kernels/scratch.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftwise.kernels.index import Board, board_size
+from driftwise.kernels.lazy import lazy_size
+from driftwise.kernels.point import Floats
+from driftwise.kernels.scratch import EIGHT, places
+from driftwise.kernels.tiles import Tiles
+
+_on_board, _on_tiles = places(Board), places(Tiles)
+
+
+def on_a_line(size: int) -> Floats:
+    """So many zeros that begin on a cache line."""
+    raw = np.zeros(size + EIGHT)
+    start = -(raw.ctypes.data // 8) % EIGHT
+    return raw[start : start + size]
+
+
+def for_scores(dim: int, n: int) -> tuple[Floats, int]:
+    """Scratch for the scores of n arms by any engine: means at its beginning, and the place where bonuses begin."""
+    at = _on_board(dim, n)["bonus"]
+    assert at == _on_tiles(dim, n)["bonus"], "engines leave bonuses at one place"
+    return on_a_line(max(board_size(dim, n), lazy_size(dim, n))), at
+
+
+def for_rounds(dim: int, n: int, lesson: int) -> Floats:
+    """Scratch for rounds with n arms by any engine, whose lessons scribble on so many numbers."""
+    return on_a_line(max(board_size(dim, n) + lesson, lazy_size(dim, n)))
