@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from driftwise.kernels import kernel, loop, piece
+from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.lanes import roots
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
@@ -73,11 +75,23 @@ def squares_(Y: Floats, square: Floats) -> None:
             square[a] += Y[i, a] * Y[i, a]
 
 
+root = unbound("root", "takes the square root of one number or of eight")
+
+
+def _bonus(scale: Any, square: Any) -> Any:
+    """The bonus of an arm whose width has this square."""
+    return scale * root(square)
+
+
+bonus_of = piece(bind(_bonus, "bonus_of", root=math.sqrt))
+bonuses_of = piece(bind(_bonus, "bonuses_of", root=roots))
+
+
 @piece
 def roots_(scale: float, square: Floats) -> None:
-    """square <- scale·√square: squared lengths become bonuses."""
+    """Squared widths become bonuses."""
     for a in range(square.size):
-        square[a] = scale * math.sqrt(square[a])
+        square[a] = bonus_of(scale, square[a])
 
 
 @piece

@@ -19,8 +19,10 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from driftwise.kernels import piece, routine
+from driftwise.kernels.index import bonus_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
-from driftwise.kernels.point import Floats, Sums
+from driftwise.kernels.linear import linear_scale
+from driftwise.kernels.point import Floats, Point, Sums
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_size, weigh
 
@@ -248,7 +250,7 @@ def score_picks_(
     for a in range(count):
         place, width = int(lazy.picks[a]), math.sqrt(lazy.square[a])
         lazy.wide[place] = width * lift + TINY
-        score = lazy.mean[a] + radius * width
+        score = lazy.mean[a] + bonus_of(radius, lazy.square[a])
         if score > best or (score == best and place < arm):
             best, arm = score, place
     return best, arm
@@ -279,12 +281,13 @@ def best_that_can_(radius: float, lift: float, n: int, tiles: Tiles, lazy: Lazy)
 
 @piece
 def choose_lazily_(
-    gamma: float, ridge: float, radius: float, longest: float, lane: int, n: int, before: Trust, sums: Sums,
+    point: Point, gamma: float, ridge: float, longest: float, lane: int, n: int, before: Trust, sums: Sums,
     tiles: Tiles, lazy: Lazy,
 ) -> tuple[int, Trust]:
     """The arm that a round of tiles would choose, and what is known of V."""
     raised = factor_tiles_(sums.G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
     forward_tiles_(tiles.U, tiles.pivot, sums.b, lane, tiles.z)
+    radius = linear_scale(point, lane, lane, sums, tiles.pivot)
     now, total = trust_of(gamma, ridge, raised, longest, before, sums, lane, tiles, lazy)
     size = backward_tiles_(tiles, lazy)
     margin = margin_of(gamma, radius, before, now, total, size, tiles.U.shape[0])

@@ -11,31 +11,21 @@ from typing import Any, NamedTuple
 from driftwise.kernels import entry, piece
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.lazy import Lazy, Trust, begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
-from driftwise.kernels.linear import Linear, linear_radius, linear_view
+from driftwise.kernels.linear import Linear, linear_scale, linear_view
 from driftwise.kernels.point import (
-    CLOCK,
     FADE,
     GAMMA,
     LAM,
     MEMORY,
     SINCE,
-    SQUARES,
     Floats,
     Ints,
     Lesson,
     Point,
-    Sums,
     sums_of,
 )
 from driftwise.kernels.rounds import Family, never_fails, pay_one_, sounds
 from driftwise.kernels.tiles import Tiles, believe_tiles_, best_tiled_, pack_, tiles_of
-
-
-@piece
-def radius_now(point: Point, sums: Sums, lane: int) -> float:
-    """The multiplier of the bonus, of a lane that is its own row."""
-    count = sums.counters
-    return linear_radius(point, lane, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
 
 
 @entry
@@ -44,7 +34,8 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
     first, sums = X.size - X.size, sums_of(flags, floats)
     tiles = tiles_of(scratch, X.shape[1], X.shape[2])
     believe_tiles_(sums.G, sums.b, first, table[first, LAM], tiles)
-    return best_tiled_(tiles, X, first, False, radius_now(Point(flags, table), sums, first), True)
+    scale = linear_scale(Point(flags, table), first, first, sums, tiles.pivot)
+    return best_tiled_(tiles, X, first, False, scale, True)
 
 
 # ------------------------------------------------------------------------------------------ tiles as an engine
@@ -76,7 +67,8 @@ def tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, in
     """The best arm by tiles."""
     point, sums, lane = own.state.point, own.state.sums, own.state.lane
     believe_tiles_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
-    return best_tiled_(own.tiles, arms, at, own.packed, radius_now(point, sums, lane), False), lane, kept
+    scale = linear_scale(point, lane, lane, sums, own.tiles.pivot)
+    return best_tiled_(own.tiles, arms, at, own.packed, scale, False), lane, kept
 
 
 def _tiled_learn_(own: Tiled, kept: int, rho: Floats, lesson: Lesson) -> int:
@@ -125,9 +117,9 @@ def lazy_begin_(
 def lazy_choose_(own: Lazily, kept: Known, arms: Floats, at: int) -> tuple[int, int, Known]:
     """The best of the arms that can win."""
     sums, lane = own.state.sums, own.state.lane
-    radius = radius_now(own.state.point, sums, lane)
+    point, tiles = own.state.point, own.tiles
     arm, trust = choose_lazily_(
-        own.gamma, own.ridge, radius, own.longest, lane, own.arms, kept.trust, sums, own.tiles, own.lazy
+        point, own.gamma, own.ridge, own.longest, lane, own.arms, kept.trust, sums, tiles, own.lazy
     )
     return arm, lane, Known(trust, kept.since)
 

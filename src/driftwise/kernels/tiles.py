@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, roots, store_, where_above
+from driftwise.kernels.index import bonuses_of
+from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
 
@@ -259,7 +260,7 @@ def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, t
             offset = first
         for t in range(size):
             mean, square = weigh(tiles, tiles.arms, offset + t)
-            bonus = roots(square) * radius
+            bonus = bonuses_of(radius, square)
             if told:
                 store_(tiles.mean, (start + t) * EIGHT, mean)
                 store_(tiles.bonus, (start + t) * EIGHT, bonus)

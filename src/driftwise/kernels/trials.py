@@ -17,7 +17,8 @@ from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_eight_, factor_eight_, forward_eight_
 from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
 from driftwise.kernels.groups import COUNTERS
-from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, roots, store_, where_above
+from driftwise.kernels.index import bonuses_of
+from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, store_, where_above
 from driftwise.kernels.linear import linear_radius
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
@@ -154,7 +155,7 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
         mean, square = whiten_four_(X, a, own)
         if two:
             square = shape_four_(own)
-        score = mean + radius * roots(square)
+        score = mean + bonuses_of(radius, square)
         arm = where_above(score, best, now, arm)
         best = where_above(score, best, score, best)
         now += float(FOUR)

@@ -79,14 +79,15 @@ def _lazy_pays(sizes: Sizes) -> bool:
 
 PLAIN = Engine("plain", rounds.plain)
 TILED = Engine(
-    "tiled", tiled.tiled, (LINEAR,), rules=(point.ONE_MATRIX,), radii=(point.WEIGHTED, point.CONSTANT),
+    "tiled", tiled.tiled, (LINEAR,), rules=(point.ONE_MATRIX,),
     worth=lambda sizes: sizes.arms >= TILED_ARMS,
 )  # fmt: skip
 # Memories that take observations back one by one leave no bound.
 LAZY = Engine(
     "lazy", tiled.lazy, (LINEAR,), (point.ONE_MATRIX,), (point.KEEP, point.FADE, point.RESTART),
-    (point.WEIGHTED, point.CONSTANT), fresh=False, proves=_carries, worth=_lazy_pays,
+    fresh=False, proves=_carries, worth=_lazy_pays,
 )  # fmt: skip
+# Eight trials share one radius, which data may not change.
 EIGHT = Engine(
     "eight", trials.eight_trials, (LINEAR,), (point.ONE_MATRIX, point.TWO_MATRIX),
     (point.KEEP, point.FADE, point.RESTART), (point.WEIGHTED, point.CONSTANT), fresh=False, together=True,
