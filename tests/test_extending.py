@@ -226,8 +226,11 @@ def test_a_rule(tmp_path):
 def try_rule_of_lists():
     import driftwise as dw
 
+    policy = dw.make("OFUL-det", dim=3, horizon=300)
+    with pytest.raises(AssertionError):
+        dw.checks.check_policy(policy)
     with pytest.raises(AssertionError, match=r"in a list|a list for"):
-        dw.checks.check_policy(dw.make("OFUL-det", dim=3, horizon=300))
+        dw.checks.a_point_found_has_the_score_of_a_list_that_holds_it(policy, dw.checks._Stream(3, 60, 0, policy.L))
 
 
 def test_a_rule_that_only_lists_know_breaks_a_law(tmp_path):
