@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S))
 # The most files of src that a recipe may touch (DESIGN.md, "What adding something should touch").
-MOST = {"A rule": 4, "A memory": 4, "A link": 1, "A world": 2, "A panel": 2}
+MOST = {"A rule": 3, "A memory": 4, "A link": 1, "A world": 2, "A panel": 2}
 recipes = pytest.mark.parametrize("name", SECTIONS)
 
 

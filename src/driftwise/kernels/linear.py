@@ -18,7 +18,6 @@ from driftwise.kernels.memory import learn_
 from driftwise.kernels.point import (
     BETA,
     CLOCK,
-    CONSTANT,
     EXPLORE,
     LAM,
     LOG_DELTA,
@@ -27,7 +26,6 @@ from driftwise.kernels.point import (
     SQUARES,
     TWO_AS_PUBLISHED,
     TWO_MATRIX,
-    WEIGHTED,
     Floats,
     History,
     Ints,
@@ -43,6 +41,9 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.rounds import Family
 from driftwise.theory.radius import lb_radius, uniform_log
+
+# Radii.
+WEIGHTED, CONSTANT = 0, 1
 
 
 @piece

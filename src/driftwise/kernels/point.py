@@ -44,8 +44,6 @@ GLB, SCB, SC_D, POSTERIOR = 3, 4, 5, 6
 EXACT, ONE_PASS = 0, 1
 # Who solves for the estimate: the compiled lesson, or the policy's owner afterwards.
 INSIDE, OUTSIDE = 0, 1
-# Radii.
-WEIGHTED, CONSTANT = 0, 1
 # What is drawn: θ itself, one multiplier of all bonuses, or its absolute value.
 THETA, MULTIPLIER, UPWARD = 0, 1, 2
 # Adaptations.

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from driftwise.kernels import point, rounds, tiled, trials
-from driftwise.kernels.linear import LINEAR
+from driftwise.kernels.linear import CONSTANT, LINEAR, WEIGHTED
 from driftwise.kernels.point import Point
 from driftwise.kernels.rounds import Family
 
@@ -90,7 +90,7 @@ LAZY = Engine(
 # Eight trials share one radius, which data may not change.
 EIGHT = Engine(
     "eight", trials.eight_trials, (LINEAR,), (point.ONE_MATRIX, point.TWO_MATRIX),
-    (point.KEEP, point.FADE, point.RESTART), (point.WEIGHTED, point.CONSTANT), fresh=False, together=True,
+    (point.KEEP, point.FADE, point.RESTART), (WEIGHTED, CONSTANT), fresh=False, together=True,
     worth=lambda sizes: sizes.dim <= MOST_FEATURES and sizes.trials >= FEWEST,
 )  # fmt: skip
 ENGINES = (EIGHT, LAZY, TILED, PLAIN)

@@ -30,7 +30,7 @@ from driftwise.policies.state import Layout, State, layout
 from driftwise.theory.radius import cheung_radius
 
 _RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
-_RADII = {"weighted": point.WEIGHTED, "cheung": point.CONSTANT, "posterior": point.CONSTANT}
+_RADII = {"weighted": linear.WEIGHTED, "cheung": linear.CONSTANT, "posterior": linear.CONSTANT}
 
 # How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
 NOISE_RATE = 1e-3

@@ -16,6 +16,7 @@ from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.entries import learn_glm_, learn_linear_
+from driftwise.kernels.linear import CONSTANT, WEIGHTED
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
@@ -113,7 +114,7 @@ class LinearSampling(Sampling, LinearUCB):
     drawn: Literal["theta", "multiplier"] = "theta"
     optimistic: bool = False
 
-    radii: ClassVar[dict[str, int]] = {"noise": point.CONSTANT, "weighted": point.WEIGHTED}
+    radii: ClassVar[dict[str, int]] = {"noise": CONSTANT, "weighted": WEIGHTED}
     entries: ClassVar[Entries] = Entries(
         sampling.sample_linear_, learn_linear_, sampling.SAMPLED_LINEAR, sheet=sheet_sampling_linear_
     )
