@@ -93,7 +93,7 @@ def test_an_engine_that_claims_a_rule_it_plays_otherwise_is_caught(monkeypatch):
     policy = dw.make("D-LinUCB", **KNOWN)
     both = (point.ONE_MATRIX, point.TWO_MATRIX)
     claiming = engines.TILED._replace(rules=both)
-    monkeypatch.setattr(engines, "ENGINES", (engines.EIGHT, engines.LAZY, claiming, engines.PLAIN))
+    monkeypatch.setattr(engines, "ENGINES", (engines.EIGHT, claiming, engines.PLAIN))
     with pytest.raises(AssertionError, match="the engine 'tiled' plays other bits than the plain one"):
         checks.check_policy(policy)
 
@@ -102,9 +102,10 @@ def test_a_piece_that_no_engine_declares_is_played_by_the_plain_one(monkeypatch)
     policy = dw.LinearUCB(dim=20, memory=dw.Fade(0.1), lam=1.0, delta=0.1)
     sizes = engines.Sizes(1, 20, 500, 100, 8)
     assert [one.name for one in engines.fitting(policy.entries.family, policy.point, sizes)] == [
-        "eight", "lazy", "tiled", "plain"
+        "eight", "lazy", "tiled_wide", "plain"
     ]  # fmt: skip
-    for flag, left in ((point.MEMORY, ["tiled", "plain"]), (point.RULE, ["plain"]), (point.RADIUS, ["plain"])):
+    for flag, left in ((point.MEMORY, ["tiled_wide", "plain"]), (point.RULE, ["plain"]),
+                       (point.RADIUS, ["lazy", "tiled_wide", "plain"])):  # fmt: skip
         before, policy.point.flags[flag] = policy.point.flags[flag], 9  # a kind that somebody adds
         fits = engines.fitting(policy.entries.family, policy.point, sizes)
         policy.point.flags[flag] = before

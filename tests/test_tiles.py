@@ -46,11 +46,11 @@ def test_sizes_and_memories_say_which_engine_plays():
     assert engine(dw.Keep(), 40, 500, two_matrix="correct") == "plain"
     assert engine(dw.Keep(), 2, 50) == "tiled"
     assert engine(dw.Keep(), 2, 50, radius="posterior", lam=None) == "tiled"
-    assert engine(dw.Fade(0.01), 12, 64) == "tiled"
+    assert engine(dw.Fade(0.01), 12, 64) == "tiled_wide"
     assert engine(dw.Fade(0.01), 32, 1000) == "lazy"
-    assert engine(dw.Fade(0.01), 32, 1000, length=3) == "tiled"
-    assert engine(dw.Fade(0.01), 32, 1000, sets=100) == "tiled"
-    assert engine(dw.Window(100), 32, 1000) == "tiled"
+    assert engine(dw.Fade(0.01), 32, 1000, length=3) == "tiled_wide"
+    assert engine(dw.Fade(0.01), 32, 1000, sets=100) == "tiled_wide"
+    assert engine(dw.Window(100), 32, 1000) == "tiled_wide"
 
 
 @pytest.mark.parametrize("size", [(1, 30), (13, 203)])

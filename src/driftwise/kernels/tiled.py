@@ -25,7 +25,7 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.rounds import Family, never_fails, pay_one_, sounds
-from driftwise.kernels.tiles import Tiles, believe_tiles_, best_tiled_, pack_, tiles_of
+from driftwise.kernels.tiles import Tiles, believe_small_, believe_tiles_, believe_wide_, best_tiled_, pack_, tiles_of
 
 
 @entry
@@ -41,6 +41,7 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
 # ------------------------------------------------------------------------------------------ tiles as an engine
 
 lesson_ = unbound("lesson_", "takes a lesson in")
+believe_ = unbound("believe_", "writes the factor of the sums and what it makes of b to tiles")
 
 
 class Tiled(NamedTuple):
@@ -62,11 +63,10 @@ def tiled_begin_(
     return Tiled(linear_view(flags, table, floats, ints), tiles, packed), first
 
 
-@piece
-def tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
+def _tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
     """The best arm by tiles."""
     point, sums, lane = own.state.point, own.state.sums, own.state.lane
-    believe_tiles_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
+    believe_(sums.G, sums.b, lane, point.table[lane, LAM], own.tiles)
     scale = linear_scale(point, lane, lane, sums, own.tiles.pivot)
     return best_tiled_(own.tiles, arms, at, own.packed, scale, False), lane, kept
 
@@ -133,10 +133,23 @@ def _lazy_learn_(own: Lazily, kept: Known, rho: Floats, lesson: Lesson) -> Known
     return Known(nothing_known(), since)
 
 
-def tiled(family: Family) -> dict[str, Callable[..., Any]]:
-    """The pieces by which tiles play the linear family, one covariance."""
+tiled_small_choose_ = piece(bind(_tiled_choose_, "tiled_small_choose_", believe_=believe_small_))
+tiled_wide_choose_ = piece(bind(_tiled_choose_, "tiled_wide_choose_", believe_=believe_wide_))
+
+
+def _tiled(family: Family, choose: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     learn = piece(bind(_tiled_learn_, f"tiled_learn_{family.name}", lesson_=family.lesson_))
-    return {"begin_": tiled_begin_, "choose_": tiled_choose_, "learn_": learn, **_as_plain(family)}
+    return {"begin_": tiled_begin_, "choose_": choose, "learn_": learn, **_as_plain(family)}
+
+
+def tiled(family: Family) -> dict[str, Callable[..., Any]]:
+    """The pieces by which tiles play the linear family, one covariance, of few features."""
+    return _tiled(family, tiled_small_choose_)
+
+
+def tiled_wide(family: Family) -> dict[str, Callable[..., Any]]:
+    """The same of many features: the factor goes by tiles too."""
+    return _tiled(family, tiled_wide_choose_)
 
 
 def lazy(family: Family) -> dict[str, Callable[..., Any]]:

@@ -236,11 +236,17 @@ def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
 
 
 @piece
+def believe_wide_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
+    """U, pivot and z of the sums, by tiles."""
+    factor_tiles_(G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
+    forward_tiles_(tiles.U, tiles.pivot, b, lane, tiles.z)
+
+
+@piece
 def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
-    """U, pivot and z of the sums; by the plain loops where these are faster."""
+    """Either, whichever is faster."""
     if tiles.U.shape[0] >= WORTH_TILES:
-        factor_tiles_(G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
-        forward_tiles_(tiles.U, tiles.pivot, b, lane, tiles.z)
+        believe_wide_(G, b, lane, ridge, tiles)
     else:
         believe_small_(G, b, lane, ridge, tiles)
 

@@ -17,6 +17,7 @@ from driftwise.kernels import point, rounds, tiled, trials
 from driftwise.kernels.linear import CONSTANT, LINEAR, WEIGHTED
 from driftwise.kernels.point import Point
 from driftwise.kernels.rounds import Family
+from driftwise.kernels.tiles import WORTH_TILES
 
 # Arms from which a round goes by tiles; features and multiply-adds n·d² from which it is lazy where it can be.
 TILED_ARMS = 8
@@ -55,6 +56,7 @@ class Engine(NamedTuple):
     radii: tuple[int, ...] | None = None
     fresh: bool = True  # whether every round may have a set of its own
     together: bool = False  # whether it plays several trials at once, in states of its own
+    features: tuple[float, float] = (1, math.inf)  # it plays from so many on, and fewer than so many
     proves: Callable[[Point], bool] = lambda at: True
     worth: Callable[[Sizes], bool] = lambda sizes: True
 
@@ -80,8 +82,9 @@ def _lazy_pays(sizes: Sizes) -> bool:
 PLAIN = Engine("plain", rounds.plain)
 TILED = Engine(
     "tiled", tiled.tiled, (LINEAR,), rules=(point.ONE_MATRIX,),
-    worth=lambda sizes: sizes.arms >= TILED_ARMS,
+    features=(1, WORTH_TILES), worth=lambda sizes: sizes.arms >= TILED_ARMS,
 )  # fmt: skip
+TILED_WIDE = TILED._replace(name="tiled_wide", pieces=tiled.tiled_wide, features=(WORTH_TILES, math.inf))
 # Memories that take observations back one by one leave no bound.
 LAZY = Engine(
     "lazy", tiled.lazy, (LINEAR,), (point.ONE_MATRIX,), (point.KEEP, point.FADE, point.RESTART),
@@ -93,7 +96,7 @@ EIGHT = Engine(
     (point.KEEP, point.FADE, point.RESTART), (WEIGHTED, CONSTANT), fresh=False, together=True,
     worth=lambda sizes: sizes.dim <= MOST_FEATURES and sizes.trials >= FEWEST,
 )  # fmt: skip
-ENGINES = (EIGHT, LAZY, TILED, PLAIN)
+ENGINES = (EIGHT, LAZY, TILED, TILED_WIDE, PLAIN)
 
 _forced: str | None = None
 _without: tuple[str, ...] = ()
@@ -117,7 +120,8 @@ def forced(engine: str | None, without: tuple[str, ...] = ()) -> Iterator[None]:
 def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
     able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.together)]
-    return [one for one in able if one.knows(family, at) and one.name not in _without]
+    known = [one for one in able if one.knows(family, at) and one.name not in _without]
+    return [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
 
 
 def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
