@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import itertools
 import os
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -54,6 +58,33 @@ def test_every_point_finds_its_live_entries_in_the_list():
         own = policy.entries
         for call in (own.scores, own.learn, own.fold, own.sheet, own.ball, policy._live.score_many):
             assert call is None or any(call is one for one in CALLS), (name, call)
+
+
+def called(layer):
+    """What a layer imports from kernels, or asks of a module it imports: name and object."""
+    for path in sorted((Path(dw.__file__).parent / layer).rglob("*.py")):
+        tree, known = ast.parse(path.read_text(encoding="utf-8")), {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("driftwise.kernels"):
+                home = importlib.import_module(node.module)
+                for one in node.names:
+                    if not hasattr(home, one.name):
+                        importlib.import_module(f"{node.module}.{one.name}")
+                    known[one.asname or one.name] = getattr(home, one.name)
+        yield from known.items()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+                if isinstance(known[node.value.id], ModuleType):
+                    yield node.attr, getattr(known[node.value.id], node.attr, None)
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+@pytest.mark.parametrize("layer", ["policies", "tables", "agent", "data", "service"])
+def test_live_layers_call_no_compiled_function_beside_the_list(layer):
+    """Formulas run as Python where Python calls them."""
+    beside = {name for name, one in called(layer) if hasattr(one, "py_func") and not any(one is call for call in CALLS)
+              and not (hasattr(one, "outside") and one.outside() is one.py_func)}  # fmt: skip
+    assert beside == set()
 
 
 def test_names_of_the_list_are_the_names_of_the_functions():
