@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftwise._internal.validate import keep_whole, one_of, real
+from driftwise._internal.validate import keep_whole, one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import belief, entries, linear, point, tiled
 from driftwise.kernels.adapt import belief as forecasts
@@ -26,16 +26,11 @@ from driftwise.policies.border import check_index, check_uniform, log_confidence
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import later
 from driftwise.policies.questions import Predicts
+from driftwise.policies.rule import NORMS, RADII, Norm, Radius, RadiusName
 from driftwise.policies.state import Layout, State, layout
-from driftwise.theory.radius import cheung_radius
-
-_RULES = {None: point.ONE_MATRIX, "correct": point.TWO_MATRIX, "as-published": point.TWO_AS_PUBLISHED}
-_RADII = {"weighted": linear.WEIGHTED, "cheung": linear.CONSTANT, "posterior": linear.CONSTANT}
 
 # How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
 NOISE_RATE = 1e-3
-# The least R that is told with an S: what the ridge R²d/S² adds to sums of a million arms must outlast rounding.
-FAINTEST = 1e-5
 # Where nobody says how long arms are, products of what enters the sums still have to fit in a double.
 MOST_LENGTH = 1e100
 
@@ -65,55 +60,34 @@ class LinearUCB(Compiled):
     R: float | Literal["learn"] | tuple[Literal["learn"], float] = 1.0
     exploration: float = 1.0
     two_matrix: Literal["correct", "as-published"] | None = None
-    radius: Literal["weighted", "cheung", "posterior"] = "weighted"
+    radius: RadiusName = "weighted"
     uniform: bool = later(False)
     horizon: int | None = later(None)
 
-    radii: ClassVar[dict[str, int]] = _RADII
+    radii: ClassVar[dict[str, Radius]] = RADII
 
     def __post_init__(self) -> None:
         one_of("radius", self.radius, list(self.radii))
-        check_index(self, untold=("lam", "S", "L") if self.radius == "posterior" else ())
-        self._check_noise()
-        self._check_uniform()
-        one_of("two_matrix", self.two_matrix, list(_RULES))
-        if self.radius == "posterior":
-            self._check_posterior()
-        elif not self.memory.still:
-            raise BadInput("radius", self.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
-        if self.two_matrix == "as-published" and not self.memory.geometric:
-            raise BadInput("two_matrix", self.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
-        if self.radius == "cheung" and not (self.memory.room() and self.delta is not None):
-            raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
-
-    def _check_uniform(self) -> None:
+        check_index(self, self.rule.untold)
+        self.rule.check_noise(self.R)
         check_uniform(self)
         if self.horizon is not None:
             keep_whole(self, "horizon", 1, "pass the number of rounds")
-        if self.uniform and self.radius not in ("weighted", "cheung"):
-            raise BadInput("uniform", True, "a theorem's radius to hold at all rounds", 'pass radius="weighted"')
-        if self.uniform and self.radius == "cheung" and self.horizon is None:
-            raise BadInput("horizon", None, "the number of rounds: this radius is constant", "pass horizon=")
+        if self.uniform:
+            self.rule.check_uniform(self)
+        one_of("two_matrix", self.two_matrix, list(NORMS))
+        self.rule.check(self)
+        self.norm.check(self)
 
-    def _check_noise(self) -> None:
-        """R as a number, "learn", or ("learn", a first guess)."""
-        way_out = 'pass the standard deviation of the noise, or radius="posterior" with R="learn"'
-        if self.radius != "posterior":
-            real("R", self.R, 0.0, way_out=way_out)
-            return
-        guess = isinstance(self.R, (tuple, list)) and len(self.R) == 2 and self.R[0] == "learn"
-        if self.R != "learn":
-            real("R", self.R[1] if guess else self.R, 0.0, low_open=True, way_out=way_out)  # type: ignore[index]
+    @property
+    def rule(self) -> Radius:
+        """Its radius."""
+        return self.radii[self.radius]
 
-    def _check_posterior(self) -> None:
-        if self.two_matrix is not None:
-            raise BadInput("two_matrix", self.two_matrix, 'one matrix with radius="posterior"', "leave two_matrix out")
-        if not self.learns and self.lam is None and self.noise < FAINTEST * float(self.S or 0.0):
-            wanted = f"R of at least {FAINTEST:g} S: a smaller ridge than that makes is lost in rounding"
-            raise BadInput("R", self.R, wanted, "pass a larger R, or a ridge as lam")
-        if self.lam is not None and self.learns:
-            wanted = "lam=None, the ridge R²d/S² that follows what is learned of R and S"
-            raise BadInput("lam", self.lam, wanted, "leave lam out, or tell R and S")
+    @property
+    def norm(self) -> Norm:
+        """The norm of its bonus."""
+        return NORMS[self.two_matrix]
 
     @property
     def learns(self) -> bool:
@@ -134,11 +108,7 @@ class LinearUCB(Compiled):
 
     def check_adds(self) -> None:
         super().check_adds()
-        self._check_order()
-
-    def _check_order(self) -> None:
-        if self.two_matrix == "as-published":
-            raise BadInput("two_matrix", "as-published", '"correct": the slip depends on order', "pass that")
+        self.norm.check_order()
 
     def check_sums(self) -> float:
         if not self.memory.geometric:
@@ -146,7 +116,7 @@ class LinearUCB(Compiled):
         if self.learns:
             wanted = "R and S that are told: what is learned of them depends on the order of rewards"
             raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "tell both, or fold the log")
-        self._check_order()
+        self.norm.check_order()
         return float(self.memory.numbers() and self.memory.forget)
 
     def of_sums(
@@ -204,8 +174,8 @@ class LinearUCB(Compiled):
     def point(self) -> point.Point:
         flags = self.layout.flags.copy()
         flags[point.MEMORY] = self.memory.code
-        flags[point.RULE] = _RULES[self.two_matrix]
-        flags[point.RADIUS] = self.radii[self.radius]
+        flags[point.RULE] = self.norm.code
+        flags[point.RADIUS] = self.rule.code
         table = np.zeros((1, point.COLUMNS))
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = log_confidence(self)
@@ -214,13 +184,7 @@ class LinearUCB(Compiled):
         )  # fmt: skip
         table[0, point.STIFFNESS] = self.memory.stiffness
         table[0, point.LEARNS] = 0.0 if isinstance(self.R, (int, float)) else NOISE_RATE
-        if self.radius == "posterior":
-            table[0, point.BETA] = belief.QUANTILE * self.noise
-        elif self.radius == "cheung":
-            # Whole numbers beyond a machine word are numbers like any other, and no compiled code takes them.
-            table[0, point.BETA] = cheung_radius(
-                length, float(self.dim), self.ridge, log_delta, float(self.S or 0.0), self.reach, self.noise
-            )
+        table[0, point.BETA] = self.rule.beta(self)
         return point.Point(flags, table)
 
     @cached_property
@@ -231,7 +195,7 @@ class LinearUCB(Compiled):
         """Sizes of the groups that so many lanes need."""
         room = self.memory.room()
         return {
-            "twins": lanes if self.two_matrix else 0, "room": room, "cursors": point.CURSOR if room else 0,
+            "twins": lanes if self.norm.twin else 0, "room": room, "cursors": point.CURSOR if room else 0,
             "lags": 0 if self.memory.still else lanes, "gauges": belief.GAUGE if self.learns else 0,
         }  # fmt: skip
 

@@ -16,7 +16,6 @@ from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.entries import learn_glm_, learn_linear_
-from driftwise.kernels.linear import CONSTANT, WEIGHTED
 from driftwise.kernels.point import Floats
 from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
@@ -24,6 +23,7 @@ from driftwise.policies.base import Compiled, Entries, report
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import KINDS, offered
 from driftwise.policies.posterior import PosteriorUCB
+from driftwise.policies.rule import SAMPLED, Radius
 from driftwise.policies.state import State
 
 # Tries from which the propensities of Thompson sampling are counted.
@@ -114,7 +114,7 @@ class LinearSampling(Sampling, LinearUCB):
     drawn: Literal["theta", "multiplier"] = "theta"
     optimistic: bool = False
 
-    radii: ClassVar[dict[str, int]] = {"noise": CONSTANT, "weighted": WEIGHTED}
+    radii: ClassVar[dict[str, Radius]] = SAMPLED
     entries: ClassVar[Entries] = Entries(
         sampling.sample_linear_, learn_linear_, sampling.SAMPLED_LINEAR, sheet=sheet_sampling_linear_
     )
@@ -138,8 +138,6 @@ class LinearSampling(Sampling, LinearUCB):
         made = super().point
         upward = point.UPWARD if self.optimistic else point.MULTIPLIER
         made.flags[point.DRAWN] = point.THETA if self.drawn == "theta" else upward
-        if self.radius == "noise":
-            made.table[0, point.BETA] = self.noise
         return made
 
 

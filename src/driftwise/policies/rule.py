@@ -1,0 +1,141 @@
+"""How a linear policy chooses: the norm that its bonus is in, and the radius. Each is a value that a policy asks.
+
+A rule says what it refuses, which numbers it can do without, and what its row of the table holds. Adding one means a
+value here, and a kernel where the index is another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+from driftwise._internal.validate import real
+from driftwise.errors import BadInput
+from driftwise.kernels import belief, point
+from driftwise.kernels.linear import CONSTANT, WEIGHTED
+from driftwise.policies.border import log_confidence
+from driftwise.theory.radius import cheung_radius
+
+if TYPE_CHECKING:
+    from driftwise.policies.linear import LinearUCB
+
+RadiusName: TypeAlias = Literal["weighted", "cheung", "posterior"]
+
+# The least R that is told with an S: what the ridge R²d/S² adds to sums of a million arms must outlast rounding.
+FAINTEST = 1e-5
+_NOISE = 'pass the standard deviation of the noise, or radius="posterior" with R="learn"'
+
+
+class Norm(NamedTuple):
+    """The norm of a bonus: that of V⁻¹, or with a twin matrix of V⁻¹ṼV⁻¹; `slips` as the published code does."""
+
+    code: int
+    twin: bool = False
+    slips: bool = False
+
+    def check(self, policy: LinearUCB) -> None:
+        """Refuse what the norm is not defined for."""
+        if self.slips and not policy.memory.geometric:
+            raise BadInput("two_matrix", policy.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
+
+    def check_order(self) -> None:
+        """Refuse to add sums that depend on the order of rewards."""
+        if self.slips:
+            raise BadInput("two_matrix", "as-published", '"correct": the slip depends on order', "pass that")
+
+
+NORMS: dict[str | None, Norm] = {
+    None: Norm(point.ONE_MATRIX),
+    "correct": Norm(point.TWO_MATRIX, twin=True),
+    "as-published": Norm(point.TWO_AS_PUBLISHED, twin=True, slips=True),
+}
+
+
+class Radius:
+    """The radius of Theorem 1, whose β grows with the squared weights."""
+
+    code: ClassVar[int] = WEIGHTED
+    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
+
+    def check_noise(self, R: Any) -> None:
+        """Refuse an R that the rule does not take."""
+        real("R", R, 0.0, way_out=_NOISE)
+
+    def check(self, policy: LinearUCB) -> None:
+        """Refuse what the radius is not defined for."""
+        if not policy.memory.still:
+            raise BadInput("radius", policy.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
+
+    def check_uniform(self, policy: LinearUCB) -> None:
+        """Refuse uniform=True where the radius cannot hold at all rounds at once."""
+
+    def beta(self, policy: LinearUCB) -> float:
+        """β where it is one number."""
+        return 0.0
+
+
+class NoTheorem(Radius):
+    """A radius that no theorem is about."""
+
+    code = CONSTANT
+
+    def check_uniform(self, policy: LinearUCB) -> None:
+        raise BadInput("uniform", True, "a theorem's radius to hold at all rounds", 'pass radius="weighted"')
+
+
+class Noise(NoTheorem):
+    """The noise itself, of rules that sample."""
+
+    def beta(self, policy: LinearUCB) -> float:
+        return policy.noise
+
+
+class Cheung(Radius):
+    """The constant radius of SW-UCB (Cheung, Simchi-Levi, Zhu 2019)."""
+
+    code = CONSTANT
+
+    def check(self, policy: LinearUCB) -> None:
+        super().check(policy)
+        if not (policy.memory.room() and policy.delta is not None):
+            raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
+
+    def check_uniform(self, policy: LinearUCB) -> None:
+        if policy.horizon is None:
+            raise BadInput("horizon", None, "the number of rounds: this radius is constant", "pass horizon=")
+
+    def beta(self, policy: LinearUCB) -> float:
+        # Whole numbers beyond a machine word are numbers like any other, and no compiled code takes them.
+        return float(cheung_radius(
+            policy.memory.numbers()[2], float(policy.dim), policy.ridge, log_confidence(policy),
+            float(policy.S or 0.0), policy.reach, policy.noise,
+        ))  # fmt: skip
+
+
+class Posterior(NoTheorem):
+    """A quantile of the posterior (MATH.md 8), which alone can do without being told and follows a Trend."""
+
+    untold = ("lam", "S", "L")
+
+    def check_noise(self, R: Any) -> None:
+        """R as a number, "learn", or ("learn", a first guess)."""
+        guess = isinstance(R, (tuple, list)) and len(R) == 2 and R[0] == "learn"
+        if R != "learn":
+            real("R", R[1] if guess else R, 0.0, low_open=True, way_out=_NOISE)
+
+    def check(self, policy: LinearUCB) -> None:
+        if policy.two_matrix is not None:
+            wanted = 'one matrix with radius="posterior"'
+            raise BadInput("two_matrix", policy.two_matrix, wanted, "leave two_matrix out")
+        if not policy.learns and policy.lam is None and policy.noise < FAINTEST * float(policy.S or 0.0):
+            wanted = f"R of at least {FAINTEST:g} S: a smaller ridge than that makes is lost in rounding"
+            raise BadInput("R", policy.R, wanted, "pass a larger R, or a ridge as lam")
+        if policy.lam is not None and policy.learns:
+            wanted = "lam=None, the ridge R²d/S² that follows what is learned of R and S"
+            raise BadInput("lam", policy.lam, wanted, "leave lam out, or tell R and S")
+
+    def beta(self, policy: LinearUCB) -> float:
+        return belief.QUANTILE * policy.noise
+
+
+RADII: dict[str, Radius] = {"weighted": Radius(), "cheung": Cheung(), "posterior": Posterior()}
+SAMPLED: dict[str, Radius] = {"noise": Noise(), "weighted": Radius()}
