@@ -48,7 +48,7 @@ PAGE = """# Speed
 Written by `python bench/speed.py`. CPU time, medians of interleaved turns on two shared cores, first uses once each;
 the load was {load} while it was measured. Ratios and targets are for 512-bit vectors.
 
-`driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `--peers` other packages too;
+`driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `bench/peers.py` others;
 `bench/guard.py` holds what is here to half as much again. `bench/against.py REV` compares its sides with
 those of an older revision, in turns in one run, and first uses from an empty cache (`--first`).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driftwise.cli import app
-from driftwise.experiments.bench import peers, rivals, rounds
+from driftwise.experiments.bench import rivals, rounds
 from driftwise.worlds import Turn
 
 AGAINST = Path(__file__).resolve().parents[1] / "bench" / "against.py"
@@ -39,25 +40,33 @@ class Broken(Slow):
 
 
 @pytest.fixture
-def known(monkeypatch):
+def peers(monkeypatch):
+    """bench/peers.py, which is a script."""
+    monkeypatch.syspath_prepend(str(AGAINST.parent))
+    return importlib.import_module("peers")
+
+
+@pytest.fixture
+def known(monkeypatch, peers):
     made = {"slow": ("json", Slow), "broken": ("json", Broken), "absent": ("nowhere", Slow)}
     kinds = {name: peers.Kind(*kind) for name, kind in made.items()}
     monkeypatch.setattr(peers, "PEERS", kinds)
+    return peers.installed()
 
 
 def test_rounds_are_measured_beside_numpy_c_and_what_is_installed(known):
-    found = {row.name: row for row in rounds.measure(**SMALL, others=True, progress=False)}
+    found = {row.name: row for row in rounds.measure(**SMALL, others=known, progress=False)}
     assert list(found) == ["LB-WeightUCB", "OFUL", rounds.NUMPY, rounds.C, "slow", "broken"]
     assert len(found["LB-WeightUCB"].ns) == 3 and found["LB-WeightUCB"].median < found[rounds.NUMPY].median
     assert found["slow"].median > 3000 and found["slow"].regret is not None and found["slow"].regret > 0.0
     assert found["broken"].word == "RuntimeError: not today" and math.isnan(found["broken"].median)
 
 
-def test_a_peer_meets_the_tape_that_ours_meets():
+def test_a_peer_meets_the_tape_that_ours_meets(peers):
     """The first arm's regret a round, by hand."""
     world = Turn(dim=2, arms=8, horizon=60)
     row = rounds.Row("slow", 2, 8, 40)
-    rounds._peer(peers.Kind("json", Slow), world)(row)
+    peers.turns(peers.Kind("json", Slow), world)(row)
     tape = next(world.tapes())
     means = tape.theta[:40] @ tape.arms[0]
     assert row.regret == pytest.approx(float((means.max(axis=1) - means[:, 0]).mean()))

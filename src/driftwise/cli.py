@@ -198,7 +198,6 @@ def bench(
     horizon: Annotated[int, typer.Option(help="Rounds of a run.")] = 2000,
     repeats: Annotated[int, typer.Option(help="Turns of each, in between those of all others.")] = 7,
     only: Annotated[list[str] | None, typer.Option(help="A name of the catalogue; may be given again.")] = None,
-    peers: Annotated[bool, typer.Option("--peers", help="Also other packages that are installed.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and bench.svg.")] = None,
 ) -> None:
     """How long a round takes at three sizes, beside NumPy and C: on shared machines only ratios mean anything."""
@@ -212,7 +211,7 @@ def bench(
     whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
     for name in only or ():
         one_of("only", name, [row["name"] for row in catalogue()])
-    found = rounds.measure(horizon=horizon, repeats=repeats, names=only, others=peers)
+    found = rounds.measure(horizon=horizon, repeats=repeats, names=only)
     columns, lines = rounds.table(found)
     _table("CPU time of a round, spread, × LB-WeightUCB", columns, lines, numeric=range(1, len(columns)))
     if out is not None:

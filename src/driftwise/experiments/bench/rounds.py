@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from driftwise._internal.progress import bar
-from driftwise.experiments.bench import peers, rivals
+from driftwise.experiments.bench import rivals
 from driftwise.policies.base import Compiled
 from driftwise.policies.names import catalogue, make
 from driftwise.simulation import simulate
@@ -23,7 +20,7 @@ from driftwise.worlds import Turn, World
 SIZES = ((2, 50), (10, 100), (50, 200))
 UNIT = "LB-WeightUCB"
 NUMPY, C = "the same in NumPy", "the same in C"
-_PEER_ROUNDS = 60  # of milliseconds each
+_OTHER_ROUNDS = 60  # of milliseconds each
 _LONGEST = 4.0  # seconds that one turn of one contender may take
 
 
@@ -38,6 +35,7 @@ class Row:
     ns: list[float] = field(default_factory=list)
     regret: float | None = None
     word: str = ""  # why there is no number
+    ours: bool = True  # whether a failure is ours, and ends the run
 
     @property
     def median(self) -> float:
@@ -57,20 +55,20 @@ Turns = Callable[[Row], None]  # one turn: appends to ns
 
 def measure(
     *, horizon: int, repeats: int, sizes: Sequence[tuple[int, int]] = SIZES, names: Sequence[str] | None = None,
-    others: bool = False, progress: bool | None = None,
+    others: Mapping[str, Callable[[Turn], Turns]] | None = None, progress: bool | None = None,
 ) -> list[Row]:
-    """Every row of the catalogue that is compiled (or those named), NumPy, C and, by choice, what else is installed."""
+    """Every row of the catalogue that is compiled (or those named), NumPy, C, and others that play a world in turns."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        contenders = [one for size in sizes for one in _contenders(size, horizon, names, others, folder)]
+        contenders = [one for size in sizes for one in _contenders(size, horizon, names, others or {}, folder)]
         tick = stack.enter_context(bar("turns", repeats * len(contenders), progress))
         for _ in range(repeats):
             for row, turn in contenders:
                 if not row.word:
                     try:
                         turn(row)
-                    except Exception as trouble:  # a peer's own failure is its row's word, and ends nothing else
-                        if row.name not in peers.PEERS:
+                    except Exception as trouble:  # another's own failure is its row's word, and ends nothing else
+                        if row.ours:
                             raise
                         row.word = f"{type(trouble).__name__}: {trouble}"[:120]
                 tick(1)
@@ -78,7 +76,8 @@ def measure(
 
 
 def _contenders(
-    size: tuple[int, int], horizon: int, names: Sequence[str] | None, others: bool, folder: Path
+    size: tuple[int, int], horizon: int, names: Sequence[str] | None, others: Mapping[str, Callable[[Turn], Turns]],
+    folder: Path,
 ) -> list[tuple[Row, Turns]]:
     dim, arms = size
     linear = Turn(dim=dim, arms=arms, horizon=horizon)
@@ -94,8 +93,8 @@ def _contenders(
             found.append((Row(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
     found.append((Row(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))
     found.append(_in_c(linear, arms, folder))
-    for name, kind in peers.installed().items() if others else ():
-        found.append((Row(name, dim, arms, min(horizon, _PEER_ROUNDS)), _peer(kind, linear)))
+    for name, other in others.items():
+        found.append((Row(name, dim, arms, min(horizon, _OTHER_ROUNDS), ours=False), other(linear)))
     return found
 
 
@@ -139,26 +138,6 @@ def _in_c(world: Turn, arms: int, folder: Path) -> tuple[Row, Turns]:
     return row, turn
 
 
-def _peer(kind: peers.Kind, world: Turn) -> Turns:
-    policy: Any = make(UNIT, **world.facts)
-
-    def turn(row: Row) -> None:
-        player = kind.make(row.dim, row.arms, policy.memory.forget)
-        tape = next(world.tapes())
-        arms, seconds, regret = np.ascontiguousarray(tape.arms[0].T), 0.0, 0.0
-        for t in range(row.rounds):
-            means = arms @ tape.theta[t]
-            begun = time.thread_time()
-            arm = player.choose(arms)
-            player.learn(arms, arm, float(means[arm] + tape.draws[t]))
-            seconds += time.thread_time() - begun
-            regret += float(means.max() - means[arm])
-        row.ns.append(seconds / row.rounds * 1e9)
-        row.regret = regret / row.rounds
-
-    return turn
-
-
 def plain(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
     """The rows for JSON, each with its multiple of LB-WeightUCB at the same size."""
     unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
@@ -188,7 +167,7 @@ def _cell(row: Row | None, unit: float | None) -> str:
     if row is None or not row.ns:
         return row.word if row is not None else ""
     times = f" × {row.median / unit:.2f}" if unit else ""
-    regret = f", {row.regret:.2f}" if row.regret is not None and row.name in peers.PEERS else ""
+    regret = f", {row.regret:.2f}" if row.regret is not None and not row.ours else ""
     return f"{_time(row.median)} ±{row.spread:.0%}{times}{regret}"
 
 

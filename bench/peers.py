@@ -1,4 +1,6 @@
-"""Other packages that choose among arms with features, each as its own documentation would have it used.
+"""Rounds beside other packages that choose among arms with features, each as its own documentation would have it used.
+
+    python bench/peers.py [--horizon 2000] [--repeats 7] [--only NAME]
 
 A peer is made for a world and then chooses and learns a round at a time. Those that can forget are told our γ; what
 they cannot be told (drift, noise) they are not told. Only what is installed is asked. Settings are the packages' own
@@ -7,13 +9,19 @@ defaults but for what a linear world needs.
 
 from __future__ import annotations
 
+import argparse
+import time
 from collections.abc import Callable
 from importlib import util
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+import driftwise as dw
+from driftwise._internal.terminal import table
+from driftwise.experiments.bench import rounds
 from driftwise.kernels.point import Floats
+from driftwise.worlds import Turn
 
 
 class Peer(Protocol):
@@ -158,6 +166,45 @@ PEERS = {
 }
 
 
-def installed() -> dict[str, Kind]:
-    """The peers that are there."""
-    return {name: kind for name, kind in PEERS.items() if util.find_spec(kind.module) is not None}
+def turns(kind: Kind, world: Turn) -> rounds.Turns:
+    """A turn of a peer: the tape that ours meet, and only its own calls timed."""
+    forget = dw.make(rounds.UNIT, **world.facts).memory.forget
+
+    def turn(row: rounds.Row) -> None:
+        player = kind.make(row.dim, row.arms, forget)
+        tape = next(world.tapes())
+        arms, seconds, regret = np.ascontiguousarray(tape.arms[0].T), 0.0, 0.0
+        for t in range(row.rounds):
+            means = arms @ tape.theta[t]
+            begun = time.thread_time()
+            arm = player.choose(arms)
+            player.learn(arms, arm, float(means[arm] + tape.draws[t]))
+            seconds += time.thread_time() - begun
+            regret += float(means.max() - means[arm])
+        row.ns.append(seconds / row.rounds * 1e9)
+        row.regret = regret / row.rounds
+
+    return turn
+
+
+def installed() -> dict[str, Callable[[Turn], rounds.Turns]]:
+    """The peers that are there, as `rounds.measure` takes them."""
+    there = {name: kind for name, kind in PEERS.items() if util.find_spec(kind.module) is not None}
+    return {name: lambda world, kind=kind: turns(kind, world) for name, kind in there.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--horizon", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", action="append", help="a name of the catalogue; may be given again")
+    options = parser.parse_args()
+    found = rounds.measure(
+        horizon=options.horizon, repeats=options.repeats, names=options.only, others=installed()
+    )
+    columns, lines = rounds.table(found)
+    table("CPU time of a round, spread, × LB-WeightUCB, regret", columns, lines, numeric=range(1, len(columns)))
+
+
+if __name__ == "__main__":
+    main()
