@@ -27,9 +27,9 @@ import numpy as np
 import driftwise as dw
 from driftwise._internal.validate import Floats
 from driftwise.service.client import Client
-from driftwise.service.export import export
-from driftwise.service.fold import digest
-from driftwise.service.verify import verify
+from driftwise.service.core.fold import digest
+from driftwise.service.core.verify import verify
+from driftwise.service.operate.export import export
 
 DIM, SHELF, SHOWN = 6, 30, 8
 EPSILON = 0.02

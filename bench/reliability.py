@@ -162,10 +162,10 @@ def _memory(server: Any) -> int:
 
 
 def l8(share: float) -> Told:
-    from driftwise.service.fold import resume
-    from driftwise.service.recompute import eras_of
-    from driftwise.service.serving import Service
-    from driftwise.service.sqlite import SQLiteStore
+    from driftwise.service.core.fold import resume
+    from driftwise.service.core.recompute import eras_of
+    from driftwise.service.core.serving import Service
+    from driftwise.service.stores.sqlite import SQLiteStore
     from service.desk import Desk
 
     policy = {"name": "OFUL", "dim": 10, "horizon": 100_000}

@@ -103,7 +103,7 @@ def l9(share: float) -> Told:
         finally:
             for one in (alone, *replicas):
                 one.stop()
-    from driftwise.service.verify import verify
+    from driftwise.service.core.verify import verify
 
     (found,) = verify(url)
     postgres.close()

@@ -35,11 +35,11 @@ def serve(db: Path, port: int) -> None:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from driftwise.service.http import app
-    from driftwise.service.logs import Log
-    from driftwise.service.run import run, settle
-    from driftwise.service.serving import Service
-    from driftwise.service.sqlite import SQLiteStore
+    from driftwise.service.core.serving import Service
+    from driftwise.service.http.app import app
+    from driftwise.service.http.logs import Log
+    from driftwise.service.http.run import run, settle
+    from driftwise.service.stores.sqlite import SQLiteStore
 
     constant = json.dumps({"id": "abcdef", "arm": 1, "score": 0.1234567, "propensity": 1.0, "seq": 12345}).encode()
 

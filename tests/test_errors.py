@@ -28,19 +28,19 @@ def classes():
 
 
 def era():
-    from driftwise.service.store import EraRow
+    from driftwise.service.stores.records import EraRow
 
     return EraRow(*range(len(EraRow._fields)))
 
 
 # Arguments of constructors that take more than a sentence.
 ARGUMENTS = {
-    "driftwise.service.protocol.Stale": lambda: (),
+    "driftwise.service.wire.protocol.Stale": lambda: (),
     "driftwise.errors.BadInput": lambda: ("dim", 0, "a whole number", "pass 2"),
-    "driftwise.service.store.Damaged": lambda: ("x.db", "a changed row"),
-    "driftwise.service.protocol.Refusal": lambda: ("stream_paused", "paused", "stream", "resume", 7),
+    "driftwise.service.stores.records.Damaged": lambda: ("x.db", "a changed row"),
+    "driftwise.service.wire.protocol.Refusal": lambda: ("stream_paused", "paused", "stream", "resume", 7),
     "driftwise.service.client.Refused": lambda: (409, {"error": "paused", "field": "stream", "hint": "resume"}),
-    "driftwise.service.fold.Unlike": lambda: (era(), 3),
+    "driftwise.service.core.fold.Unlike": lambda: (era(), 3),
 }
 
 

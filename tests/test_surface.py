@@ -25,5 +25,5 @@ def test_every_public_name_is_there_and_others_are_not():
 
 def test_the_command_line_imports_nothing_heavy_before_it_knows_what_is_asked():
     heavy = "{'numba', 'numpy', 'scipy', 'starlette', 'uvicorn'}"
-    look = f"import sys, driftwise.cli, driftwise.service.lock; print(sorted({heavy} & set(sys.modules)))"
+    look = f"import sys, driftwise.cli, driftwise.service.stores.lock; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout == "[]\n"

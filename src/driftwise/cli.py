@@ -20,7 +20,7 @@ from driftwise import __version__, commands, doctor
 from driftwise._internal import interrupts
 from driftwise._internal.terminal import table as _table
 from driftwise.errors import BadInput, DriftwiseError
-from driftwise.service.commands import register
+from driftwise.service.operate.commands import register
 
 if TYPE_CHECKING:
     from driftwise.experiments.run.results import Outcome

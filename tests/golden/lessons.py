@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import driftwise as dw
-from driftwise.service.fold import Fold
-from driftwise.service.store import AT_FIRST_LESSON, RewardRow
+from driftwise.service.core.fold import Fold
+from driftwise.service.stores.records import AT_FIRST_LESSON, RewardRow
 from golden import guard
 from golden.seen import Case, Seen, click, ended
 from golden.sets import DIM, LISTED

@@ -27,9 +27,11 @@ import threading
 import time
 from pathlib import Path
 
-from driftwise.service import engine, fold, run, schema, serving, sqlite, straight, stream
-from driftwise.service.opening import is_shared
-from driftwise.service.store import Broken
+from driftwise.service.core import engine, fold, serving, stream
+from driftwise.service.http import run, straight
+from driftwise.service.stores import schema, sqlite
+from driftwise.service.stores.opening import is_shared
+from driftwise.service.stores.records import Broken
 
 
 def before(owner, name, act):
@@ -110,7 +112,7 @@ def stopping(point, times):
     """Stops with the lock of a stream's row, or in the middle of the statement that writes rewards."""
     import psycopg
 
-    from driftwise.service.postgres import PostgresStore
+    from driftwise.service.stores.postgres import PostgresStore
 
     if point == "in-lock":
         after(PostgresStore, "lock", killer(times, signal.SIGSTOP))

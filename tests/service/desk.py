@@ -3,13 +3,13 @@
 import msgspec
 import numpy as np
 
-from driftwise.service.fold import Fold, resume
-from driftwise.service.protocol import DecideBody, RewardBody, StreamBody
-from driftwise.service.recompute import eras_of
-from driftwise.service.setup import setup
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import EraRow, StreamRow
-from driftwise.service.stream import Stream
+from driftwise.service.core.fold import Fold, resume
+from driftwise.service.core.recompute import eras_of
+from driftwise.service.core.setup import setup
+from driftwise.service.core.stream import Stream
+from driftwise.service.stores.records import EraRow, StreamRow
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.wire.protocol import DecideBody, RewardBody, StreamBody
 
 LINEAR = {"policy": {"name": "OFUL", "dim": 3, "horizon": 1000}, "rewards": [0, 1], "half_life": 40}
 POLICIES = {

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import httpx
 
-from driftwise.service.http import app
-from driftwise.service.logs import Log
-from driftwise.service.opening import open_store, service_of
+from driftwise.service.http.app import app
+from driftwise.service.http.logs import Log
+from driftwise.service.http.run import service_of
+from driftwise.service.stores.opening import open_store
 
 BODY = {"policy": {"name": "OFUL", "dim": 2, "horizon": 1000}, "rewards": [0, 1], "half_life": 50}
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from driftwise.service.opening import open_store
-from driftwise.service.verify import verify
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.opening import open_store
 from service.nursery import Forked
 
 BROKEN = Path(__file__).with_name("broken.py")

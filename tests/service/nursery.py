@@ -104,10 +104,10 @@ def _warm():
     import msgspec
 
     import service.broken  # noqa: F401 - imports all that a server needs
-    from driftwise.service.protocol import StreamBody
-    from driftwise.service.setup import setup
-    from driftwise.service.wal import checksum_
-    from driftwise.service.warming import warm
+    from driftwise.service.core.setup import setup
+    from driftwise.service.core.warming import warm
+    from driftwise.service.stores.wal import checksum_
+    from driftwise.service.wire.protocol import StreamBody
     from service.loading import BODY
 
     made = setup(msgspec.convert(BODY, StreamBody))

@@ -20,8 +20,8 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.core.serving import Service
+from driftwise.service.stores.sqlite import SQLiteStore
 from service.loading import Clients, Server, wrong
 
 WRITE, CUT, REMOVE, SYNC_BEGINS, SYNC_ENDS, SENT = range(6)

@@ -8,10 +8,13 @@ from contextlib import ExitStack
 import pytest
 
 from driftwise.errors import BadInput
-from driftwise.service import access, http, keeping, run
-from driftwise.service.opening import open_store
-from driftwise.service.protocol import Refusal
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.core import access
+from driftwise.service.http import app as http
+from driftwise.service.http import run
+from driftwise.service.operate import keeping
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.wire.protocol import Refusal
 from service.living import ARMS, BODY, living, soon
 from service.test_commands import told
 

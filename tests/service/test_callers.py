@@ -12,11 +12,11 @@ import pytest
 
 from driftwise import cli
 from driftwise.errors import BadInput
-from driftwise.service.offers import Offers
-from driftwise.service.protocol import MOST_NUMBERS, DecideBody, Refusal, StreamBody
-from driftwise.service.setup import setup
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.verify import verify
+from driftwise.service.core.offers import Offers
+from driftwise.service.core.setup import setup
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.wire.protocol import MOST_NUMBERS, DecideBody, Refusal, StreamBody
 from service.living import BODY, living
 from service.test_access import stored
 

@@ -8,9 +8,9 @@ import pytest
 
 import driftwise
 from driftwise.service.client import Client, Refused
-from driftwise.service.codes import STATUS, TABLE
-from driftwise.service.openapi import document
-from driftwise.service.protocol import Refusal
+from driftwise.service.wire.codes import STATUS, TABLE
+from driftwise.service.wire.openapi import document
+from driftwise.service.wire.protocol import Refusal
 from service.living import ARMS, BODY, Passing, living
 
 SOURCES = Path(driftwise.__file__).parent / "service"

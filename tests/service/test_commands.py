@@ -7,11 +7,11 @@ import pytest
 
 import driftwise as dw
 from driftwise.cli import main
-from driftwise.service import forgetting
-from driftwise.service.export import export
-from driftwise.service.setup import setup
-from driftwise.service.store import Taken
-from driftwise.service.verify import verify
+from driftwise.service.core import forgetting
+from driftwise.service.core.setup import setup
+from driftwise.service.core.verify import verify
+from driftwise.service.operate.export import export
+from driftwise.service.stores.records import Taken
 from refusing import refused
 from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
 from service.living import ARMS, living, soon

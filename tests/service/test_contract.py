@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from driftwise.service.http import ROUTES
-from driftwise.service.openapi import document
+from driftwise.service.http.app import ROUTES
+from driftwise.service.wire.openapi import document
 from service.living import ARMS, living
 
 schemathesis = pytest.importorskip("schemathesis")

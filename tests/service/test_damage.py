@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from driftwise.errors import BadInput, DriftwiseError
-from driftwise.service.rows import seal
-from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.verify import verify
-from driftwise.service.wal import damage_of
+from driftwise.service.core.serving import Service
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.stores.store import seal
+from driftwise.service.stores.wal import damage_of
 from service.desk import Desk, arms_of
 from service.living import living
 

@@ -18,14 +18,15 @@ import numpy as np
 import pytest
 
 from colours import luminance
-from driftwise.service import forgetting, keeping
+from driftwise.service.core import forgetting
+from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import looking, reading
 from driftwise.service.dashboard.comparing import cohort, compare
 from driftwise.service.dashboard.document import hash_of
 from driftwise.service.dashboard.track import Track
-from driftwise.service.setup import Setup
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import DecisionRow, RewardRow
+from driftwise.service.operate import keeping
+from driftwise.service.stores.records import DecisionRow, RewardRow
+from driftwise.service.stores.sqlite import SQLiteStore
 from service.living import ARMS, BODY, living
 from service.loading import Server
 from test_browser import CHROMIUM, GROUND, QUIET

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.service import overdue
-from driftwise.service.export import export
-from driftwise.service.fold import digest
-from driftwise.service.rows import seal
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import RewardRow
-from driftwise.service.verify import verify
+from driftwise.service.core import overdue
+from driftwise.service.core.fold import digest
+from driftwise.service.core.verify import verify
+from driftwise.service.operate.export import export
+from driftwise.service.stores.records import RewardRow
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.stores.store import seal
 from service.desk import LINEAR, Desk, arms_of
 from service.living import BODY, living
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from driftwise.service import keeping
-from driftwise.service.http import ROUTES
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.http.app import ROUTES
+from driftwise.service.operate import keeping
+from driftwise.service.stores.sqlite import SQLiteStore
 from service.living import living
 from service.loading import Server
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from driftwise.service.http import ROUTES
+from driftwise.service.http.app import ROUTES
 from service.living import Passing, living
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")

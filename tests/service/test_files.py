@@ -12,12 +12,13 @@ import pytest
 
 from driftwise._internal import files
 from driftwise.errors import BadInput
-from driftwise.service import forgetting, restoring
-from driftwise.service.keeping import backup, create_key, keys
-from driftwise.service.restoring import restore
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import Broken, Damaged, Taken
-from driftwise.service.verify import verify
+from driftwise.service.core import forgetting
+from driftwise.service.core.verify import verify
+from driftwise.service.operate import restoring
+from driftwise.service.operate.keeping import backup, create_key, keys
+from driftwise.service.operate.restoring import restore
+from driftwise.service.stores.records import Broken, Damaged, Taken
+from driftwise.service.stores.sqlite import SQLiteStore
 from service.desk import Desk, arms_of
 from service.loading import Server
 from service.nursery import Nursery
@@ -27,7 +28,7 @@ NURSERY = Nursery()
 
 ELSEWHERE = """
 import sys
-from driftwise.service.sqlite import SQLiteStore
+from driftwise.service.stores.sqlite import SQLiteStore
 for line in sys.stdin:
     try:
         SQLiteStore(line.strip()).close()

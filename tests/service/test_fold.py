@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.service.fold import Fold, Unlike, digest, resume
-from driftwise.service.protocol import Refusal
-from driftwise.service.recompute import again, eras_of, same
-from driftwise.service.recompute import arms_of as shown
-from driftwise.service.setup import setup
-from driftwise.service.store import SnapshotRow
+from driftwise.service.core.fold import Fold, Unlike, digest, resume
+from driftwise.service.core.recompute import again, eras_of, same
+from driftwise.service.core.recompute import arms_of as shown
+from driftwise.service.core.setup import setup
+from driftwise.service.stores.records import SnapshotRow
+from driftwise.service.wire.protocol import Refusal
 from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
 
 
@@ -31,9 +31,9 @@ def drive(desk, rng, rounds, group=1, at=1000.0):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_live_from_a_snapshot_and_folded_again_are_one_state_to_the_last_bit(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("driftwise.service.fold.EVERY", 10)
-    monkeypatch.setattr("driftwise.service.stream.EVERY", 10)
-    monkeypatch.setattr("driftwise.service.stream.SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr("driftwise.service.core.fold.EVERY", 10)
+    monkeypatch.setattr("driftwise.service.core.stream.EVERY", 10)
+    monkeypatch.setattr("driftwise.service.core.stream.SNAPSHOT_EVERY", 20)
     rng, desk = np.random.default_rng(1), Desk(tmp_path / "a.db", POLICIES[name])
     for start in range(3):
         drive(desk, rng, 60, group=start * 3 + 1, at=1000.0 + 100 * start)
@@ -149,8 +149,8 @@ def test_minus_zero_is_zero_before_anything_is_learned_or_written(tmp_path):
 
 
 def test_a_damaged_snapshot_is_passed_over_and_a_wrong_one_found_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("driftwise.service.fold.EVERY", 10)
-    monkeypatch.setattr("driftwise.service.stream.EVERY", 10)
+    monkeypatch.setattr("driftwise.service.core.fold.EVERY", 10)
+    monkeypatch.setattr("driftwise.service.core.stream.EVERY", 10)
     desk = Desk(tmp_path / "a.db")
     drive(desk, np.random.default_rng(7), 80)
     good, tick = desk.stream.fold.digest(), desk.stream.fold.tick

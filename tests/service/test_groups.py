@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from driftwise.service.logs import Log
-from driftwise.service.protocol import MOST_WAITING, DecideBody
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.stream import Stream
-from driftwise.service.verify import verify
+from driftwise.service.core.stream import Stream
+from driftwise.service.core.verify import verify
+from driftwise.service.http.logs import Log
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.wire.protocol import MOST_WAITING, DecideBody
 from service.living import ARMS, living
 from service.loading import HEAD, Server
 

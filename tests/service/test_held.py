@@ -9,10 +9,10 @@ from contextlib import closing
 
 import pytest
 
-from driftwise.service import sqlite
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import Held, Taken
-from driftwise.service.verify import verify
+from driftwise.service.core.verify import verify
+from driftwise.service.stores import sqlite
+from driftwise.service.stores.records import Held, Taken
+from driftwise.service.stores.sqlite import SQLiteStore
 from service.living import living
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_held_at_the_start_is_said_to_be_in_one_sentence(tmp_path
 def test_a_command_that_meets_a_held_file_says_so_and_ends_with_3(tmp_path):
     path = tmp_path / "a.db"
     SQLiteStore(path).close()
-    code = ("from driftwise.service import keeping; keeping._WAIT = 0.1; from driftwise.cli import main; "
+    code = ("from driftwise.service.operate import keeping; keeping._WAIT = 0.1; from driftwise.cli import main; "
             f"main(['keys', 'create', {str(path)!r}])")  # fmt: skip
     with other(path) as holder:
         holder.execute("BEGIN IMMEDIATE")

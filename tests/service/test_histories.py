@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.service.export import export
-from driftwise.service.fold import digest
-from driftwise.service.opening import open_store
-from driftwise.service.recompute import eras_of
-from driftwise.service.verify import verify
+from driftwise.service.core.fold import digest
+from driftwise.service.core.recompute import eras_of
+from driftwise.service.core.verify import verify
+from driftwise.service.operate.export import export
+from driftwise.service.stores.opening import open_store
 from service.living import BODY, living
 
 WINDOW = {"policy": {"name": "SW-UCB", "dim": 2, "horizon": 300, "path_length": 20.0}, "rewards": [0, 1]}

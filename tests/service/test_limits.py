@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from driftwise.service.endpoint import _body
-from driftwise.service.protocol import MOST_CHUNKS, MOST_HEAD, MOST_HEADERS, MOST_PIPELINED
-from driftwise.service.straight import Asked
+from driftwise.service.http.endpoint import _body
+from driftwise.service.http.straight import Asked
+from driftwise.service.wire.protocol import MOST_CHUNKS, MOST_HEAD, MOST_HEADERS, MOST_PIPELINED
 from service.living import ARMS, soon
 from service.loading import Server
 

@@ -8,11 +8,11 @@ import time
 import msgspec
 import pytest
 
-from driftwise.service import stream as streams
-from driftwise.service.opening import open_store
-from driftwise.service.protocol import DecideBody
-from driftwise.service.store import Rejected
-from driftwise.service.verify import verify
+from driftwise.service.core import stream as streams
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import Rejected
+from driftwise.service.wire.protocol import DecideBody
 from service.living import ARMS, living
 
 

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from driftwise.service.wal import damage_of
+from driftwise.service.stores.wal import damage_of
 from service import powercut
 
 if powercut.compiler() is None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from driftwise.service import replica, serving
-from driftwise.service.opening import service_of
-from driftwise.service.warming import warm
+from driftwise.service.core import serving
+from driftwise.service.core.warming import warm
+from driftwise.service.http.run import service_of
+from driftwise.service.replica import replica
 from service.desk import Desk
 from service.living import ARMS, BODY, living, soon
 from service.loading import Server
@@ -34,9 +35,9 @@ AFTER_WARM = """
     from driftwise import Features
     from driftwise.service.dashboard.looking import why
     from driftwise.service.dashboard.track import Track
-    from driftwise.service.recompute import explain
-    from driftwise.service.setup import setup
-    from driftwise.service.warming import warm
+    from driftwise.service.core.recompute import explain
+    from driftwise.service.core.setup import setup
+    from driftwise.service.core.warming import warm
     from service.desk import POLICIES, Desk, arms_of, body_of
 
     FEATURES = Features(context={"hour": Features.number(12, 6)}, item={"kind": Features.levels(("news", "sport"))})

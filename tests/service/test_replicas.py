@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from driftwise import Features
-from driftwise.service import forgetting
-from driftwise.service.engine import leading
-from driftwise.service.opening import open_store
-from driftwise.service.protocol import DecideBody, RewardBody
-from driftwise.service.store import Lost
-from driftwise.service.verify import verify
+from driftwise.service.core import forgetting
+from driftwise.service.core.engine import leading
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import Lost
+from driftwise.service.wire.protocol import DecideBody, RewardBody
 from service.desk import arms_of
 from service.living import ARMS, BODY, living, soon
 from service.loading import Clients, Server, wrong
@@ -245,7 +245,7 @@ def test_the_pages_say_how_far_behind_a_replica_is(two):
 
 
 def test_the_password_of_an_address_is_not_shown():
-    from driftwise.service.connection import shown
+    from driftwise.service.stores.connection import shown
 
     assert shown("postgresql://me:secret@host:5432/db?x=1") == "postgresql://me:…@host:5432/db?x=1"
     assert shown("postgresql://me@host/db") == "postgresql://me@host/db"

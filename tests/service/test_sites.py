@@ -8,10 +8,10 @@ import pytest
 
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.service import keeping
-from driftwise.service.http import ROUTES
-from driftwise.service.protocol import Refusal
-from driftwise.service.sites import Site
+from driftwise.service.http.app import ROUTES
+from driftwise.service.http.sites import Site
+from driftwise.service.operate import keeping
+from driftwise.service.wire.protocol import Refusal
 from service.living import ARMS, BODY, living
 from service.loading import Server
 from test_browser import CHROMIUM, QUIET, playwright  # noqa: F401 - a fixture
@@ -195,7 +195,7 @@ def test_names_that_are_allowed_are_right_with_any_port_and_nothing_near_them():
 
 def test_the_command_takes_names_and_refuses_what_is_none(tmp_path, monkeypatch, capsys):
     made = []
-    monkeypatch.setattr("driftwise.service.run.run", lambda application, *_: made.append(application))
+    monkeypatch.setattr("driftwise.service.http.run.run", lambda application, *_: made.append(application))
     command = ["serve", "--db", str(tmp_path / "a.db"), "--host", "127.0.0.5", "--allow-host", "a.com"]
     with pytest.raises(SystemExit) as ended:
         main([*command, "--allow-host", "driftwise"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from driftwise.service import replica
-from driftwise.service.verify import verify
+from driftwise.service.core.verify import verify
+from driftwise.service.replica import replica
 from service.living import ARMS, living, soon
 from service.loading import Server
 from service.nursery import Nursery

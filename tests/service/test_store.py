@@ -10,10 +10,8 @@ import threading
 import pytest
 
 from driftwise.errors import BadInput
-from driftwise.service.opening import open_store
-from driftwise.service.schema import STEPS, VERSION
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.store import (
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import (
     Conflict,
     Damaged,
     DecisionRow,
@@ -26,6 +24,8 @@ from driftwise.service.store import (
     SnapshotRow,
     Taken,
 )
+from driftwise.service.stores.schema import STEPS, VERSION
+from driftwise.service.stores.sqlite import SQLiteStore
 
 STORES = ("postgres", "sqlite")
 
@@ -133,7 +133,7 @@ def test_a_reader_sees_what_is_committed_while_another_writes(opened):
 
 def test_a_second_server_is_refused_and_told_who_has_it(tmp_path):
     store = SQLiteStore(tmp_path / "a.db")
-    program = f"from driftwise.service.sqlite import SQLiteStore; SQLiteStore({str(tmp_path / 'a.db')!r})"
+    program = f"from driftwise.service.stores.sqlite import SQLiteStore; SQLiteStore({str(tmp_path / 'a.db')!r})"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "Taken" in found.stderr and f"process {os.getpid()} " in found.stderr
     with pytest.raises(Taken, match="which process"):
@@ -200,8 +200,8 @@ def test_a_database_of_the_future_or_of_others_is_refused_with_a_sentence(tmp_pa
 def test_a_step_that_fails_leaves_the_version_before_it(tmp_path, monkeypatch):
     SQLiteStore(tmp_path / "a.db").close()
     broken = (*STEPS, "CREATE TABLE more (x);\nCREATE TABLE more (y);\n")
-    monkeypatch.setattr("driftwise.service.schema.STEPS", broken)
-    monkeypatch.setattr("driftwise.service.schema.VERSION", len(broken))
+    monkeypatch.setattr("driftwise.service.stores.schema.STEPS", broken)
+    monkeypatch.setattr("driftwise.service.stores.schema.VERSION", len(broken))
     with pytest.raises(BadInput, match="more"):
         SQLiteStore(tmp_path / "a.db")
     monkeypatch.undo()

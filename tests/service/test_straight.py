@@ -18,9 +18,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from driftwise.errors import BadInput
-from driftwise.service import run, straight
-from driftwise.service.keeping import create_key
-from driftwise.service.verify import verify
+from driftwise.service.core.verify import verify
+from driftwise.service.http import run, straight
+from driftwise.service.operate.keeping import create_key
 from service.loading import Server
 from service.test_bad_bytes import BAD
 
@@ -220,7 +220,7 @@ def test_a_name_that_uvicorn_no_longer_has_is_noticed(monkeypatch, tmp_path, nam
 def test_fields_that_uvicorn_no_longer_has_are_noticed(monkeypatch):
     monkeypatch.setattr(straight, "_FIELDS", (*straight._FIELDS, "lane"))
     assert run.connection()[0] == "h11"
-    monkeypatch.setitem(sys.modules, "driftwise.service.straight", None)  # as where an import fails
+    monkeypatch.setitem(sys.modules, "driftwise.service.http.straight", None)  # as where an import fails
     assert run.connection()[0] == "h11"
 
 

@@ -15,15 +15,16 @@ import driftwise as dw
 from driftwise.agent import clock
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.service import fold, origin, refold
-from driftwise.service.export import export
-from driftwise.service.fold import digest
-from driftwise.service.forgetting import forget, stretch
-from driftwise.service.opening import open_store, service_of
-from driftwise.service.origin import Foreign
-from driftwise.service.recompute import eras_of
-from driftwise.service.store import Damaged, Taken
-from driftwise.service.verify import verify
+from driftwise.service.core import fold, origin, refold
+from driftwise.service.core.fold import digest
+from driftwise.service.core.forgetting import forget, stretch
+from driftwise.service.core.origin import Foreign
+from driftwise.service.core.recompute import eras_of
+from driftwise.service.core.verify import verify
+from driftwise.service.http.run import service_of
+from driftwise.service.operate.export import export
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import Damaged, Taken
 from service.desk import Desk, arms_of
 from service.living import living
 from service.loading import Server
@@ -169,7 +170,7 @@ def test_what_computed_an_era_is_sealed_with_it(tmp_path, column):
 
 
 def test_a_postgres_database_of_version_1_is_read_upgraded_and_recorded(database):
-    with patch("driftwise.service.serving.begun", lambda era, reason: era), living(database) as asked:
+    with patch("driftwise.service.core.serving.begun", lambda era, reason: era), living(database) as asked:
         asked.put()
         live(asked, "old")
         digest = asked.stream()["digest"]
@@ -308,7 +309,8 @@ def test_a_replica_that_computes_otherwise_does_not_join_nor_stay(database):
         assert isinstance(refusal(database), Foreign)
         with pytest.raises(Taken, match="no replica"):
             refold.refold(database)
-        with patch("driftwise.service.postgres.PostgresStore.alone", lambda self: True):  # as if it began just then
+        alone = "driftwise.service.stores.postgres.PostgresStore.alone"
+        with patch(alone, lambda self: True):  # as if it began just then
             assert refold.refold(database) == {"home": 2}
     assert server.process.wait(20) == 5
     assert "another machine or library" in server.end()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from driftwise._internal.machine import probe
-from driftwise.service.access import Access
-from driftwise.service.schema import VERSION
-from driftwise.service.serving import Service
-from driftwise.service.sqlite import SQLiteStore
-from driftwise.service.verify import verify
+from driftwise.service.core.access import Access
+from driftwise.service.core.serving import Service
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.schema import VERSION
+from driftwise.service.stores.sqlite import SQLiteStore
 from golden.databases.make import live
 from service.living import living
 from service.loading import Server

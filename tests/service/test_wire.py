@@ -6,8 +6,9 @@ import sqlite3
 import numpy as np
 import pytest
 
-from driftwise.service import keeping, serving
-from driftwise.service.verify import verify
+from driftwise.service.core import serving
+from driftwise.service.core.verify import verify
+from driftwise.service.operate import keeping
 from service.living import ARMS, BODY, living, soon
 
 

@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from driftwise.service import origin
-from driftwise.service.access import Access
-from driftwise.service.forgetting import forget
-from driftwise.service.keeping import backup, create_key
-from driftwise.service.refold import refold
-from driftwise.service.schema import VERSION
-from driftwise.service.verify import verify
+from driftwise.service.core import origin
+from driftwise.service.core.access import Access
+from driftwise.service.core.forgetting import forget
+from driftwise.service.core.refold import refold
+from driftwise.service.core.verify import verify
+from driftwise.service.operate.keeping import backup, create_key
+from driftwise.service.stores.schema import VERSION
 from service.living import living
 
 HERE = Path(__file__).resolve().parent

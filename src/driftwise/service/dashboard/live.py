@@ -6,12 +6,12 @@ import itertools
 from typing import NamedTuple
 from urllib.parse import quote
 
+from driftwise.service.core.engine import BUCKETS
+from driftwise.service.core.setup import Setup
+from driftwise.service.core.stream import Stream
 from driftwise.service.dashboard.markup import Html, badge, joined, percent, short, span
-from driftwise.service.engine import BUCKETS
-from driftwise.service.protocol import Counts
-from driftwise.service.setup import Setup
-from driftwise.service.store import EraRow
-from driftwise.service.stream import Stream
+from driftwise.service.stores.records import EraRow
+from driftwise.service.wire.protocol import Counts
 
 WHO = {"live": "policy", "baseline": "held back", "shadow": "your own"}
 

@@ -11,23 +11,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.explain import pulls_of
-from driftwise.service.access import authorization, caller_of, sees
+from driftwise.service.core.access import authorization, caller_of, sees
+from driftwise.service.core.fold import Unlike
+from driftwise.service.core.origin import elsewhere
+from driftwise.service.core.recompute import decision_of, eras_of, explained, remade
+from driftwise.service.core.stream import decided
+from driftwise.service.core.warming import end_soon
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import Live, Server, live_of
 from driftwise.service.dashboard.markup import Html
 from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
-from driftwise.service.fold import Unlike
-from driftwise.service.origin import elsewhere
-from driftwise.service.protocol import Explained, Refusal, other_result
-from driftwise.service.recompute import decision_of, eras_of, explained, remade
-from driftwise.service.rows import Store
-from driftwise.service.store import DecisionRow, KeyRow
-from driftwise.service.stream import decided
-from driftwise.service.warming import end_soon
+from driftwise.service.stores.records import DecisionRow, KeyRow
+from driftwise.service.stores.store import Store
+from driftwise.service.wire.protocol import Explained, Refusal, other_result
 
 if TYPE_CHECKING:
-    from driftwise.service.http import Api
+    from driftwise.service.http.app import Api
 
 Scope = dict[str, Any]
 Parts = dict[str, Html]

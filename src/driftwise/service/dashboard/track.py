@@ -16,12 +16,12 @@ from driftwise.agent.drift import RECENT, Drift, Meter, reading
 from driftwise.agent.replay import Lesson
 from driftwise.kernels.point import Floats
 from driftwise.ledger import LESSONS
+from driftwise.service.core.fold import resume
+from driftwise.service.core.setup import Setup
+from driftwise.service.core.stream import SNAPSHOT_EVERY
 from driftwise.service.dashboard.markup import real
-from driftwise.service.fold import resume
-from driftwise.service.rows import Store
-from driftwise.service.setup import Setup
-from driftwise.service.store import EraRow, RewardRow
-from driftwise.service.stream import SNAPSHOT_EVERY
+from driftwise.service.stores.records import EraRow, RewardRow
+from driftwise.service.stores.store import Store
 
 EVERYTHING = "all since the start"
 POINTS = 256

@@ -17,9 +17,9 @@ from driftwise.errors import DriftwiseError
 from driftwise.service.dashboard.document import HEADERS, document
 from driftwise.service.dashboard.looking import PAUSE, Dashboard, Parts
 from driftwise.service.dashboard.markup import joined, tag
-from driftwise.service.endpoint import Receive, Scope, Send, headers_of
-from driftwise.service.protocol import Refusal, refusal_of
-from driftwise.service.store import KeyRow
+from driftwise.service.http.endpoint import Receive, Scope, Send, headers_of
+from driftwise.service.stores.records import KeyRow
+from driftwise.service.wire.protocol import Refusal, refusal_of
 
 LONGEST = 600.0  # seconds of one connection; the browser makes the next by itself
 MOST_WATCHING = 64

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import charts
 from driftwise.service.dashboard.live import WHO, arm_name
 from driftwise.service.dashboard.markup import Html, badge, card, count, joined, moment, real, signed, table, tag
-from driftwise.service.protocol import Explained
-from driftwise.service.setup import Setup
-from driftwise.service.store import DecisionRow
+from driftwise.service.stores.records import DecisionRow
+from driftwise.service.wire.protocol import Explained
 
 _ARMS, _PULLS = 12, 8
 

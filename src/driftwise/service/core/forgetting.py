@@ -1,0 +1,181 @@
+"""Erasing arms, contexts and vectors of decisions that closed before a time: what was learned of them stays.
+
+The fold goes on from a snapshot at the last reward that was forgotten, which is sealed by its own sha256. A server does
+it a stretch at a time, each with a group of its own, so that others are decided in between; other replicas hear of it
+as of another era. The command does all at once, where no server has the file.
+"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from driftwise.errors import BadInput
+from driftwise.service.core.fold import Fold, Unlike, resume
+from driftwise.service.core.origin import check_machine, elsewhere, foreign, refused
+from driftwise.service.core.recompute import Era, eras_of
+from driftwise.service.core.warming import warm
+from driftwise.service.stores.opening import check_there, one_file
+from driftwise.service.stores.records import EraRow, Taken
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.stores.store import seal, seal_era
+
+if TYPE_CHECKING:
+    from driftwise.service.core.serving import Service
+    from driftwise.service.core.stream import Stream
+
+STRETCH = 500  # rewards that a server forgets with one group
+
+
+class Forgotten(NamedTuple):
+    """What one stretch erased: up to reward `cut`, the ids whose arms are gone, and the eras as they are now."""
+
+    cut: int
+    ids: list[str]
+    eras: list[EraRow]
+
+
+def moment(before: str) -> float:
+    """A date or time as seconds since 1970; UTC unless it says otherwise."""
+    try:
+        found = datetime.datetime.fromisoformat(before)
+    except ValueError:
+        raise BadInput("before", before, "a date or time", "pass 2026-01-31, say") from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def forget(path: str | Path, before: float) -> dict[str, int]:
+    """Forget in a database that no server has; how many decisions of each stream."""
+    one_file(path, "POST …/forget asks a server that has it")
+    check_there(path)
+    try:
+        store = SQLiteStore(path)
+    except Taken as slip:
+        way_out = "POST …/forget asks that server to; or stop it"
+        raise Taken("db", slip.got, "a database that no server has", way_out) from None
+    try:
+        store.erase_wholly()
+        store.begin()
+        found = {row.name: len(stretch(store, row.id, before).ids) for row in store.streams()}
+        drop_sets(store)
+        store.commit()
+        store.checkpoint()
+        store.run("VACUUM")
+        store.checkpoint()
+        return found
+    except BaseException:
+        store.rollback()
+        raise
+    finally:
+        store.close()
+
+
+async def online(service: Service, name: str, before: float) -> dict[str, int]:
+    """Forget in a stream that is served, a stretch a group."""
+    return await service.changed(_forgotten, service, service.stream(name), before)
+
+
+async def _forgotten(service: Service, stream: Stream, before: float) -> dict[str, int]:
+    store = service.store
+    await service.aside(_warm_eras, stream.row.id)  # those of eras before may be of other policies
+    await service.engine.submit(store.erase_wholly)
+    done = count = 0
+    while True:
+        found = await _group(service, stream, before, done)
+        count += len(found.ids)
+        if found.cut < done + STRETCH:
+            break
+        done = found.cut
+    if store.shared:
+        await service._in_thread(store.drop_sets_aside)
+    else:
+        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
+    return {"forgotten": count}
+
+
+def _warm_eras(store: Any, stream: int) -> None:
+    for era in eras_of(store, stream):
+        warm(era.setup.policy, era.setup.terms.low)
+
+
+async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:
+    """One stretch, written with the next group; what is at hand of it is let go when it is on disk."""
+    found: list[Forgotten] = []
+
+    def write() -> None:
+        found[:] = [stretch(service.store, stream.row.id, before, done, STRETCH)]
+
+    def then() -> None:
+        for id in found[0].ids:
+            stream.known.pop(id, None)
+        for era in found[0].eras:
+            if era.number == stream.era.number:
+                stream.fold.era = era
+
+    await service._change(write, then, stream)  # under its lock, so that two replicas never forget the same
+    return found[0]
+
+
+def stretch(store: Any, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
+    """Forget what closed before a time, from reward `done` on and of so many rewards, in the transaction at hand."""
+    cut = done
+    for reward in store.rewards(stream, done, None if most is None else done + most):
+        if reward.at >= before:
+            break
+        cut = reward.seq
+    changed = []
+    eras = eras_of(store, stream)
+    for place, (row, _) in enumerate(eras):
+        end = eras[place + 1].row.begun_at if place + 1 < len(eras) else cut
+        base = min(cut, end)
+        if base <= max(row.first, row.base):
+            continue
+        fold = _fold_at(store, eras[place], base, newest=place + 1 == len(eras))
+        changed.append(row._replace(base=end if fold is None else base))
+        store.run("UPDATE era SET base = ?, seal = ? WHERE stream = ? AND number = ?",
+                  values=(changed[-1].base, seal_era(changed[-1]), stream, row.number))  # fmt: skip
+        if fold is not None:
+            store.add_snapshot(fold.snapshot_behind())
+        store.run("DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq < ?", values=(stream, row.number, base))
+    if changed:
+        store.changed()
+    return Forgotten(cut, _erase(store, stream, done, cut), changed)
+
+
+def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
+    """The state that an era goes on from; none where the era is over and not recomputable here: all of it is then
+    forgotten, because a state computed here would not be the one that its later decisions were made on."""
+    name = next(one.name for one in store.streams() if one.id == era.row.stream)
+    if newest:
+        check_machine(store.path, name, era.row)
+    elif foreign(era.row):
+        return None
+    try:
+        return resume(store, era.row, era.setup, upto=base)
+    except Unlike as slip:
+        if newest or (era.row.probe is not None and not elsewhere(era.row)):
+            raise refused(store.path, name, slip) from None
+        return None
+
+
+def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
+    """Rows of rewards and their decisions without what they were about; whose arms went."""
+    ids = []
+    for reward in list(store.rewards(stream, done, cut)):
+        bare = reward._replace(x=None)
+        store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
+                  values=(seal(bare), stream, reward.seq))  # fmt: skip
+        decision = store.decision(stream, reward.id)
+        if decision is not None and decision.arm_set is not None:
+            empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
+            store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
+                      "WHERE stream = ? AND seq = ?", values=(seal(empty), stream, decision.seq))  # fmt: skip
+            ids.append(reward.id)
+    return ids
+
+
+def drop_sets(store: Any) -> None:
+    """Sets of arms that no decision is about any more."""
+    store.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+    store.forget_sets()

@@ -1,0 +1,135 @@
+"""A decision again from what is written: the same state, arms and number give the same choice to the last bit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from driftwise.agent.choosing import Picked
+from driftwise.agent.record import checked_id
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.state import State
+from driftwise.service.core.fold import Fold, Unlike, resume
+from driftwise.service.core.offers import offered
+from driftwise.service.core.origin import elsewhere
+from driftwise.service.core.setup import Setup, setup
+from driftwise.service.core.stream import decided
+from driftwise.service.stores.records import DecisionRow, EraRow
+from driftwise.service.stores.store import Store
+from driftwise.service.wire.protocol import Arm, Explained, StreamBody, other_result, unknown_decision
+
+
+class Era(NamedTuple):
+    """An era with its parts: those of the ones before it say how long a tick is."""
+
+    row: EraRow
+    setup: Setup
+
+
+def eras_of(store: Store, stream: int) -> list[Era]:
+    """All eras of a stream. Another machine may round the numbers of a policy otherwise: `resume` refuses that."""
+    made: list[Era] = []
+    for row in store.eras(stream):
+        body = msgspec.json.decode(row.body, type=StreamBody)
+        made.append(Era(row, setup(body, made[-1].setup.tick if made else None)))
+    return made
+
+
+def upon(made: Setup, row: DecisionRow) -> int:
+    """The tick of the state that a decision was chosen on (PRODUCT.md 1)."""
+    return made.clock().upon(row.born)
+
+
+def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet) -> Picked:
+    """The choice of a decision, on the state it was made on."""
+    return fold.choose(arms, upon(made, row), row.seq)
+
+
+def same(row: DecisionRow, found: Picked) -> bool:
+    """Whether a choice is the one that was written, to the last bit."""
+    choice, share, draws, explored = found
+    made = (choice.arm, choice.score, choice.mean, choice.bonus, share, draws, int(explored))
+    return made == (row.proposed, row.score, row.mean, row.bonus, row.share, row.draws, row.explored)
+
+
+def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
+    """The arms of a decision; none where they were forgotten."""
+    found = offered(store, row)
+    return None if found is None else ArmSet(found[1])
+
+
+class Remade(NamedTuple):
+    """A decision, its era, and its arms and the fold that it was chosen on, where neither was forgotten."""
+
+    row: DecisionRow
+    era: Era
+    arms: ArmSet | None
+    fold: Fold | None
+
+    @property
+    def state(self) -> State:
+        """The state that it was chosen on, at its tick."""
+        assert self.fold is not None, "asked only where arms are known"
+        found: State = self.fold.states.at(upon(self.era.setup, self.row))
+        return found
+
+    @property
+    def draw(self) -> int | None:
+        return None if self.era.setup.policy.deterministic else self.row.seq
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of its items, where arms had names."""
+        return None if self.row.candidates is None else msgspec.json.decode(self.row.candidates, type=list[str])
+
+
+def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
+    """A decision by its id."""
+    row = store.decision(stream, checked_id(id))
+    if row is None:
+        raise unknown_decision()
+    return row
+
+
+def remade(store: Store, row: DecisionRow) -> Remade:
+    """A decision as it was made, from the log alone."""
+    era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
+    arms = arms_of(store, row) if row.state_seq >= era.row.base else None
+    return Remade(row, era, arms, None if arms is None else _fold_at(store, era, row.state_seq))
+
+
+def explain(store: Store, stream: int, id: str) -> Explained:
+    """One decision explained from the log alone."""
+    return explained(store, remade(store, decision_of(store, stream, id)))
+
+
+def explained(store: Store, found: Remade) -> Explained:
+    """What there is to say of it."""
+    row, era, arms, fold = found
+    listed, recomputed = [], None
+    if arms is not None and fold is not None:
+        recomputed = same(row, again(fold, era.setup, row, arms)) or (None if elsewhere(era.row) else False)
+        scores, names = fold.policy.scores(found.state, arms, found.draw), found.names
+        listed = [
+            Arm(arm=arm, item=None if names is None else names[arm], score=float(scores.score[arm]),
+                mean=float(scores.mean[arm]), bonus=float(scores.bonus[arm]))
+            for arm in np.argsort(-scores.score, kind="stable").tolist()
+        ]  # fmt: skip
+    reward = store.reward(row.stream, row.id)
+    return Explained(
+        decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=listed, recomputed=recomputed,
+        reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,
+    )  # fmt: skip
+
+
+def _fold_at(store: Store, era: Era, seq: int) -> Fold | None:
+    """The state of an era after so many rewards, from the nearest snapshot before; none where another machine or
+    version computed it and it does not come out here."""
+    try:
+        return resume(store, era.row, era.setup, upto=seq)
+    except Unlike as slip:
+        if elsewhere(era.row):
+            return None
+        raise other_result(slip, "id") from None

@@ -1,0 +1,410 @@
+"""A stream at work: decisions and rewards of a group become rows, seen by others only when the group is on disk.
+
+Everything here runs on the event loop between two commits. `write` hands the rows to the store, `publish` and `undo`
+say what became of them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from driftwise._internal.rng import key
+from driftwise.agent.record import automatic_id, check_not_automatic, checked_id, new_process
+from driftwise.errors import BadInput, DriftwiseError
+from driftwise.kernels.chance import WORD, uniform
+from driftwise.kernels.point import Floats
+from driftwise.ledger import LESSONS, Conflict, Verdict, settle
+from driftwise.service.core.fold import EVERY, Fold
+from driftwise.service.core.offers import Offer, Offers, offered
+from driftwise.service.core.overdue import Overdue
+from driftwise.service.core.setup import Setup
+from driftwise.service.stores.records import DecisionRow, EraRow, RewardRow, StreamRow
+from driftwise.service.stores.store import Store
+from driftwise.service.wire.protocol import (
+    Counts,
+    DecideBody,
+    Decided,
+    Refusal,
+    RewardBody,
+    Rewarded,
+    StreamAnswer,
+    unknown_decision,
+)
+
+SNAPSHOT_EVERY = 10_000  # rewards
+_FIRST = "the first reward stands"
+_KEPT = 20_000  # decisions that are at hand without asking the store
+_TEXT = msgspec.json.Encoder().encode
+_ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
+
+
+class Known:
+    """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward.
+
+    `items` and `context` are hashes of the texts of its row: the texts themselves may be long.
+    """
+
+    __slots__ = ("answer", "born", "context", "items", "number", "sha256", "value", "verdict", "x")
+
+    def __init__(
+        self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None, context: str | None
+    ) -> None:
+        self.answer, self.sha256, self.born, self.x = answer, sha256, born, x
+        self.items, self.context = hash(items), hash(context)
+        self.value, self.verdict, self.number = 0.0, Verdict.OPEN, 0  # of its reward
+
+    def settle(self, value: float, verdict: str, number: int) -> None:
+        """Its reward, which came or is its default, and the number of that."""
+        self.value, self.verdict, self.number = value, Verdict(verdict), number
+
+
+class Stream:
+    """One stream. `seq`, `rewarded` and `learned` count what is written and what the group at hand will write."""
+
+    def __init__(self, row: StreamRow, setup: Setup, fold: Fold, store: Store) -> None:
+        self.row, self.setup, self.fold, self.store = row, setup, fold, store
+        self.paused = row.paused
+        self.clock = setup.clock()
+        self.seq = self.rewarded = self.learned = 0
+        last, newest = store.last_decision(row.id), store.last_reward(row.id)
+        if last is not None:
+            self.seq, self.clock.newest = last.seq, last.born
+        if newest is not None:
+            self.rewarded, self.learned = newest.seq, newest.learned
+            self.clock.newest = max(self.clock.newest, newest.tick)
+        self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
+        self.overdue = Overdue(store, row.id)
+        self.defaults = self.defaults_upto(self.rewarded)
+        self.duplicates = 0  # rewards that came again since this process serves
+        self.overtime = 0  # rewards that came when their decision had its default, since then: no row says so
+        self.process = new_process()
+        self.known: OrderedDict[str, Known] = OrderedDict()
+        self.begin_era(setup, fold)
+        self._decided: list[tuple[list[Any], Offer]] = []
+        self._rewarded: list[RewardRow] = []
+        self._digests: list[Any] = []
+        self._snapshot: Any = None
+
+    def begin_era(self, setup: Setup, fold: Fold) -> None:
+        """Another fold plays from now on."""
+        self.setup, self.fold = setup, fold
+        self.offers = Offers(setup.policy.dim, setup.encoder())
+        drawn = key(setup.body.seed, "baseline")
+        self._draw = (drawn & WORD, (drawn >> 32) & WORD)
+
+    @property
+    def era(self) -> EraRow:
+        return self.fold.era
+
+    # ---------------------------------------------------------------------------------------- decide
+
+    def decide(self, asked: DecideBody, offer: Offer, at: float) -> Decided:
+        """A decision, or the one that this id already has."""
+        if asked.id is not None:
+            found = self.find(checked_id(asked.id))
+            if found is not None:
+                _check_same(found, asked, offer)
+                return found.answer
+            check_not_automatic(asked.id)
+        if self.paused:
+            hint = "POST …/resume first; rewards are still taken"
+            raise Refusal("stream_paused", "this stream is paused", "stream", hint)
+        seq, arms, fold = self.seq + 1, offer.arms, self.fold
+        born, upon = self.clock.born(at, fold.tick)
+        choice, share, draws, explored = fold.choose(arms, upon, seq)
+        if not (isfinite(choice.score) and isfinite(choice.mean) and isfinite(choice.bonus)):
+            got = f"score {choice.score}, mean {choice.mean}"
+            raise BadInput("policy", got, "finite scores", "PUT …/policy with numbers of another size, or reset")
+        id = automatic_id(seq, self.process) if asked.id is None else asked.id
+        arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
+        item = None if offer.items is None else offer.items[arm]
+        score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
+        answer = Decided(
+            id=id, arm=arm, item=item, score=score, mean=mean, bonus=bonus, propensity=propensity,
+            explored=explored, seq=seq, state_seq=fold.seq, cohort=cohort,  # type: ignore[arg-type]
+            proposed=None if cohort == "live" else choice.arm,
+        )  # fmt: skip
+        items = _items_text(offer)
+        self._decided.append(([  # a DecisionRow whose arm_set gets its number when it is written
+            self.row.id, seq, id, fold.era.number, fold.seq, born, at, None, arms.count, arm, item, propensity,
+            choice.arm, share, score, mean, bonus, int(explored), draws, cohort, unit, offer.context, items,
+        ], offer))  # fmt: skip
+        self.seq, self.clock.newest = seq, max(born, self.clock.newest)
+        x = arms.columns[:, :, arm : arm + 1].copy()
+        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context)
+        return answer
+
+    def _played(
+        self, asked: DecideBody, arm: int, share: float, count: int, seq: int
+    ) -> tuple[int, float | None, str, int | None]:
+        """The arm that is played, its propensity given who chose, who did, and the unit that it is counted to."""
+        body = self.setup.body
+        if body.mode == "shadow":
+            if asked.action is None or asked.action >= count:
+                wanted = f"action from 0 to {count - 1}, the arm that you play"
+                raise Refusal("missing_action", f"a shadow needs {wanted}", "action", "or make the stream live")
+            return asked.action, asked.propensity, "shadow", None
+        if asked.action is not None or asked.propensity is not None:
+            error = "only a shadow stream takes action and propensity"
+            raise Refusal("unexpected_action", error, "action", "leave both out")
+        hashed = None
+        if body.mode == "holdback":
+            unit = asked.id if asked.unit is None else asked.unit
+            if unit is None:
+                raise Refusal("missing_unit", "unit or id says who is held back", "unit", "send one of them")
+            drawn = key(body.seed, "holdback", unit)
+            hashed = drawn - 2**63  # SQLite's integers have a sign
+            if drawn < body.holdback * 2.0**64:
+                if body.baseline == "first":
+                    return 0, 1.0, "baseline", hashed
+                return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline", hashed
+        return arm, share, "live", hashed
+
+    # ---------------------------------------------------------------------------------------- reward
+
+    def reward(self, asked: RewardBody, at: float) -> Rewarded:
+        """Learn what a decision brought, once."""
+        terms = self.setup.terms
+        value = terms.checked(asked.value) + 0.0
+        known = self.find(checked_id(asked.id))
+        if known is None:
+            raise unknown_decision()
+        overdue = terms.overdue(known.born, self.clock.read(at, self.learned))
+        if terms.default is not None:
+            self.overdue.expire(self, at)
+            if overdue and known.verdict is Verdict.OPEN:  # there were more than expire at a time
+                self.default(asked.id, known, at)
+        verdict = settle(known.verdict, known.value, value, overdue)
+        if isinstance(verdict, Conflict):
+            raise Refusal("other_reward", f"this decision has the reward {known.value!r}", "value", _FIRST)
+        if known.verdict is not Verdict.OPEN:
+            return self._again(known, verdict)
+        if known.x is None:
+            raise Refusal("forgotten_decision", "this decision's arms were forgotten", "id", "drop the reward")
+        if verdict is Verdict.LEARNED:
+            if known.x.shape[1] != self.setup.policy.dim:
+                raise Refusal("other_dimension", "decided by a policy of another dimension", "id", "drop the reward")
+            self._lesson(known, value, at)
+        self._record(asked.id, known, value, at, verdict)
+        return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
+
+    def limit(self, at: float) -> float:
+        """The tick before which a decision was born whose time is over now."""
+        return self.setup.terms.limit(self.clock.read(at, self.learned))
+
+    def default(self, id: str, known: Known, at: float) -> None:
+        """Learn what the stream says of decisions whose time is over."""
+        value, verdict = self.setup.terms.default, Verdict.DEFAULTED
+        assert value is not None, "asked only where there is one"
+        try:
+            if known.x is None or known.x.shape[1] != self.setup.policy.dim:
+                raise DriftwiseError("arms of another dimension")
+            self._lesson(known, value, at)
+        except DriftwiseError:  # whoever happens to ask now did nothing wrong
+            verdict = Verdict.EXPIRED
+        self._record(id, known, value, at, verdict)
+
+    def _lesson(self, known: Known, value: float, at: float) -> None:
+        assert known.x is not None, "asked only where arms are known"
+        self.fold.lesson(known.x, value, self.clock.read(at, self.learned), known.born)
+        self.learned += 1
+
+    def _record(self, id: str, known: Known, value: float, at: float, verdict: Verdict) -> None:
+        """The row of a reward, with the digest and the snapshot that are due."""
+        self.rewarded += 1
+        self.fold.newest = self.rewarded
+        lesson = verdict in LESSONS
+        tick = self.clock.read(at, self.learned - lesson)  # that of the lesson, which is counted by now
+        self._rewarded.append(RewardRow(
+            self.row.id, self.rewarded, id, value, tick, at, verdict.value, self.learned, known.born,
+            None if known.x is None else known.x.tobytes(),
+        ))  # fmt: skip
+        known.settle(value, verdict, self.rewarded)
+        if self.rewarded % EVERY == 0:
+            self._digests.append(self.fold.digest_behind())
+            if self.rewarded % SNAPSHOT_EVERY == 0:
+                self._snapshot = self.fold.snapshot_behind()
+
+    def _again(self, known: Known, verdict: Verdict) -> Rewarded:
+        """Count a reward for a decision that has one, and no more: the first, or the default, stands."""
+        if known.verdict in (Verdict.DEFAULTED, Verdict.EXPIRED):
+            self.overtime += 1
+        else:
+            self.duplicates += 1
+        return Rewarded(verdict=verdict.value, seq=known.number)  # type: ignore[arg-type]
+
+    # ---------------------------------------------------------------------------------------- the group
+
+    def lead(self) -> None:
+        """Nobody else learns while this group is written: alone that is so anyway."""
+
+    @property
+    def lag(self) -> int:
+        """Rewards of others that were not learned here yet: alone there are none."""
+        return 0
+
+    @property
+    def replicas(self) -> tuple[tuple[str, int], ...]:
+        """Who else serves it, and how far each has folded: nobody."""
+        return ()
+
+    @property
+    def last(self) -> int:
+        """The largest number of a decision."""
+        return self.kept[0]
+
+    @property
+    def decided(self) -> int:
+        """How many decisions are on disk."""
+        return self.kept[0]
+
+    @property
+    def touched(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._decided or self._rewarded)
+
+    def write(self) -> None:
+        """The group's rows, into the store's transaction."""
+        store = self.store
+        self.write_decisions()
+        if self._rewarded:
+            store.add_rewards(self._rewarded)
+        if self._digests:
+            store.add_digests(self._digests)
+        if self._snapshot is not None:
+            store.add_snapshot(self._snapshot)
+
+    def write_decisions(self, done: int = 0) -> None:
+        """Those of the group, but for the first that are in the transaction already."""
+        decided = self._decided[done:]
+        if decided:
+            sets = self.store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in decided])
+            for (row, _), number in zip(decided, sets, strict=True):
+                row[_ARM_SET] = number
+            self.store.add_decisions([row for row, _ in decided])
+
+    def publish(self) -> None:
+        """The group is on disk."""
+        self.fold.publish()
+        self.overdue.publish()
+        for reward in self._rewarded:
+            self.count_default(reward.verdict)
+        self.kept = (self.seq, self.rewarded, self.learned)
+        self._clear()
+
+    def undo(self) -> None:
+        """The group could not be written: it has never been. Its ids are looked up again when they come again, and
+        automatic ones get another ending: an id that the store had already is not tried twice."""
+        self.fold.drop()
+        for reward in self._rewarded:
+            self.known.pop(reward.id, None)
+        for row, _ in self._decided:
+            self.known.pop(row[_ID], None)
+        self.overdue.undo()
+        self.seq, self.rewarded, self.learned = self.kept
+        self.process = new_process()
+        self._clear()
+
+    def _clear(self) -> None:
+        """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
+        self._decided, self._rewarded, self._digests, self._snapshot = [], [], [], None
+        while len(self.known) > _KEPT:
+            self.known.popitem(last=False)
+
+    # ---------------------------------------------------------------------------------------- asking
+
+    def find(self, id: str) -> Known | None:
+        """A decision by its id, from what is at hand or from the store."""
+        known = self.known.get(id)
+        if known is not None:
+            return known
+        row = self.store.decision(self.row.id, id)
+        if row is None:
+            return None
+        found = offered(self.store, row)
+        x = sha256 = None
+        if found is not None:
+            sha256, rows = found
+            x = rows[row.arm].reshape(1, -1, 1).copy()
+        known = Known(decided(row), sha256, row.born, x, row.candidates, row.context)
+        reward = self.store.reward(self.row.id, id)
+        if reward is not None:
+            known.settle(reward.value, reward.verdict, reward.seq)
+        self.known[id] = known
+        return known
+
+    def answer(self) -> StreamAnswer:
+        """What is on disk of it."""
+        seq, body = self.kept[0], self.setup.body
+        return StreamAnswer(
+            stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
+            era=self.era.number, paused=self.paused, seq=seq, state_seq=self.fold.seq, digest=self.fold.digest(),
+            counts=self.counts,
+        )  # fmt: skip
+
+    @property
+    def counts(self) -> Counts:
+        """What became of decisions and rewards, in the words that the agent uses too (see `Counts`)."""
+        decided, (_, rewarded, learned) = self.decided, self.kept
+        defaulted, expired = self.defaults["defaulted"], self.defaults["expired"]
+        return Counts(
+            decided=decided, learned=learned - defaulted, late=rewarded - learned - expired + self.overtime,
+            open=decided - rewarded, defaulted=defaulted,
+        )
+
+    def defaults_upto(self, rewarded: int) -> dict[str, int]:
+        """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
+        ever had a default: the store looks through all rewards for them."""
+        made = {"defaulted": 0, "expired": 0}
+        bodies = (msgspec.json.decode(era.body) for era in self.store.eras(self.row.id))
+        if any(body.get("default_reward") is not None for body in bodies):
+            made |= self.store.defaults(self.row.id, rewarded)
+        return made
+
+    def count_default(self, verdict: str) -> None:
+        """Count a reward that is on disk, where it is a default."""
+        if verdict in self.defaults:
+            self.defaults[verdict] += 1
+
+
+def _items_text(offer: Offer) -> str | None:
+    """The names of an offer as its row has them."""
+    return None if offer.items is None else _TEXT(offer.items).decode()
+
+
+def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
+    """Refuse an id that comes again with another request: the old decision would answer what was not asked. Where the
+    arms were forgotten nothing is left to compare with, not even a digest, which would tell of them.
+
+    Items in a context are compared by name: the rows that they are registered with may have changed since.
+    """
+    answer, other = found.answer, ""
+    if found.sha256 is None:
+        hint = "GET …/explain/{id} shows the decision; send a new id for a new one"
+        raise Refusal("forgotten_decision", "the arms of this id were forgotten and cannot be compared", "id", hint)
+    named = found.items == hash(_items_text(offer))
+    encoded = offer.context is not None and found.context == hash(offer.context)
+    if found.sha256 != offer.sha256 and not (named and encoded):
+        other = "arms"
+    elif not named:
+        other = "items"
+    elif asked.action != (answer.arm if answer.cohort == "shadow" else None):
+        other = "action"
+    elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):
+        other = "propensity"
+    if other:
+        error = f"this id was decided with another request: other {other}"
+        raise Refusal("other_decision", error, "id", "send a new id for it")
+
+
+def decided(row: DecisionRow) -> Decided:
+    """A row as it was answered."""
+    return Decided(
+        id=row.id, arm=row.arm, item=row.item, score=row.score, mean=row.mean, bonus=row.bonus,
+        propensity=row.propensity, explored=bool(row.explored), seq=row.seq, state_seq=row.state_seq,
+        cohort=row.cohort, proposed=None if row.cohort == "live" else row.proposed,  # type: ignore[arg-type]
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""`driftwise verify`: everything again from what is written, in a process that knows nothing else.
+
+Every row's seal, every number without a gap, every id once; the states of every era folded from their first reward and
+compared with every digest and snapshot on the way; every decision chosen again and compared to the last bit. An era
+that another machine, library or version computed may not come out here: that is told apart from damage (origin.py),
+and what needs no arithmetic is compared all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from driftwise.errors import BadInput, DriftwiseError
+from driftwise.ledger import LESSONS
+from driftwise.service.core.fold import Fold, Unlike, resume
+from driftwise.service.core.offers import offered
+from driftwise.service.core.origin import elsewhere
+from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import DecisionRow, RewardRow, StreamRow
+from driftwise.service.stores.store import Store
+
+MOST_TOLD = 20
+
+
+@dataclass
+class Found:
+    """What was looked at of a stream; `differs` says what did not come out as written, the first few of it."""
+
+    name: str
+    decisions: int = 0
+    rewards: int = 0
+    eras: int = 0
+    forgotten: int = 0  # decisions that nobody can recompute any more
+    digest: str = ""  # of the newest era, as it comes out here
+    differs: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)  # eras that are not recomputable here, which is not damage
+    unlike: list[Unlike] = field(default_factory=list)
+
+    def tell(self, what: str) -> None:
+        told = f"{self.name}: {what}"
+        if len(self.differs) < MOST_TOLD and told not in self.differs:
+            self.differs.append(told)
+
+    def tell_era(self, era: Era, what: str) -> None:
+        """Something that was computed and does not come out again: damage, unless another machine computed it."""
+        other = elsewhere(era.row)
+        if not other:
+            unsure = "" if era.row.probe is not None else "; it was damaged, or another machine or library computed it"
+            self.tell(f"{what}{unsure}")
+        elif not any(told.startswith(f"era {era.row.number},") for told in self.foreign):
+            self.foreign.append(f"era {era.row.number}, computed by {other}, is not recomputable here: {what}")
+
+    def __str__(self) -> str:
+        erased = f", {self.forgotten} forgotten and recomputable no more" if self.forgotten else ""
+        ended = "all as written" if not self.differs else f"{len(self.differs)} differences"
+        if self.foreign:
+            here = "what can be compared here is as written" if not self.differs else ended
+            ended = f"{len(self.foreign)} eras are not recomputable here, {here}"
+        return (f"{self.name}: {self.decisions} decisions, {self.rewards} rewards, {self.eras} eras{erased}, "
+                f"digest {self.digest}: {ended}")  # fmt: skip
+
+
+def verify(path: str | Path) -> list[Found]:
+    """Look at all streams of a database, which may be in use."""
+    store = open_store(path, writes=False)
+    try:
+        sound = store.soundness()
+        if sound != "ok":
+            raise BadInput(str(path), sound, "a file whose structure is whole", "restore a backup")
+        return [_stream(store, row) for row in store.streams()]
+    finally:
+        store.close()
+
+
+def _stream(store: Store, row: StreamRow) -> Found:
+    found = Found(row.name)
+    try:
+        eras = eras_of(store, row.id)
+    except DriftwiseError as slip:
+        found.tell(str(slip))
+        return found
+    found.eras = len(eras)
+    try:
+        _rewards(store, row.id, eras, found)
+    except DriftwiseError as slip:
+        found.tell(str(slip))
+    after = 0
+    for place, era in enumerate(eras):
+        later = eras[place + 1] if place + 1 < len(eras) else None
+        try:
+            check_era(store, era, later.row.begun_at if later else None, found)
+        except DriftwiseError as slip:  # the eras after it are looked at all the same
+            found.tell(str(slip))
+        if era.row.after < after and not store.shared:
+            found.tell(f"era {era.row.number} begins before the one before it")
+        after = era.row.after
+    return found
+
+
+def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
+    """Rewards without a gap, each of a decision that was made, with the vector that was played."""
+    seq = learned = tick = 0
+    for row in store.rewards(stream):
+        seq, expected = seq + 1, learned + (row.verdict in LESSONS)
+        decision = store.decision(stream, row.id)
+        if row.seq != seq or row.learned != expected or row.tick < tick:
+            found.tell(f"reward {row.seq} is out of order")
+        elif store.reward(stream, row.id) != row:
+            found.tell(f"id {row.id!r} has two rewards")
+        elif decision is None or decision.born != row.born or not _same_vector(store, decision, row):
+            found.tell(f"reward {row.seq} does not fit its decision")
+        elif row.verdict == "defaulted" and not _due(eras, row):
+            found.tell(f"reward {row.seq} is a default that was not due")
+        seq, learned, tick = row.seq, expected, row.tick
+        found.rewards += 1
+
+
+def _due(eras: list[Era], row: RewardRow) -> bool:
+    """Whether a default is that of its time, and the decision's was over."""
+    terms = next(era.setup.terms for era in reversed(eras) if era.row.begun_at < row.seq)
+    return row.value == terms.default and terms.overdue(row.born, row.tick)
+
+
+def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:
+    arms = offered(store, decision)
+    if arms is None or row.x is None:
+        return row.x is None
+    return bytes(arms[1][decision.arm].tobytes()) == row.x
+
+
+class _Way:
+    """The fold of an era from its first reward, compared with every digest and snapshot on its way.
+
+    It ends where the next era begins, at reward `end`. Where it differs it is told, and there is no fold any more.
+    """
+
+    def __init__(self, store: Store, era: Era, end: int | None, found: Found) -> None:
+        self.store, self.era, self.end, self.found = store, era, end, found
+        row = era.row
+        self.known = store.digests(row.stream, row.number)
+        snapshots = {one.seq: sha256(one.data).hexdigest() for one in store.snapshots(row.stream, row.number)}
+        self.known.update(snapshots)
+        self.fold: Fold | None = None
+        self.forgotten = row.base > 0 and row.base == end and row.base not in snapshots  # all of it
+        if self.forgotten:
+            return
+        try:
+            self.fold = resume(store, row, era.setup, snapshots=False, upto=max(row.first, row.base))
+        except Unlike as slip:
+            self._tell(slip)
+            return
+        last = 2**62 if end is None else end
+        self.stops = sorted((seq for seq in self.known if self.fold.seq < seq <= last), reverse=True)
+
+    def to(self, seq: int) -> Fold | None:
+        """The fold after so many rewards, or at the end."""
+        try:
+            while self.fold is not None and self.stops and self.stops[-1] <= seq:
+                self._learn(self.fold, self.stops.pop())
+            if self.fold is not None and seq > self.fold.seq:
+                self._learn(self.fold, seq)
+        except Unlike as slip:
+            self.fold = None
+            self._tell(slip)
+        return self.fold
+
+    def _learn(self, fold: Fold, upto: int) -> None:
+        fold.learn_rows(self.store.rewards(fold.era.stream, fold.seq, upto), self.known)
+        wanted = self.known.get(fold.seq)
+        if wanted is not None and fold.digest() != wanted:
+            raise Unlike(fold.era, fold.seq)
+
+    def _tell(self, slip: Unlike) -> None:
+        self.found.unlike.append(slip)
+        self.found.tell_era(self.era, f"rewards that fold to another state: {slip}")
+
+
+def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: bool = True) -> None:
+    """One fold from its first reward on, and its decisions as it passes them."""
+    row = era.row
+    way, seq = _Way(store, era, end, found), row.after
+    for decision in store.decisions(row.stream, row.number) if decisions else ():
+        seq += 1
+        if decision.seq != seq and not store.shared:  # replicas leave gaps of a few numbers where they end
+            found.tell(f"decision {decision.seq} where {seq} was due")
+            seq = decision.seq
+        _decision(store, era, way, decision, found)
+        found.decisions += 1
+    fold = way.to(2**62 if end is None else end)
+    found.digest = "" if fold is None else fold.digest()
+
+
+def _decision(store: Store, era: Era, way: _Way, row: DecisionRow, found: Found) -> None:
+    if store.decision(row.stream, row.id) != row:
+        found.tell(f"id {row.id!r} has two decisions")
+    arms = arms_of(store, row)
+    if arms is None or row.state_seq < era.row.base or way.forgotten:
+        found.forgotten += 1
+        return
+    if arms.dim != era.setup.policy.dim or not 0 <= row.arm < row.n:
+        found.tell(f"decision {row.seq} was made among other arms")
+        return
+    fold = way.to(row.state_seq)
+    if fold is None:
+        return  # why was told
+    if fold.seq != row.state_seq:
+        found.tell(f"decision {row.seq} was made on a state that is not there")
+    elif not same(row, again(fold, era.setup, row, arms)):
+        found.tell_era(era, f"decision {row.seq} does not come out again")

@@ -1,0 +1,146 @@
+"""`driftwise serve`: the application under uvicorn, on this machine unless there are keys."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from driftwise._internal import compile_notice
+from driftwise.errors import BadInput
+from driftwise.service.http.app import app
+from driftwise.service.http.logs import Log
+from driftwise.service.http.sites import Site, loopback
+from driftwise.service.stores.opening import open_store
+from driftwise.service.wire.protocol import MOST_HEAD
+
+_DRAIN = 4  # seconds for requests to be answered after SIGTERM
+
+
+def service_of(store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> Any:
+    """A service on a store: alone, or one replica of several; later: `prepare` resumes its streams."""
+    if not store.shared:
+        from driftwise.service.core.serving import Service
+
+        return Service(store, now, later=later)
+    from driftwise.service.replica.replica import SharedService
+
+    return SharedService(store, now, later=later)
+
+
+def connection() -> tuple[Any, str]:
+    """The connection that bounds requests and takes the short way (straight.py). Where uvicorn's private side is not
+    what it was written for, uvicorn's own connection, and why."""
+    try:
+        from driftwise.service.http.straight import Connection, missing
+    except ImportError as slip:
+        return "h11", str(slip)
+    lacking = missing()
+    return ("h11", f"uvicorn {uvicorn.__version__} has no {', '.join(lacking)}") if lacking else (Connection, "")
+
+
+class _Server(uvicorn.Server):
+    """Tells the application to stop when it is told so itself, and not only when the last connection is gone; and
+    tells when it listens, and at which port."""
+
+    stop: Callable[[], None]
+    listening: Callable[[int], None]
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening(self.servers[0].sockets[0].getsockname()[1])
+
+    def end(self) -> None:
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self.stop()
+        super().handle_exit(sig, frame)
+
+
+def settle() -> None:
+    """numba's heap is large and stays: collecting it again and again doubled what a request costs. And the thread that
+    has committed is not to wait long for the one that decides."""
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
+
+
+def serve(
+    db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None,
+    allow_hosts: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address."""
+    compile_notice.plain = False
+    site = Site(host, allow_hosts)
+    unbounded = connection()[1]
+    if unbounded and not loopback(host):
+        wanted = "a uvicorn whose connections driftwise bounds, before other machines can reach the server"
+        raise BadInput("uvicorn", unbounded, wanted, 'pip install "driftwise[serve]" installs one that is tested')
+    store = open_store(db, pages=pages)
+    try:
+        if not loopback(host) and all(key.revoked is not None for key in store.keys()):
+            wanted = "a valid key before other machines can reach the server"
+            raise BadInput("host", host, wanted, f"driftwise keys create {store.path} first")
+        service = service_of(store, later=True)
+        if not loopback(host):
+            service.access.close()
+    except BaseException:
+        store.close()
+        raise
+    log = Log(requests)
+    if unbounded:
+        log.event("unbounded", why=unbounded, without="the short way of requests, and limits on slow or endless ones")
+
+    def listening(bound: int) -> None:
+        access = f"{len(service.access.keys)} keys" if service.access.closed else "open"
+        log.event("serving", db=str(store.path), host=host, port=bound, access=access, pid=os.getpid())
+
+    def ready() -> None:
+        settle()
+        log.event("ready", streams=len(service.engine.streams))
+
+    application = app(service, log, ready, site)
+    try:
+        run(application, host, port, listening)
+    finally:
+        log.event("stopped")
+        log.close()
+    if application.busy:
+        os._exit(0)  # a compile under way would be waited for; all that was answered is on disk
+
+
+def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:
+    """An application until it is told to stop; `listening` is called when the port is bound. What it could not be made
+    ready for is raised."""
+    config = uvicorn.Config(
+        application, host=host, port=port, http=connection()[0], h11_max_incomplete_event_size=MOST_HEAD,
+        log_config=None, access_log=False, server_header=False, date_header=False, lifespan="on",
+        timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024, ws="none", proxy_headers=False,
+        log_level="error",  # it writes on the event loop, for callers to fill a pipe
+    )  # fmt: skip
+    # uvicorn raises the signal again when it has drained; ours has then been obeyed.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+    def bound(at: int) -> None:
+        listening(at)
+        application.prepare()
+
+    server = _Server(config)
+    server.stop, server.listening, application.end = application.stop, bound, server.end
+    try:
+        server.run()
+    except SystemExit:  # of uvicorn, with 3: that code says that another process has the database
+        wanted = "an address of this machine with a port that no other process listens at"
+        raise BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host") from None
+    application.busy |= server.force_exit
+    if application.slip is not None:
+        raise application.slip

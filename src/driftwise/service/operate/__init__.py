@@ -1,0 +1,1 @@
+"""What an operator does to a database: the commands, keys, backups, export."""

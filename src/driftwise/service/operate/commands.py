@@ -1,0 +1,194 @@
+"""The service's commands; each imports what it needs when it runs, and says what is missing."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftwise.errors import BadInput
+
+Database = Annotated[
+    str, typer.Argument(help="The database of driftwise serve: a file, or postgresql://…", metavar="DB")
+]
+keys_app = typer.Typer(help="Keys of a database.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    for command in (serve, verify, export, backup, restore, forget, refold):
+        app.command()(command)
+    app.add_typer(keys_app, name="keys")
+
+
+def _needs(*modules: str) -> None:
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise BadInput("serve", f"no {missing[0]}", "the packages of a server", 'pip install "driftwise[serve]"')
+
+
+def serve(
+    db: Annotated[str, typer.Option(help="The database: a file, made where there is none, or postgresql://…")],
+    host: Annotated[str, typer.Option(help="The address to listen at; another than this machine needs keys.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port.", min=0, max=65535)] = 8000,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without bodies.")] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A further name the server is asked by, such as a proxy's; may be given several times."),
+    ] = None,
+    max_pages: Annotated[int | None, typer.Option(help="The most pages of 4 KiB the file may have.", min=1)] = None,
+) -> None:
+    """Decide and learn over HTTP; every answer is on disk before it is sent."""
+    _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
+    from driftwise.service.stores.lock import check_free
+    from driftwise.service.stores.opening import is_shared
+
+    if not is_shared(db):
+        check_free(Path(db))
+    from driftwise.service.http.run import serve as run
+
+    run(db, host, port, requests=log_requests, pages=max_pages, allow_hosts=allow_host or ())
+
+
+def verify(db: Database) -> None:
+    """Recompute every decision, score and digest from what is written."""
+    _needs("msgspec")
+    from driftwise.service.core.origin import Foreign
+    from driftwise.service.core.verify import verify as run
+
+    found = run(db)
+    for one in found:
+        print(one)
+        for what in (*one.differs, *one.foreign):
+            print(f"  {what}")
+    differs, foreign = sum(len(one.differs) for one in found), sum(len(one.foreign) for one in found)
+    if differs:
+        got = f"{differs} differences, listed above"
+        raise BadInput(str(db), got, "everything as it was written", "restore a backup")
+    if foreign:
+        got = f"{foreign} eras that another machine, library or version computed, listed above"
+        wanted = "eras that can be recomputed here; nothing is damaged"
+        raise Foreign(str(db), got, wanted, "run driftwise verify where they were computed")
+
+
+def export(
+    db: Database,
+    out: Annotated[Path, typer.Option(help="A new folder for the log's parts.")],
+    stream: Annotated[str | None, typer.Option(help="Which stream, where there are several.")] = None,
+    format: Annotated[str | None, typer.Option(help="parquet or jsonl.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="What closed before the last reset, too.")] = False,
+) -> None:
+    """Write a stream as a log that agents learn from and evaluations read."""
+    _needs("msgspec")
+    from driftwise.service.operate.export import export as run
+
+    found = run(db, out, stream, format, everything)
+    forgotten = f", {found.forgotten} left out whose arms were forgotten" if found.forgotten else ""
+    before = f", {found.before} left out that closed before the last reset (--all has them)" if found.before else ""
+    print(f"{out}: {found.rows} rows{forgotten}{before}")
+
+
+def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a file that is not there yet.")]) -> None:
+    """Copy a database while it is used."""
+    _needs("msgspec")
+    from driftwise.service.operate.keeping import backup as run
+
+    print(f"{out}: {run(db, out)} bytes")
+
+
+def restore(
+    backup: Annotated[str, typer.Argument(help="A file that driftwise backup wrote.", metavar="BACKUP")],
+    db: Annotated[str, typer.Argument(help="The database: a file, which no server has.", metavar="DB")],
+    replace: Annotated[bool, typer.Option("--replace", help="Where DB exists: keep its files under other names.")] = (
+        False
+    ),
+) -> None:
+    """Check a backup and make it the database. A plain copy would mix it with the -wal of the old one."""
+    _needs("msgspec")
+    from driftwise.service.operate.restoring import restore as run
+
+    size, kept = run(backup, db, replace=replace)
+    print(f"{db}: {size} bytes" + (f"; the files that were there are {kept}*" if kept else ""))
+
+
+def forget(
+    db: Database,
+    before: Annotated[str, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC unless said.")],
+) -> None:
+    """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
+    _needs("msgspec")
+    from driftwise.service.core.forgetting import forget as run
+    from driftwise.service.core.forgetting import moment
+
+    for name, count in run(db, moment(before)).items():
+        print(f"{name}: {count} decisions forgotten")
+
+
+def refold(db: Database) -> None:
+    """Go on with a database that another machine, library or version computed: fold the rewards again here."""
+    _needs("msgspec")
+    from driftwise.service.core.refold import refold as run
+
+    begun = run(db)
+    for name, number in begun.items():
+        print(f"{name}: era {number} begins, folded here")
+    if not begun:
+        print("every stream's newest era was computed here: nothing to do")
+
+
+@keys_app.command("create")
+def create(
+    db: Database,
+    scopes: Annotated[str | None, typer.Option(
+        help="Some of decide,reward,admin. By default all of them for the only valid key, decide,reward for others.",
+        show_default=False)] = None,
+    stream: Annotated[str, typer.Option(help="The stream it is good for; * for all.")] = "*",
+    name: Annotated[str, typer.Option(help="Who uses it.")] = "",
+) -> None:
+    """Make a key and show it, this once: only its sha256 is kept."""
+    _needs("msgspec")
+    from driftwise.service.operate.keeping import create_key, grants, keys, lacking
+    from driftwise.service.stores.opening import is_shared
+
+    made = not is_shared(db) and not Path(db).exists()
+    print(create_key(db, scopes, stream, name))
+    if made:
+        print(f"There was no database {db}: it was made. No server of another one knows the key.", file=sys.stderr)
+    valid = keys(db)
+    if len(valid) == 1:
+        print("This is the only valid key. From now on the server answers requests with a key only.", file=sys.stderr)
+        print(grants(valid[0]), file=sys.stderr)
+    _warn(lacking(db, valid))
+
+
+def _warn(sentence: str) -> None:
+    if sentence:
+        print(f"Warning: {sentence}", file=sys.stderr)
+
+
+@keys_app.command("list")
+def listed(db: Database) -> None:
+    """The valid keys."""
+    _needs("msgspec")
+    from driftwise.service.operate.keeping import keys
+
+    for key in keys(db):
+        made = datetime.datetime.fromtimestamp(key.created, datetime.UTC)
+        print(f"{key.id}  {key.scopes}  stream {key.stream}  made {made:%Y-%m-%d}  {key.name}".rstrip())
+
+
+@keys_app.command("revoke")
+def revoke(db: Database, number: Annotated[int, typer.Argument(help="Its number in the list.")]) -> None:
+    """Make a key useless, within a second."""
+    _needs("msgspec")
+    from driftwise.service.operate.keeping import keys, lacking, revoke_key
+
+    revoke_key(db, number)
+    print(f"key {number} is revoked")
+    _warn(lacking(db, keys(db)))

@@ -1,0 +1,114 @@
+"""`driftwise export`: a stream as the log of PRODUCT.md 5, which `Agent.learn_log`, `dw.sums` and others read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from driftwise._internal.validate import one_of
+from driftwise.errors import BadInput
+from driftwise.ledger import LESSONS
+from driftwise.service.core.offers import offered
+from driftwise.service.core.recompute import Era, eras_of, upon
+from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.records import DecisionRow, RewardRow
+from driftwise.service.stores.store import Store
+from driftwise.tables.write import Row, Writer
+
+_NOTHING: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
+
+
+class Written(NamedTuple):
+    """How many rows were written, how many were forgotten and left out, and how many closed before the last reset."""
+
+    rows: int
+    forgotten: int
+    before: int
+
+
+class Since(NamedTuple):
+    """Where a log begins: after reward `first`, the lessons up to it, and the tick at which the state starts."""
+
+    first: int
+    learned: int
+    origin: int
+
+
+def export(
+    path: str | Path, out: Path, stream: str | None = None, format: str | None = None, everything: bool = False
+) -> Written:
+    """Write a stream's rows in the order in which they closed, then the open ones.
+
+    What closed before the last reset is left out, and lessons and ticks are counted from the reset on: an agent that
+    learns the log comes to the stream's state. `everything` writes all rows by the stream's own numbers.
+    """
+    store = open_store(path, writes=False)
+    try:
+        names = {row.name: row.id for row in store.streams()}
+        if stream is None and len(names) != 1:
+            listed = ", ".join(names) or "none"
+            raise BadInput("stream", f"{len(names)} streams", "the one to export", f"pass --stream; there is {listed}")
+        name = next(iter(names)) if stream is None else stream
+        one_of("stream", name, list(names))
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise BadInput("out", str(out), "a folder that is empty or not there", "pass a new one")
+        return _write(store, names[name], name, out, format, everything)
+    finally:
+        store.close()
+
+
+def _write(store: Store, stream: int, name: str, out: Path, format: str | None, everything: bool) -> Written:
+    eras = {era.row.number: era for era in eras_of(store, stream)}
+    newest = eras[max(eras)]
+    features = newest.setup.features
+    writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
+    lessons, written, left_out = [0], 0, 0
+    try:
+        for reward in store.rewards(stream):
+            lessons.append(reward.learned)
+        first = 0 if everything else newest.row.first
+        since = Since(first, lessons[first], 0 if everything else max(newest.row.origin, 0))
+        for reward in store.rewards(stream, first):
+            decision = store.decision(stream, reward.id)
+            row = None if decision is None else _row(store, name, eras[decision.era], decision, reward, lessons, since)
+            written, left_out = written + (row is not None), left_out + (row is None)
+            if row is not None:
+                writer.add(row)
+        for decision in store.decisions(stream):
+            if store.reward(stream, decision.id) is None:
+                row = _row(store, name, eras[decision.era], decision, None, lessons, since)
+                written, left_out = written + (row is not None), left_out + (row is None)
+                if row is not None:
+                    writer.add(row)
+    finally:
+        writer.close()
+    return Written(written, left_out, first)
+
+
+def _row(
+    store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
+) -> Row | None:
+    """A decision with what came of it; none where its arms were forgotten."""
+    found = offered(store, one)
+    if found is None:
+        return None
+    arms = found[1]
+    learned = reward is not None and reward.verdict in LESSONS
+    own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
+    value, at, tick, number = _NOTHING
+    if learned and reward:
+        value, at = reward.value, reward.at
+        tick, number = reward.tick - since.origin, reward.learned - since.learned
+    known = lessons[one.state_seq] - since.learned if one.state_seq >= since.first else None
+    return Row(
+        one.seq, one.id, name, one.at, one.born - since.origin, one.arm, one.item, one.n, arms[one.arm],
+        float("nan") if one.propensity is None else one.propensity, bool(one.explored),
+        one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
+        era.row.policy, known, value, at, tick, number,
+        "open" if reward is None else reward.verdict if learned else "expired",
+        None if one.context is None else msgspec.json.decode(one.context),
+        None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
+        cohort=one.cohort, upon=upon(era.setup, one) - since.origin, draws=one.draws if one.cohort == "live" else 0,
+    )  # fmt: skip

@@ -1,0 +1,144 @@
+"""What is done to a database from outside: a backup while it is used, and its keys."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from driftwise._internal.files import beside, private, settle
+from driftwise.errors import BadInput
+from driftwise.service.core.access import SCOPES, checked_scopes, hashed, new_key
+from driftwise.service.stores.opening import check_there, is_shared, one_file, open_store
+from driftwise.service.stores.records import Held, KeyRow
+from driftwise.service.stores.sqlite import SQLiteStore
+from driftwise.service.wire.protocol import checked_name
+
+_OTHERS = "decide,reward"  # scopes of a key that is not the only valid one, where none are given
+_MOST_NAME = 200
+_WAIT = 10.0  # seconds for the lock of a database that a server writes to
+
+
+def backup(path: str | Path, out: Path) -> int:
+    """A consistent copy, whole or not there, of a database that may be in use; its bytes."""
+    one_file(path, "pg_dump copies it while it is used")
+    store = SQLiteStore(path, writes=False)
+    try:
+        if out.exists():
+            raise BadInput("out", str(out), "a file that is not there yet", "pass another name")
+        with copied(store, out) as aside:
+            settle(aside, out, new=True)
+    except FileExistsError:
+        raise BadInput("out", str(out), "a file that is not there yet", "pass another name") from None
+    finally:
+        store.close()
+    return out.stat().st_size
+
+
+@contextmanager
+def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
+    """A copy of what is committed, under another name beside `out`. It says of itself that it has no log: wal.py."""
+    aside = beside(out)
+    try:
+        os.close(private(aside))
+        copy = sqlite3.connect(aside)
+        try:
+            store._database.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            copy.close()
+        yield aside
+    except FileExistsError:
+        raise
+    except (sqlite3.Error, OSError) as slip:
+        raise BadInput("out", f"{out}: {slip}", "a place where the copy can be written", "pass another") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> str:
+    """A new key, which is shown this once; a server that runs takes it within a second. Without scopes a key that is
+    the only valid one gets all of them, so that the owner of a database is never locked out; another decides and
+    rewards."""
+    checked = None if scopes is None else checked_scopes(scopes)
+    if stream != "*":
+        checked_name(stream)
+    if not name.isprintable() or len(name) > _MOST_NAME:
+        raise BadInput("name", name, f"up to {_MOST_NAME} printable characters", "pass a shorter or plainer name")
+    key = new_key()
+    with _writing(path) as store:
+        if checked is None:
+            checked = _OTHERS if _valid(store.keys()) else ",".join(SCOPES)
+        store.run("INSERT INTO key (sha256, name, scopes, stream, created) VALUES (?, ?, ?, ?, ?)",
+                  values=(hashed(key), name, checked, stream, time.time()))  # fmt: skip
+    return key
+
+
+def revoke_key(path: str | Path, number: int) -> None:
+    """A key that is no longer valid, within a second."""
+    check_there(path)
+    with _writing(path) as store:
+        changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
+                            values=(time.time(), number)).rowcount  # fmt: skip
+    if not changed:
+        raise BadInput("key", number, "the number of a valid key", "driftwise keys list shows them")
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[Any]:
+    """One transaction beside a server that may be busy. Such a server holds SQLite's lock nearly all the time: asked
+    for each millisecond it is had in the next gap between two groups. SQLite's own wait asks ten times a second, and a
+    revocation took 5 s or failed."""
+    store = open_store(path, lock=False)
+    try:
+        if not store.shared:
+            store.never_wait()
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                store.begin()
+                break
+            except Held:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.001)
+        yield store
+        store.changed()
+        store.commit()
+    finally:
+        store.close()
+
+
+def keys(path: str | Path) -> list[KeyRow]:
+    """The valid keys; of each only a digest is known."""
+    store = open_store(path, writes=False)
+    try:
+        return _valid(store.keys())
+    finally:
+        store.close()
+
+
+def _valid(rows: Sequence[KeyRow]) -> list[KeyRow]:
+    return [key for key in rows if key.revoked is None]
+
+
+def grants(key: KeyRow) -> str:
+    """What a key may do, in a sentence."""
+    does = {"decide": "decide", "reward": "reward", "admin": "change streams and open the dashboard"}
+    where = "all streams" if key.stream == "*" else f"stream {key.stream} only"
+    return f"Key {key.id} may {', '.join(does[scope] for scope in key.scopes.split(','))}: {where}."
+
+
+def lacking(path: str | Path, valid: Sequence[KeyRow]) -> str:
+    """What the owner of a database can do no more with the keys that are valid, and the way back; "" for nothing."""
+    create = f"driftwise keys create {'DB' if is_shared(path) else path}"
+    if not valid:
+        return f"No key is valid: the server answers every request with 401. `{create}` on this machine makes one."
+    if not any(key.stream == "*" and "admin" in key.scopes.split(",") for key in valid):
+        way_out = f"`{create} --scopes {','.join(SCOPES)}` makes one"
+        return f"No valid key has the scope admin for all streams, which making a stream takes: {way_out}."
+    return ""

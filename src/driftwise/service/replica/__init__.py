@@ -1,0 +1,1 @@
+"""What is different where several servers share a PostgreSQL database."""

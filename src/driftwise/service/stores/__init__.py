@@ -1,0 +1,1 @@
+"""Where rows are kept: what a row is, the statements of both databases, SQLite's file, PostgreSQL's connection."""

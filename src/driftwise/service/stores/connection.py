@@ -1,0 +1,263 @@
+"""A connection to PostgreSQL that says in our words what went wrong, and is made anew when it broke.
+
+No wait is without end: the server ends statements, waits for locks and transactions of a client that is silent, and a
+client that gets no answer closes the connection (`cut`).
+
+A connection that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to
+ask again, by the same id. A turn to the server and back costs more than most statements do: those whose result nobody
+needs at once wait for the next one (`_later`) and go with it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from driftwise.errors import BadInput
+from driftwise.service.stores.records import Conflict, Failed, Full, Held, Lost, Rejected
+from driftwise.service.stores.tables import migrate, version_of
+
+CHANNEL = "driftwise"
+WRITER, CHANGER, READER = "driftwise/", "driftwise change/", "driftwise reader/"  # how names of connections begin
+NO_ANSWER = 8.0  # seconds after which a statement is given up: the server would have ended it before
+_NETWORK: dict[str, Any] = {  # of the client, unless the address says otherwise
+    "connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
+    "tcp_user_timeout": int(1000 * NO_ANSWER),
+}  # fmt: skip
+_PEER = {  # of the server: a client that is cut off loses its transaction, and its locks
+    "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "8s",
+    "synchronous_commit": "on",
+}  # fmt: skip
+# And so does a replica that is stopped.
+_LIMITS = {"lock_timeout": "3s", "statement_timeout": "5s", "idle_in_transaction_session_timeout": "5s"}
+_AGAIN = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
+_REJECTED = (psycopg.DataError, psycopg.IntegrityError, UnicodeError, OverflowError)
+_FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
+
+
+def shown(url: str) -> str:
+    """An address without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:…@{host}"))
+
+
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()  # of this process
+
+
+def cut_silent(seconds: float) -> None:
+    """Close the connections of this process whose servers owe an answer for so long."""
+    for one in list(_OPEN):
+        if one.quiet() > seconds:
+            one.cut()
+
+
+def connected(url: str, **more: Any) -> psycopg.Connection[Any]:
+    """A connection that notices when its server is gone."""
+    return psycopg.connect(autocommit=True, **{**_NETWORK, **conninfo_to_dict(url), **more})
+
+
+def _set(made: psycopg.Connection[Any], settings: dict[str, str]) -> None:
+    made.execute("SELECT " + ", ".join("set_config(%s, %s, false)" for _ in settings), sum(settings.items(), ()))
+
+
+class Connection:
+    """One connection and its transaction."""
+
+    _limited = False  # whether statements have limits, as a replica's have
+    _asked: float | None = None  # since when the server owes an answer
+
+    def __init__(self, url: str, *, writes: bool = True, lock: bool = True, pages: int | None = None) -> None:
+        if pages is not None:
+            raise BadInput("max-pages", pages, "none for PostgreSQL", "set a quota there")
+        self.url, self.path, self._writes = url, shown(url), writes
+        self.name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(3).hex()}"
+        self._ahead: list[tuple[str, Sequence[Any]]] = []  # what goes with the next statement
+        self._inside = False  # whether a transaction was begun on the connection there is
+        self._database: psycopg.Connection[Any] | None = None
+        _OPEN.add(self)
+        try:
+            self._connection()
+        except Failed as slip:
+            way_out = "start it, or pass another address"
+            raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        """The connection, made anew where it broke; but not in a transaction, whose first half went with it."""
+        if self._database is not None and not self._database.closed:
+            return self._database
+        if self._inside:
+            raise Lost(f"{self.path}: the connection broke in a transaction")
+        self._asked = time.monotonic()
+        try:
+            name = f"{WRITER if self._writes else READER}{self.name}"
+            made = self._database = connected(self.url, application_name=name)
+            try:
+                self._set_up(made)
+            except BaseException:
+                made.close()
+                raise
+        except psycopg.Error as slip:
+            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+        finally:
+            self._asked = None
+        return made
+
+    def _set_up(self, made: psycopg.Connection[Any]) -> None:
+        if self._writes:
+            _set(made, _PEER)
+            migrate(made, self.path)
+            if self._limited:
+                _set(made, _LIMITS)
+        elif not version_of(made, self.path):
+            raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
+        else:
+            made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+            self._inside = True
+
+    def limit(self) -> None:
+        """From now on no transaction takes longer than a replica may make others wait."""
+        self._limited = True
+        with self._in_our_words() as made:
+            _set(made, _LIMITS)
+
+    def take_time(self) -> None:
+        """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
+        self._later("SET LOCAL idle_in_transaction_session_timeout TO '60s'")
+        self._later("SELECT set_config('application_name', %s, true)", (CHANGER + self.name,))
+
+    def quiet(self) -> float:
+        """Seconds since the server was asked something that it has not answered."""
+        asked = self._asked
+        return 0.0 if asked is None else time.monotonic() - asked
+
+    def cut(self) -> None:
+        """From any thread: end the connection under a wait for its server, which is then `Lost`."""
+        made = self._database
+        with suppress(OSError, psycopg.Error):
+            if made is not None and not made.closed:
+                with socket.socket(fileno=os.dup(made.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)
+
+    # ------------------------------------------------------------------------------------ transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        made = self._database
+        if self._ahead:
+            return True
+        return made is not None and not made.closed and made.info.transaction_status != TransactionStatus.IDLE
+
+    def begin(self) -> None:
+        self._later("BEGIN")
+
+    def commit(self) -> None:
+        """On disk when it returns. Where the connection breaks here, nobody knows whether it is."""
+        if self._run("COMMIT").statusmessage != "COMMIT":  # what failed before ends so, without an error
+            raise Lost(f"{self.path}: the transaction had failed")
+        self._inside = False
+
+    def rollback(self) -> None:
+        self._ahead.clear()
+        self._inside = False
+        if self.in_transaction:
+            with suppress(Failed):  # then there is none any more
+                self._run("ROLLBACK")
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def soundness(self) -> str:
+        """PostgreSQL looks after its files itself."""
+        return "ok"
+
+    def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
+        """A statement with ? where values go, as for SQLite."""
+        return self._run(statement.replace("?", "%s"), values, rows)
+
+    def _run(
+        self, statement: str, values: Sequence[Any] = (), rows: Sequence[Any] | None = None, anew: bool = False
+    ) -> Any:
+        """A statement, whose plan the server keeps unless it is to think anew."""
+        if self._ahead and rows is None and not anew:
+            return self._together((statement, values))[-1]
+        with self._in_our_words() as made:
+            self._send_ahead(made)
+            if rows is None:
+                return made.execute(statement, values, prepare=False if anew else None)
+            cursor = made.cursor()
+            cursor.executemany(statement, rows)
+            return cursor
+
+    def _later(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """A statement of the transaction that is sent with the next one."""
+        self._ahead.append((statement, values))
+
+    def _together(self, *statements: tuple[str, Sequence[Any]]) -> list[Any]:
+        """Statements in one turn to the server, each after the one before; none after one that failed."""
+        with self._in_our_words() as made, made.pipeline():
+            self._send_ahead(made)
+            return [made.execute(*one) for one in statements]
+
+    def _copy(self, where: str, types: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Rows into the columns of a table, by the shortest way there is."""
+        with self._in_our_words() as made:
+            self._send_ahead(made)
+            with made.cursor().copy(f"COPY {where} FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+
+    def _send_ahead(self, made: psycopg.Connection[Any]) -> None:
+        ahead, self._ahead = self._ahead, []
+        self._inside = self._inside or bool(ahead)
+        for one in ahead:
+            made.execute(*one)
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[psycopg.Connection[Any]]:
+        made = self._connection()
+        self._asked = time.monotonic()
+        try:
+            yield made
+        except _AGAIN as slip:
+            raise Conflict(f"{self.path}: {_first_line(slip)}") from None
+        except errors.LockNotAvailable as slip:
+            raise Held(f"{self.path}: {_first_line(slip)}") from None
+        except _REJECTED as slip:
+            raise Rejected(_first_line(slip)) from None
+        except _FULL as slip:
+            raise Full(f"{self.path}: {_first_line(slip)}") from None
+        except psycopg.Error as slip:
+            if isinstance(slip, (psycopg.OperationalError, psycopg.InterfaceError)):
+                made.close()
+            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+        finally:
+            self._asked = None
+
+    def _one(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._run(statement, values).fetchone()
+        return found
+
+    def changed(self) -> None:
+        """Tell the others that there is something other than rewards to read."""
+        self._run("UPDATE driftwise SET changes = changes + 1")
+        self._run(f"NOTIFY {CHANNEL}")
+
+
+def _first_line(slip: Exception) -> str:
+    return (str(slip).strip().splitlines() or [type(slip).__name__])[0]

@@ -1,0 +1,155 @@
+"""One server a database: a lock on the file itself, and one beside it that says which process has it.
+
+The lock on the file is a record lock on a byte that SQLite never locks. It follows the file and not its name: a
+symbolic link, another mount or a removed `.lock` changes nothing. Both locks end with the process that took them.
+
+Closing any descriptor of a file drops all record locks that the process has on it, and SQLite relies on its own. So
+the descriptor stays open until SQLite has closed the file, and this module opens no file that the process has locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+from driftwise._internal.files import PRIVATE
+from driftwise.errors import BadInput
+from driftwise.service.stores.records import Taken
+
+# struct flock: one byte far beyond the end of every file, and beyond the bytes at 1 GiB that SQLite locks.
+_BYTE = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**62, 1, 0)
+_OPEN = os.O_RDWR | os.O_CLOEXEC
+_HELD: set[tuple[int, int]] = set()  # files that this process has locked
+
+
+class Lock:
+    """Held from the moment it is made until `close`, or the end of the process however it ends."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = _beside(database)
+        try:
+            self.file, self._note = _take(database, _OPEN | os.O_CREAT)
+        except OSError as slip:
+            got = f"{database}: {slip.strerror}"
+            raise BadInput("db", got, "a file in a folder that can be written", "pass another --db") from None
+        self._files: dict[Path, tuple[int, int] | None] = {}
+        self.watch(database)
+        _HELD.add(_identity(os.fstat(self.file)))
+        boot = _boot()
+        # Whether all that the last holder wrote is still there, on disk or in the system's memory.
+        self.same_boot = boot is not None and _read(self._note).get("boot") == boot
+        note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "boot": boot}  # fmt: skip
+        os.truncate(self._note, 0)
+        os.pwrite(self._note, json.dumps(note).encode(), 0)
+
+    def watch(self, path: Path) -> None:
+        """From now on `gone` tells of this file too."""
+        self._files[path] = identity(path)
+
+    def gone(self) -> Path | None:
+        """A file that was removed or replaced since it was opened: what is written to it now is lost."""
+        return next((path for path, known in self._files.items() if identity(path) != known), None)
+
+    def close(self) -> None:
+        """Let go, after SQLite has closed the file."""
+        _HELD.discard(_identity(os.fstat(self.file)))
+        os.close(self.file)
+        os.close(self._note)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What a file is known by, whichever name it goes by."""
+    try:
+        return _identity(os.stat(path))
+    except OSError:
+        return None
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
+
+
+def held(database: Path) -> bool:
+    """Whether this process has locked a database."""
+    return identity(database) in _HELD
+
+
+def check_free(database: Path) -> None:
+    """Say at once that another process has a database, before all that a server needs is imported."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        for file in _take(Path(os.path.realpath(database)), _OPEN):
+            os.close(file)
+
+
+def _beside(database: Path) -> Path:
+    return database.with_name(database.name + ".lock")
+
+
+def _take(database: Path, flags: int) -> tuple[int, int]:
+    """Descriptors of the database and of the note beside it, both locked."""
+    if held(database):
+        raise _taken(database)
+    file = os.open(database, flags, PRIVATE)
+    note = None
+    try:
+        _lock_byte(file)
+        note = os.open(_beside(database), flags, PRIVATE)
+        fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if identity(database) != _identity(os.fstat(file)):  # replaced since it was opened
+            raise BlockingIOError
+    except BaseException as slip:
+        os.close(file)
+        if note is not None:
+            os.close(note)
+        if isinstance(slip, BlockingIOError):
+            raise _taken(database) from None
+        raise
+    return file, note
+
+
+def _lock_byte(file: int) -> None:
+    """Lock the file itself, where the system can; elsewhere the lock beside it is all there is."""
+    if hasattr(fcntl, "F_OFD_SETLK"):
+        try:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _BYTE)
+        except PermissionError as slip:  # EACCES, which some systems say for EAGAIN
+            raise BlockingIOError(*slip.args) from None
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+
+
+def _taken(database: Path) -> Taken:
+    note: dict[str, Any] = {}
+    with contextlib.suppress(OSError):
+        file = os.open(_beside(database), os.O_RDONLY | os.O_CLOEXEC)
+        note = _read(file)
+        os.close(file)
+    known = {"pid", "host", "since"} <= set(note)
+    who = f"process {note['pid']} on {note['host']} since {note['since']}" if known else "another process"
+    return Taken("db", f"one which {who} has: {database}", "a database that no other process has",
+                 "stop that one, or pass another --db")  # fmt: skip
+
+
+def _read(file: int) -> dict[str, Any]:
+    """What the last process that took the lock wrote of itself."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(os.pread(file, 1000, 0))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _boot() -> str | None:
+    """What this run of the machine is known by, where the system tells."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return None

@@ -1,0 +1,40 @@
+"""A store by what names it: the path of a SQLite file, or the address of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from driftwise.errors import BadInput
+
+SCHEMES = ("postgresql://", "postgres://")
+
+
+def is_shared(db: object) -> bool:
+    """Whether it is an address, of which several servers may have the database."""
+    return isinstance(db, str) and db.startswith(SCHEMES)
+
+
+def open_store(db: str | Path, **options: Any) -> Any:
+    """The store, opened as it is asked for."""
+    if not is_shared(db):
+        from driftwise.service.stores.sqlite import SQLiteStore
+
+        return SQLiteStore(db, **options)
+    if find_spec("psycopg") is None:
+        raise BadInput("db", "no psycopg", "the driver of PostgreSQL", 'pip install "driftwise[postgres]"')
+    from driftwise.service.stores.postgres import PostgresStore
+
+    return PostgresStore(str(db), **options)
+
+
+def one_file(path: str | Path, way_out: str) -> None:
+    """For what is done to files alone."""
+    if is_shared(path):
+        raise BadInput("db", "a PostgreSQL database", "a database that is a file", way_out)
+
+
+def check_there(path: str | Path) -> None:
+    """For what is done to a database that has something in it: a slip in its name must not make a new one."""
+    open_store(path, writes=False).close()

@@ -1,0 +1,288 @@
+"""What a store does: the statements of both databases, written once; sqlite.py and postgres.py say what differs there.
+
+A store has one transaction at a time: `begin`, rows, `commit`. What is committed is on disk. Rows carry a seal of their
+numbers, so that one that was changed since is an error that names the place, and never a wrong number. A statement has
+? where values go. tests/service/test_store.py holds both stores to this.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from driftwise.service.stores.records import (
+    Damaged,
+    DecisionRow,
+    DigestRow,
+    EraRow,
+    KeyRow,
+    OpenRow,
+    RewardRow,
+    SnapshotRow,
+    StreamRow,
+)
+
+_KEPT_SETS = 50_000  # numbers of arm sets that are known without asking
+_SNAPSHOTS = 3
+_ENCODE = msgspec.msgpack.Encoder().encode
+_Sealed = TypeVar("_Sealed", DecisionRow, RewardRow)
+TABLES: dict[type, str] = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
+COLUMNS = {  # those of a row, and its seal
+    kind: ", ".join("event_id" if name == "id" else name for name in (*kind._fields, "seal"))  # type: ignore[attr-defined]
+    for kind in TABLES
+}
+_OPEN = (
+    "SELECT seq, event_id, born FROM decision d WHERE stream = ? AND {} AND NOT EXISTS "
+    "(SELECT 1 FROM reward r WHERE r.stream = d.stream AND r.event_id = d.event_id) ORDER BY {} LIMIT ?"
+)
+
+
+def seal(row: Sequence[Any]) -> int:
+    """A checksum of a row's values."""
+    return zlib.crc32(_ENCODE(row))
+
+
+def seal_era(row: Sequence[Any]) -> int:
+    """That of an era, without the columns at its end that are empty: version 1 of the tables did not have them."""
+    count = len(row)
+    while row[count - 1] is None:
+        count -= 1
+    return seal(row[:count])
+
+
+def select(kind: type, rest: str) -> str:
+    """A statement that reads rows of a kind with their seals."""
+    return f"SELECT {COLUMNS[kind]} FROM {TABLES[kind]} {rest}"
+
+
+class Store:
+    """Where decisions and rewards are written; `shared` says whether several servers do."""
+
+    shared: bool
+    path: Any
+    _order: tuple[str, ...] = ("seq",)  # of decisions, that of the states they were chosen on
+
+    def __init__(self) -> None:
+        self._sets: dict[bytes, int] = {}  # numbers of arm sets
+        self._new_sets: list[bytes] = []  # those of the transaction
+
+    # What differs.
+
+    def begin(self) -> None:
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """On disk when it returns."""
+        self._new_sets.clear()
+
+    def rollback(self) -> None:
+        """The transaction never was, nor were the sets of arms that it wrote."""
+        for digest in self._new_sets:
+            self._sets.pop(digest, None)
+        self._new_sets.clear()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def aside(self) -> Store:
+        """Another connection: each of its reads sees what is committed by then, and none waits for this store."""
+        raise NotImplementedError
+
+    def reader(self) -> Store:
+        """Another view of the database, of what is committed now."""
+        raise NotImplementedError
+
+    def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
+        """A statement, with values or for each of many rows."""
+        raise NotImplementedError
+
+    def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
+        """The numbers of sets of arms by sha256, n and data; those that are new are written."""
+        raise NotImplementedError
+
+    def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Iterable[tuple[Any, ...]]:
+        """Rows, damage named; anew: by a plan that is made now."""
+        raise NotImplementedError
+
+    def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
+        """New rows with their seals, by the shortest way there is."""
+        raise NotImplementedError
+
+    def _all(self, kind: type[_Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Sealed]:
+        """Rows that need not all fit in memory."""
+        raise NotImplementedError
+
+    def _eras(self, stream: int) -> Iterable[tuple[Sequence[Any], int]]:
+        """Rows of eras, of this version of the tables or of one before it, and their seals."""
+        raise NotImplementedError
+
+    def changed(self) -> None:
+        """Something other than decisions and rewards was written, which others have to read."""
+
+    # ------------------------------------------------------------------------------------ writing
+
+    def add_stream(self, name: str, at: float) -> int:
+        self.run("INSERT INTO stream (name, created, seal) VALUES (?, ?, ?)", values=(name, at, seal((name, at))))
+        self.changed()
+        return int(self.run("SELECT id FROM stream WHERE name = ?", values=(name,)).fetchone()[0])
+
+    def set_paused(self, stream: int, paused: bool) -> None:
+        self.run("UPDATE stream SET paused = ? WHERE id = ?", values=(int(paused), stream))
+        self.changed()
+
+    def add_era(self, row: EraRow) -> None:
+        self._add(EraRow, [(*row, seal_era(row))])
+        self.changed()
+
+    def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Rows as DecisionRow has them."""
+        self._add(DecisionRow, [(*row, seal(row)) for row in rows])
+
+    def add_rewards(self, rows: Sequence[RewardRow]) -> None:
+        self._add(RewardRow, [(*row, seal(row)) for row in rows])
+
+    def add_digests(self, rows: Sequence[DigestRow]) -> None:
+        self.run("INSERT INTO digest VALUES (?, ?, ?, ?) ON CONFLICT (stream, era, seq) "
+                 "DO UPDATE SET digest = EXCLUDED.digest", rows=rows)  # fmt: skip
+
+    def add_snapshot(self, row: SnapshotRow) -> None:
+        """Write a snapshot; only the newest three of an era stay, and that at its base."""
+        stream, era, *_ = row
+        self.run("INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream, era, seq) "
+                 "DO UPDATE SET tick = EXCLUDED.tick, data = EXCLUDED.data, seal = EXCLUDED.seal",
+                 values=(*row, seal(row)))  # fmt: skip
+        self.run(
+            "DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq NOT IN (SELECT seq FROM snapshot "
+            "WHERE stream = ? AND era = ? ORDER BY seq DESC LIMIT ?) AND seq NOT IN "
+            "(SELECT base FROM era WHERE stream = ? AND number = ?)",
+            values=(stream, era, stream, era, _SNAPSHOTS, stream, era),
+        )
+
+    def add_items(self, stream: int, rows: Sequence[tuple[str, str]]) -> None:
+        self.run("INSERT INTO item VALUES (?, ?, ?, ?) ON CONFLICT (stream, name) "
+                 "DO UPDATE SET row = EXCLUDED.row, seal = EXCLUDED.seal",
+                 rows=[(stream, *row, seal(row)) for row in rows])  # fmt: skip
+        self.changed()
+
+    def arm_set(self, digest: bytes, n: int, data: bytes) -> int:
+        return self.arm_sets([(digest, n, data)])[0]
+
+    def _know_sets(self, found: dict[bytes, int]) -> None:
+        while self._sets and len(self._sets) + len(found) > _KEPT_SETS:
+            del self._sets[next(iter(self._sets))]
+        self._sets |= found
+
+    def forget_sets(self) -> None:
+        """Numbers of arm sets are looked up anew: some may be gone."""
+        self._sets.clear()
+        self._new_sets.clear()
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...], anew: bool = False) -> Iterator[_Sealed]:
+        return self._checked(kind, self._read(select(kind, rest), values, anew))
+
+    def _checked(self, kind: type[_Sealed], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Sealed]:
+        encode, crc, make = _ENCODE, zlib.crc32, tuple.__new__  # a million rows are read by this loop
+        for found in rows:
+            row = found[:-1]
+            if crc(encode(row)) != found[-1]:
+                raise self._changed_row(found[:2], TABLES[kind])
+            yield make(kind, row)
+
+    def _changed_row(self, which: Any, table: str) -> Damaged:
+        return Damaged(str(self.path), f"a changed row {which} of table {table}")
+
+    def streams(self) -> list[StreamRow]:
+        found = []
+        for id, name, created, paused, sealed in self._read(
+            "SELECT id, name, created, paused, seal FROM stream ORDER BY id"
+        ):
+            if seal((name, created)) != sealed:
+                raise self._changed_row(id, "stream")
+            found.append(StreamRow(id, name, created, bool(paused)))
+        return found
+
+    def eras(self, stream: int) -> list[EraRow]:
+        found = []
+        for row, sealed in self._eras(stream):
+            if seal_era(row) != sealed:
+                raise self._changed_row(tuple(row[:2]), "era")
+            found.append(EraRow(*row))
+        return found
+
+    def items(self, stream: int) -> list[tuple[str, str]]:
+        found = []
+        for name, row, sealed in self._read("SELECT name, row, seal FROM item WHERE stream = ?", (stream,)):
+            if seal((name, row)) != sealed:
+                raise self._changed_row(repr(name), "item")
+            found.append((name, row))
+        return found
+
+    def keys(self) -> list[KeyRow]:
+        """All keys there ever were, revoked ones too, in the order they were made."""
+        columns = ", ".join(KeyRow._fields)
+        return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key ORDER BY id")]
+
+    def decision(self, stream: int, id: str) -> DecisionRow | None:
+        return self._by_id(DecisionRow, stream, id)
+
+    def reward(self, stream: int, id: str) -> RewardRow | None:
+        return self._by_id(RewardRow, stream, id)
+
+    def _by_id(self, kind: type[_Sealed], stream: int, id: str) -> _Sealed | None:
+        return next(self._sealed(kind, "WHERE stream = ? AND event_id = ?", (stream, id), anew=True), None)
+
+    def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:
+        """The first few decisions after a number that have no reward."""
+        statement = _OPEN.format("seq > ? AND seq <= ?", "seq")
+        return [OpenRow(*row) for row in self._read(statement, (stream, after, upto, most))]
+
+    def overdue(self, stream: int, since: float, before: float, most: int) -> list[OpenRow]:
+        """The oldest decisions without a reward that were born between two ticks."""
+        statement = _OPEN.format("born >= ? AND born < ?", "born, seq")
+        return [OpenRow(*row) for row in self._read(statement, (stream, since, before, most))]
+
+    def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
+        """How many rewards up to a number were not sent but defaults, by verdict: `defaulted` or `expired`."""
+        statement = ("SELECT verdict, count(*) FROM reward WHERE stream = ? AND verdict IN ('defaulted', 'expired') "
+                     "AND seq <= ? GROUP BY verdict")  # fmt: skip
+        return {verdict: many for verdict, many in self._read(statement, (stream, upto))}
+
+    def last_decision(self, stream: int) -> DecisionRow | None:
+        return next(self._sealed(DecisionRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)
+
+    def last_reward(self, stream: int) -> RewardRow | None:
+        return next(self._sealed(RewardRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)
+
+    def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
+        """In the order of the states they were chosen on."""
+        if era is None:
+            return self._all(DecisionRow, "stream = ?", (stream,), self._order)
+        return self._all(DecisionRow, "stream = ? AND era = ?", (stream, era), self._order)
+
+    def rewards(self, stream: int, after: int = 0, upto: int | None = None) -> Iterator[RewardRow]:
+        last = 2**62 if upto is None else upto
+        return self._all(RewardRow, "stream = ? AND seq > ? AND seq <= ?", (stream, after, last), ("seq",))
+
+    def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
+        """sha256, n and data of a set of arms; none where it was forgotten."""
+        statement = "SELECT sha256, n, data FROM arm_set WHERE id = ?"
+        for digest, n, data in self._read(statement, (number,)):
+            if sha256(data).digest() != digest or n <= 0 or len(data) % (8 * n):
+                raise self._changed_row(number, "arm_set")
+            return digest, n, data
+        return None
+
+    def snapshots(self, stream: int, era: int) -> list[SnapshotRow]:
+        """The newest first."""
+        rows = self._read("SELECT stream, era, seq, tick, data, seal FROM snapshot WHERE stream = ? AND era = ? "
+                          "ORDER BY seq DESC", (stream, era))  # fmt: skip
+        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # others are as good as none
+
+    def digests(self, stream: int, era: int) -> dict[int, str]:
+        return dict(self._read("SELECT seq, digest FROM digest WHERE stream = ? AND era = ?", (stream, era)))

@@ -1,0 +1,108 @@
+"""The description of the wire for other programs (OpenAPI 3.1), made from the types it is checked by."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from driftwise import __version__
+from driftwise.service.wire.codes import STATUS, TABLE
+from driftwise.service.wire.protocol import (
+    DecideBody,
+    Decided,
+    Error,
+    Explained,
+    ForgetBody,
+    Health,
+    ItemsBody,
+    RewardBody,
+    Rewarded,
+    StreamAnswer,
+    StreamBody,
+)
+
+_TYPES = (
+    StreamBody, DecideBody, RewardBody, ItemsBody, ForgetBody, Decided, Rewarded, StreamAnswer, Explained, Error,
+    Health,
+)  # fmt: skip
+_STREAM = {"name": "stream", "in": "path", "required": True,
+           "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
+_STATUSES = sorted(set(STATUS.values()))
+_ABOUT = (
+    "An answer means it is on disk. Every POST and PUT needs Content-Type: application/json, with a body or without."
+)
+
+
+def _list(kind: Any, most: int = 1000) -> dict[str, Any]:
+    return {"type": "array", "items": kind, "maxItems": most}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole description."""
+    kinds, components = msgspec.json.schema_components(_TYPES, ref_template="#/components/schemas/{name}")
+    of = dict(zip(_TYPES, kinds, strict=True))
+    operations = (
+        ("put", "", "Make a stream", of[StreamBody], of[StreamAnswer], (200, 201)),
+        ("get", "", "A stream as it is", None, of[StreamAnswer], (200,)),
+        ("post", "/decide", "Decide among arms", of[DecideBody], of[Decided], (200,)),
+        ("post", "/reward", "Say what a decision brought", of[RewardBody], of[Rewarded], (200,)),
+        ("post", "/decide/batch", "Many decisions", _list(of[DecideBody]),
+         _list({"anyOf": [of[Decided], of[Error]]}), (200,)),
+        ("post", "/reward/batch", "Many rewards", _list(of[RewardBody]),
+         _list({"anyOf": [of[Rewarded], of[Error]]}), (200,)),
+        ("get", "/explain/{id}", "A decision again from the log", None, of[Explained], (200,)),
+        ("put", "/policy", "Another policy, taught the same rewards", of[StreamBody], of[StreamAnswer], (200,)),
+        ("put", "/items", "Rows of items, to be called by name", of[ItemsBody],
+         {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
+        ("post", "/forget", "Erase what closed before a time", of[ForgetBody],
+         {"type": "object", "properties": {"forgotten": {"type": "integer"}}, "required": ["forgotten"]}, (200,)),
+        ("post", "/pause", "Decide no more", None, of[StreamAnswer], (200,)),
+        ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),
+        ("post", "/reset", "Forget what was learned", None, of[StreamAnswer], (200,)),
+    )  # fmt: skip
+    paths: dict[str, Any] = {}
+    for method, rest, summary, asked, answered, statuses in operations:
+        given = [_STREAM, _ID] if "{id}" in rest else [_STREAM]
+        paths.setdefault("/v1/streams/{stream}" + rest, {"parameters": given})[method] = _operation(
+            summary, asked, answered, statuses
+        )
+    for path, summary in (("/healthz", "Whether it runs well"), ("/readyz", "Whether it serves")):
+        paths[path] = {"get": {
+            "summary": summary, "security": [],
+            "responses": {str(status): _answer("health", of[Health]) for status in (200, 503)},
+        }}  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "driftwise", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {str(status): _answer(_codes(status), of[Error]) for status in _STATUSES},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _operation(summary: str, asked: Any, answered: Any, statuses: tuple[int, ...]) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "summary": summary,
+        "responses": {str(status): _answer("done", answered) for status in statuses}
+        | {str(status): {"$ref": f"#/components/responses/{status}"} for status in _STATUSES},
+    }
+    if asked is not None:
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
+    return made
+
+
+def _codes(status: int) -> str:
+    """What an error of a status means, by its code."""
+    return "; ".join(f"{one.name}: {one.meaning}" for one in TABLE if one.status == status)
+
+
+def _answer(why: str, kind: Any) -> dict[str, Any]:
+    return {"description": why, "content": {"application/json": {"schema": kind}}}

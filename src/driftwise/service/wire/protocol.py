@@ -1,0 +1,295 @@
+"""The wire (PRODUCT.md 6): what is asked, what is answered, the one shape of an error, and the limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.stores.records import Damaged, Failed, Rejected
+from driftwise.service.wire.codes import STATUS
+
+MOST_BODY = 1 << 20  # bytes of a request
+MOST_HEAD = 32 << 10  # bytes of its URL and headers
+MOST_HEADERS = 100
+MOST_CHUNKS = 4096  # of a body
+MOST_PIPELINED = 64  # requests of a connection that come before an answer is read
+MOST_ARMS = 10_000
+MOST_NUMBERS = 1_000_000  # n·d of one set of arms
+MOST_BATCH = 1_000
+MOST_WAITING = 256  # requests that wait for their group; more are told to come again
+
+Mode = Literal["live", "shadow", "holdback"]
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Text = Annotated[str, Meta(max_length=1000)]
+Row = Annotated[list[float], Meta(min_length=1)]
+_NUL = b"\\u0000"  # the only way that JSON has for it
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class Wire(Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """What comes over the wire: fields by name, none that is not known."""
+
+
+class StreamBody(Wire):
+    """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
+
+    policy: dict[str, Any]
+    rewards: tuple[float, float]
+    clock: Literal["wall", "rewards"] = "rewards"
+    half_life: float | str | None = None
+    tick: float | str | None = None
+    epsilon: Share = 0.0
+    seed: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    expire_after: float | str | None = None
+    default_reward: float | None = None
+    mode: Mode = "live"
+    holdback: Share = 0.1
+    baseline: Literal["first", "uniform"] = "first"
+    features: dict[str, Any] | None = None
+
+
+class DecideBody(Wire):
+    """Arms as rows of numbers, as base64 of little-endian float64 rows with their number n, or as items in a context.
+
+    In shadow mode `action` is the arm that the caller plays, with the caller's `propensity`. In holdback mode `unit`
+    says who is held back; the id serves where there is none.
+    """
+
+    id: Id | None = None
+    arms: Annotated[list[Row], Meta(min_length=1, max_length=MOST_ARMS)] | None = None
+    arms64: str | None = None
+    n: Annotated[int, Meta(ge=1, le=MOST_ARMS)] | None = None
+    context: dict[Text, float | Text | bool | None] | None = None
+    items: Annotated[list[Text], Meta(min_length=1, max_length=MOST_ARMS)] | None = None
+    action: Count | None = None
+    propensity: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
+    unit: Text | None = None
+
+
+class RewardBody(Wire):
+    """What a decision brought."""
+
+    id: Id
+    value: float
+
+
+class ForgetBody(Wire):
+    """The date or time before which what closed is forgotten."""
+
+    before: Annotated[str, Meta(max_length=64)]
+
+
+class ItemsBody(Wire):
+    """Rows of items by name, which decisions then call by their names."""
+
+    items: dict[Text, dict[Text, float | Text | bool | None]]
+
+
+class Decided(Wire, gc=False):
+    """A decision; `cohort` says who chose, and `proposed` is the policy's own arm where somebody else did."""
+
+    id: str
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+    propensity: float | None
+    explored: bool
+    seq: int
+    state_seq: int
+    cohort: Literal["live", "shadow", "baseline"]
+    proposed: int | None = None
+
+
+class Rewarded(Wire, gc=False):
+    """What became of a reward, and its number among those of the stream."""
+
+    verdict: Literal["learned", "duplicate", "late"]
+    seq: int
+
+
+class Counts(Wire):
+    """Events of a stream since it was made: decisions, first rewards learned, rewards that came after their decision
+    had expired or got its default, decisions that wait, and defaults learned.
+
+    Where there is a default no row is written for a reward that comes after it. `late` counts these since the server
+    (of several replicas the one that answers) started.
+    """
+
+    decided: int
+    learned: int
+    late: int
+    open: int
+    defaulted: int = 0
+
+
+class StreamAnswer(Wire):
+    """A stream as it is: `digest` is that of the state after `state_seq` rewards."""
+
+    stream: str
+    mode: Mode
+    clock: Literal["wall", "rewards"]
+    policy: str
+    era: int
+    paused: bool
+    seq: int
+    state_seq: int
+    digest: str
+    counts: Counts
+
+
+class Arm(Wire):
+    """An arm as the policy saw it when it decided."""
+
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+
+
+class Explained(Wire):
+    """One decision again, computed from the log: the arms by score, the best first, and what was learned of it.
+
+    `recomputed` says that arm, score and propensity came out to the last bit; it is null where arms or
+    the rewards before it were forgotten, and where another machine computed it and it does not come out here.
+    """
+
+    decision: Decided
+    born: int
+    at: float
+    policy: str
+    arms: list[Arm]
+    recomputed: bool | None
+    reward: float | None = None
+    verdict: str = "open"
+
+
+class Error(Wire):
+    """The one shape of a refusal: a stable code, and a sentence that may change. Members of a batch have `status`."""
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS)})]
+    error: str
+    field: str
+    hint: str
+    status: int = 0
+
+
+class Health(Wire):
+    """Whether it serves, and if it does not why."""
+
+    status: Literal["fine", "starting", "full", "away", "stopping"]
+    reason: str = ""
+
+
+# What whoever sends a ball, a box or a curve as arms is told.
+_HINTS = {"arms": "send rows of numbers, an arm each: a service knows lists, and sets are for an agent of your own"}
+
+
+class Refusal(DriftwiseError):
+    """A request that is not served: its code (codes.py), which says its status."""
+
+    def __init__(self, code: str, error: str, field: str = "", hint: str = "", retry_after: int = 0) -> None:
+        super().__init__(error)
+        self.status, self.retry_after = STATUS[code], retry_after
+        self.answer = Error(code=code, error=error, field=field, hint=hint)
+
+
+class Stale(Refusal):
+    """A change that was computed for a stream as it no longer is: nothing was changed, and it is computed again."""
+
+    def __init__(self) -> None:
+        hint = "look at the stream, then send the change again"
+        super().__init__("stream_changed", "another change of this stream came first", "stream", hint)
+
+
+# What is refused in more than one place.
+
+
+def unknown_decision() -> Refusal:
+    return Refusal("unknown_decision", "no decision has this id", "id", "send the id that decide answered with")
+
+
+def unknown_method() -> Refusal:
+    return Refusal("unknown_method", "no such method here", "path", "see /openapi.json")
+
+
+def other_result(what: object, field: str = "") -> Refusal:
+    return Refusal("other_result", f"the log does not come out as written: {what}", field, "run driftwise verify")
+
+
+def internal_error() -> Refusal:
+    return Refusal("internal_error", "an internal error", "", "the request was not applied; send it again", 1)
+
+
+def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
+    """What reads a body of one kind. A NUL is refused in any text of it: PostgreSQL stores none."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(raw: bytes | bytearray) -> Any:
+        body = decode(raw)
+        if _NUL in raw:
+            plain = msgspec.to_builtins(body)
+            for field, value in plain.items() if isinstance(plain, dict) else [("body", plain)]:
+                if _has_nul(value):
+                    hint = "leave it out of names, ids and values"
+                    raise Refusal("nul_character", "text with a NUL character", field, hint)
+        return body
+
+    return decoded
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_nul(name) or _has_nul(one) for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def refusal_of(slip: BaseException) -> Refusal:
+    """What the caller is told of something raised on purpose."""
+    if isinstance(slip, Refusal):
+        return slip.with_traceback(None)  # its frames hold it, and what was read: memory until the garbage is collected
+    if isinstance(slip, Damaged):
+        return Refusal("database_damaged", str(slip), "", slip.way_out, retry_after=60)
+    if isinstance(slip, Rejected):
+        return Refusal("rejected_row", f"the database does not accept it: {slip}", "body", "change what was sent")
+    if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
+        return Refusal("database_unreadable", "the database cannot be read now", "", "send it again", retry_after=1)
+    if isinstance(slip, BadInput):
+        error = str(slip).removesuffix(f"; {slip.way_out}")
+        return Refusal("invalid_value", error, slip.parameter, slip.way_out)
+    if isinstance(slip, msgspec.ValidationError):
+        what, _, where = str(slip).partition(" - at `$")
+        field = where.strip("`.") or "body"
+        hint = _HINTS.get(field, "see /openapi.json for the fields and their types")
+        return Refusal("invalid_field", what, field, hint)
+    if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
+        return Refusal("invalid_json", f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
+    if isinstance(slip, DriftwiseError):
+        hint = "nothing was learned; change the policy, or leave this reward out"
+        return Refusal("not_learned", str(slip), "value", hint)
+    raise slip
+
+
+def error_of(slip: BaseException) -> Error:
+    """What a member of a batch is told of something raised on purpose."""
+    refusal = refusal_of(slip)
+    return msgspec.structs.replace(refusal.answer, status=refusal.status)
+
+
+def checked_name(name: str) -> str:
+    """The name of a stream."""
+    if not _NAME.fullmatch(name):
+        raise Refusal("invalid_name", "no name of a stream", "stream", "1 to 64 of A-Z a-z 0-9 . _ -")
+    return name
