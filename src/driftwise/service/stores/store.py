@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -59,21 +59,17 @@ def select(kind: type, rest: str) -> str:
     return f"SELECT {COLUMNS[kind]} FROM {TABLES[kind]} {rest}"
 
 
-class Store:
+class Store(Protocol):
     """Where decisions and rewards are written; `shared` says whether several servers do."""
 
     shared: bool
     path: Any
     _order: tuple[str, ...] = ("seq",)  # of decisions, that of the states they were chosen on
+    _sets: dict[bytes, int]  # numbers of arm sets
+    _new_sets: list[bytes]  # those of the transaction
 
     def __init__(self) -> None:
-        self._sets: dict[bytes, int] = {}  # numbers of arm sets
-        self._new_sets: list[bytes] = []  # those of the transaction
-
-    # What differs.
-
-    def begin(self) -> None:
-        raise NotImplementedError
+        self._sets, self._new_sets = {}, []
 
     def commit(self) -> None:
         """On disk when it returns."""
@@ -85,43 +81,37 @@ class Store:
             self._sets.pop(digest, None)
         self._new_sets.clear()
 
-    def close(self) -> None:
-        raise NotImplementedError
+    # What each database does in its own way.
 
+    def begin(self) -> None: ...
+    def close(self) -> None: ...
     def aside(self) -> Store:
         """Another connection: each of its reads sees what is committed by then, and none waits for this store."""
-        raise NotImplementedError
 
     def reader(self) -> Store:
         """Another view of the database, of what is committed now."""
-        raise NotImplementedError
 
     def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
         """A statement, with values or for each of many rows."""
-        raise NotImplementedError
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
         """The numbers of sets of arms by sha256, n and data; those that are new are written."""
-        raise NotImplementedError
 
     def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Iterable[tuple[Any, ...]]:
         """Rows, damage named; anew: by a plan that is made now."""
-        raise NotImplementedError
 
     def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
         """New rows with their seals, by the shortest way there is."""
-        raise NotImplementedError
 
     def _all(self, kind: type[_Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Sealed]:
         """Rows that need not all fit in memory."""
-        raise NotImplementedError
 
     def _eras(self, stream: int) -> Iterable[tuple[Sequence[Any], int]]:
         """Rows of eras, of this version of the tables or of one before it, and their seals."""
-        raise NotImplementedError
 
     def changed(self) -> None:
         """Something other than decisions and rewards was written, which others have to read."""
+        return
 
     # ------------------------------------------------------------------------------------ writing
 
