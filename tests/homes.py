@@ -255,12 +255,12 @@ def aliases(tree: ast.Module, wanted: set[str]) -> set[str]:
     return found
 
 
-def callers(wanted: set[str], trees: dict[str, ast.Module], besides: str = "") -> list[str]:
+def callers(wanted: set[str], trees: dict[str, ast.Module]) -> list[str]:
     """Modules that call one of these functions, under whatever name."""
     found = []
     for path, tree in trees.items():
         known = aliases(tree, wanted) | wanted
-        if path != besides and any(called(one) in known for one in nodes(tree)):
+        if any(called(one) in known for one in nodes(tree)):
             found.append(path)
     return found
 

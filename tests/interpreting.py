@@ -10,6 +10,11 @@ def both_ways(script):
     return [_printed(script, disable) for disable in ("0", "1")]
 
 
+def interpreted(script):
+    """What the script prints where nothing is compiled; it sees the tests."""
+    return _printed(f"import sys; sys.path[:0] = {sys.path!r}\n{script}", "1")
+
+
 def _printed(script, disable):
     environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
     command = [sys.executable, "-c", script]

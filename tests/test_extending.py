@@ -21,9 +21,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S))
+
+
+def sections(text):
+    """The recipes of a page by their titles."""
+    return dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S))
+
+
+SECTIONS = sections(TEXT)
+# Trials of what the design takes, which are no recipes for users.
+TRIALS = sections((ROOT / "tests" / "extending_power.md").read_text(encoding="utf-8"))
 # The most files of src that a recipe may touch (DESIGN.md, "What adding something should touch").
-MOST = {"A rule": 3, "A memory": 4, "A link": 1, "A world": 2, "A panel": 2}
+MOST = {"A rule": 3, "A memory": 3, "A link": 1, "A world": 2, "A panel": 2}
 recipes = pytest.mark.parametrize("name", SECTIONS)
 
 
@@ -37,7 +46,7 @@ class Place(NamedTuple):
 
 def changes(name):
     """The blocks of a recipe that change a file: its path, and their lines."""
-    for block in re.findall(r"```diff\n(.*?)```", SECTIONS[name], flags=re.S):
+    for block in re.findall(r"```diff\n(.*?)```", (SECTIONS | TRIALS)[name], flags=re.S):
         path, *lines = block.splitlines()
         yield path, lines
 
@@ -99,7 +108,7 @@ def run(copy, *words):
 def tried(copy, name, function):
     """The Python of a recipe runs, and so does what is tried here; both see the copy."""
     at = f"import driftwise; assert driftwise.__file__.startswith({str(copy)!r})\n"
-    blocks = re.findall(r"```python\n(.*?)```", SECTIONS[name], flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (SECTIONS | TRIALS)[name], flags=re.S)
     run(copy, "-c", at + "\n".join(blocks) + f"\nimport test_extending\ntest_extending.{function.__name__}()\n")
 
 
@@ -291,6 +300,55 @@ def try_memory():
 
 def test_a_memory(tmp_path):
     tried(carry_out(tmp_path, "A memory"), "A memory", try_memory)
+
+
+def try_power():
+    """A memory that no factor ages: right in linear and generalized linear policies, refused elsewhere."""
+    import driftwise as dw
+    from driftwise.kernels.memories import power
+    from naive import NaiveGLM, NaiveLinear
+    from test_definitions import check_stream
+    from test_memories import by_phases
+
+    for memory in (dw.Power(1.5, 200), dw.Power(0.0, 200)):
+        rng = np.random.default_rng(3)
+        check_stream(memory, [
+            (float(rng.choice([0.0, 0.25, 1.0, 2.75])), float(rng.choice([0.0, 0.0, 1.0, 2.75])),
+             int(rng.integers(5)) if rng.random() < 0.8 else None, float(rng.normal())) for _ in range(60)
+        ])  # fmt: skip
+        by_phases(memory, power)
+        by_phases(memory, power, atoms=True)
+    ours, theirs = dw.Power(1.5, 200), ("power", 1.5)
+    known = {"dim": 2, "lam": 0.7, "delta": 0.01}
+    for fast, slow in (({}, {}), ({"two_matrix": "correct"}, {"bonus": "two"})):
+        replay(dw.LinearUCB(memory=ours, **known, **fast), NaiveLinear(memory=theirs, **known, **slow), gaussian, 1e-9)
+    both = {**known, "lam": 20.0, "horizon": 300, "link": "logistic", "R": 0.5}
+    for policy, rule in ((dw.GLMUCB, "glb"), (dw.SelfConcordantUCB, "scb")):
+        replay(policy(memory=ours, **both), NaiveGLM(memory=theirs, rule=rule, **both), click, 1e-6, rounds=20)
+    full = dw.GLMUCB(memory=dw.Power(1.0, 3), **both)
+    state, few = full.start(), dw.GLMUCB(memory=dw.Power(1.0, 200), **both)
+    with pytest.warns(RuntimeWarning, match=r"^Power with room for 3 observations is full .* capacity= to Power"):
+        for t in range(9):
+            full.learn(state, in_the_ball(np.random.default_rng(t % 5), 1, 2), 0, 1.0)
+    other = few.start()
+    for t in range(6, 9):
+        few.learn(other, in_the_ball(np.random.default_rng(t % 5), 1, 2), 0, 1.0)
+    np.testing.assert_allclose(state.theta, other.theta, rtol=1e-9)
+    refused = {
+        "a Window and a delta": lambda: dw.LinearUCB(memory=ours, **known, radius="cheung"),
+        "Fade or Keep": lambda: dw.LinearUCB(memory=ours, **known, two_matrix="as-published"),
+        "cannot take a reward out again": lambda: dw.GLMUCB(memory=ours, **known, estimate="one-pass"),
+        "a static base": lambda: dw.Master(base=dw.LinearUCB(memory=ours, **known), horizon=100),
+        "a base that keeps or fades": lambda: dw.FadeBank(base=dw.LinearUCB(memory=ours, **known)),
+    }
+    for sentence, make in refused.items():
+        with pytest.raises(dw.BadInput, match=sentence):
+            make()
+
+
+def test_a_memory_that_is_no_fade_takes_three_files(tmp_path):
+    assert count("A power")[0] == 3
+    tried(carry_out(tmp_path, "A power"), "A power", try_power)
 
 
 def try_link():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import driftwise as dw
+from driftwise.policies.memory import Memory
 
 MEMORIES = {
     "keep": dw.Keep(),
@@ -134,6 +135,23 @@ def test_a_full_window_lets_the_oldest_go_and_counts_it():
     # Born at -9, -7, -5, 0: the first made room for the fourth; one born at -8 is older than all that are held.
     assert (state.observations, state.dropped) == (3, 2)
     assert state.b[0, 0] == 1.0 + 4.0 + 8.0
+
+
+class Ring(dw.Window):
+    """Single observations, as a window keeps them, by a memory that does not say it is one."""
+
+    sliding = False
+    full = Memory.full
+
+
+def test_a_ring_that_is_no_window_is_called_by_its_own_name_and_has_no_radius_of_windows():
+    with pytest.raises(dw.BadInput, match="a Window and a delta"):
+        policy_of(Ring(5), radius="cheung")
+    policy = policy_of(Ring(100, capacity=1))
+    state = policy.start()
+    policy.learn(state, ARMS, 0, 1.0)
+    with pytest.warns(RuntimeWarning, match=r"^Ring with room for 1 observations is full .* capacity= to Ring$"):
+        policy.learn(state, ARMS, 0, 1.0)
 
 
 def test_by_default_a_window_has_room_for_an_observation_a_round():

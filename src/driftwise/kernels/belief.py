@@ -21,7 +21,7 @@ from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.memory import sloped
+from driftwise.kernels.memories.trend import sloped
 from driftwise.kernels.point import (
     COUNT,
     EXPLORE,

@@ -58,6 +58,12 @@ def bind(function: Callable[..., Any], name: str, **pieces: Any) -> Callable[...
     return made
 
 
+def bind_named(function: Callable[..., Any], name: str, **pieces: Any) -> Callable[..., Any]:
+    """`bind` with those of these pieces that the function names."""
+    used = _names(getattr(function, "py_func", function).__code__)
+    return bind(function, name, **{one: piece for one, piece in pieces.items() if one in used})
+
+
 def _names(code: CodeType) -> set[str]:
     """The global names that code loads, functions inside it included."""
     loaded = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}

@@ -17,7 +17,10 @@ from driftwise.kernels import kernel, part, piece, routine
 from driftwise.kernels.adapt.glm import GLM, Generalized, Rest
 from driftwise.kernels.glm import glm_scores_, length_of
 from driftwise.kernels.index import Board
-from driftwise.kernels.memory import blend_, decay, fade_atoms_, place_atom_, scale_, weight_of
+from driftwise.kernels.memories.atoms import fade_atoms_, place_atom_
+from driftwise.kernels.memories.fade import decay
+from driftwise.kernels.memories.fade import weight as weight_of
+from driftwise.kernels.memories.sums import blend_, scale_
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,
@@ -171,8 +174,8 @@ def lesson_bvd_(
 ) -> int:
     """A lesson that ends with θ̂ in theta and θ̃ in shown; arm < 0 lets time pass without an observation.
 
-    The phases of memory.py are written out for the one memory there is here: with windows and restarts in it, this
-    took half as long again to compile.
+    The phases of kernels/memories are written out for the one memory there is here: with windows and restarts in it,
+    this took half as long again to compile.
     """
     lane = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from driftwise.kernels import entry
-from driftwise.kernels.adapt import book
+from driftwise.kernels.adapt import bank, bob, book, levels, master
 from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
 from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.adapt.linear import ADAPTIVE_LINEAR
@@ -25,10 +25,10 @@ from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.glm import glm_radius
 from driftwise.kernels.index import board_of, columns_, first_best
 from driftwise.kernels.linear import LINEAR, linear_radius
-from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
 from driftwise.kernels.region import ball, corners, families, sheet
 from driftwise.kernels.region.linear import best_linear_
+from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.sampling import sample_glm_, sample_linear_
 from driftwise.kernels.solvers.atoms import Atoms
@@ -166,14 +166,14 @@ LIST: dict[str, Live] = {
     "values_": Live(sheet.values_, f"none({_V}, {_M}, {_V})"),
     "score_of": Live(sheet.score_of, "float64(int64, int64, float64)"),
     # What adaptations keep: marks and notes at the start, weights when they are asked for.
-    "bob_draw_": Live(book.bob_draw_, "none(Point, Adapting, int64)"),
-    "begin_block_": Live(book.begin_block_, "none(Adapting, int64)"),
-    "schedule_": Live(book.schedule_, "none(Adapting)"),
+    "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)"),
+    "begin_block_": Live(master.begin_block_, "none(Adapting, int64)"),
+    "schedule_": Live(master.schedule_, "none(Adapting)"),
     "to_clear_": Live(book.to_clear_, "boolean(Adapting, int64)"),
-    "bank_best": Live(book.bank_best, f"int64({_V})"),
-    "bank_pick": Live(book.bank_pick, f"int64({_V}, float64)"),
-    "level_pick": Live(book.level_pick, f"int64({_V})"),
-    "level_seat": Live(book.level_seat, f"int64({_V}, {_V})"),
+    "bank_best": Live(bank.bank_best, f"int64({_V})"),
+    "bank_pick": Live(bank.bank_pick, f"int64({_V}, float64)"),
+    "level_pick": Live(levels.level_pick, f"int64({_V})"),
+    "level_seat": Live(levels.level_seat, f"int64({_V}, {_V})"),
     "audit_due": Live(audit_due, "boolean(Point, Adapting, int64, float64)"),
     "audit_chance": Live(audit_chance, "float64(Point, float64)"),
     # Scalars that policies and agents ask for.

@@ -13,26 +13,15 @@ from typing import Any, NamedTuple
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.binding import bind
+from driftwise.kernels.binding import bind_named
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.memory import (
-    absorb_,
-    accepts,
-    clear_atoms_,
-    evicts,
-    fade_atoms_,
-    forget_oldest_,
-    leave_atom_,
-    place_atom_,
-    recount_atoms_,
-    run_,
-    scale_,
-    turn_,
-    weight_of,
-)
+from driftwise.kernels.memories.any import atoms as lessons
+from driftwise.kernels.memories.any import lessons_of
+from driftwise.kernels.memories.atoms import clear_atoms_, fade_atoms_, place_atom_
+from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import (
     CLOCK,
     ESTIMATE,
@@ -41,29 +30,23 @@ from driftwise.kernels.point import (
     FAILED,
     FORGET,
     GLB,
-    HEAD,
     HORIZON,
     INSIDE,
     LAM,
-    LENGTH,
     LINK,
-    MEMORY,
     ONE_PASS,
     POSTERIOR,
     RANGE,
     REG,
-    REMOVED,
     RULE,
     SC_D,
     SCB,
     SINCE,
-    SIZE,
     SLOPE_LEAST,
     SLOPE_MOST,
     SOLVER,
     SQUARES,
     USED,
-    WINDOW,
     Estimate,
     Floats,
     History,
@@ -82,6 +65,8 @@ from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import glb_radius, sc_d_glucb_radius, scb_radius
+
+run_, take_, turn_, weight = lessons.run_, lessons.take_, lessons.turn_, lessons.weight
 
 # The posterior rule ranks by this many standard deviations of x'θ at exploration 1.
 QUANTILE = 1.5
@@ -407,16 +392,8 @@ def glm_run_(
 ) -> float:
     """Phase one on sums and atoms; returns by what the sums still have to fade."""
     count = sums.counters
-    if point.flags[MEMORY] == WINDOW:
-        ring, cursor = history.ring, history.cursor
-        oldest = count[lane, CLOCK] + ticks - point.table[row, LENGTH]
-        while cursor[SIZE] > 0 and ring[cursor[HEAD], ring.shape[1] - 1] <= oldest:
-            leave_atom_(lane, cursor[HEAD], history)
-            forget_oldest_(lane, sums, history)
-            if cursor[REMOVED] == 0:
-                recount_atoms_(lane, history)
     since = count[lane, SINCE]
-    factor = run_(point, row, lane, ticks, sums, history)
+    factor: float = run_(point, row, lane, ticks, sums, history)
     if count[lane, SINCE] != since:
         forget_(lane, point.table[row, REG], count, history, estimate)
     if factor != 1.0:
@@ -430,12 +407,9 @@ def glm_absorb_(
     estimate: Estimate, desk: Desk,
 ) -> bool:
     """Phase two on sums and atoms, or on θ̂ and H in one pass; whether the observation was taken."""
-    taken = accepts(point, row, lane, lesson.age, sums, history)
-    if taken and evicts(point, history):
-        leave_atom_(lane, history.cursor[HEAD], history)
-    absorb_(point, row, lane, factor, lesson, sums, history)
-    weight = weight_of(point, row, lesson.age) if taken else 0.0
-    add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
+    taken: bool = take_(point, row, lane, factor, lesson, sums, history)
+    w = weight(point, row, lesson.age) if taken else 0.0
+    add_(point, row, lane, factor, w, taken, lesson, sums, history, estimate, desk)
     return taken
 
 
@@ -473,10 +447,9 @@ def glm_lane_(
     glm_turn_(point, row, lane, sums, history, estimate, desk)
 
 
-def lane_of(name: str, rule: int, estimate: int) -> Callable[..., Any]:
-    """A lane's lesson with the pieces of one rule and estimate in it."""
-    pieces = estimating(rule, estimate)
-    absorb = part(bind(glm_absorb_, f"absorb_{name}", add_=pieces["add_"]))
-    turn = part(bind(glm_turn_, f"turn_{name}", **{one: pieces[one] for one in ("solve_estimate_", "confine_")}))
-    fade = pieces["fade_estimate_"]
-    return part(bind(glm_lane_, f"lane_{name}", glm_absorb_=absorb, glm_turn_=turn, fade_estimate_=fade))
+def lane_of(name: str, rule: int, estimate: int, memory: int) -> Callable[..., Any]:
+    """A lane's lesson with the pieces of one rule, estimate and memory in it."""
+    pieces = {**lessons_of(memory, atoms=True).pieces, **estimating(rule, estimate)}
+    phases: dict[str, Callable[..., Any]] = {"glm_run_": glm_run_, "glm_absorb_": glm_absorb_, "glm_turn_": glm_turn_}
+    own = {one: part(bind_named(phase, f"{one}{name}", **pieces)) for one, phase in phases.items()}
+    return part(bind_named(glm_lane_, f"lane_{name}", **own, **pieces))

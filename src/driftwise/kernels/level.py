@@ -23,7 +23,9 @@ from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import Board, lift_, roots_, whiten_
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import IDENTITY
-from driftwise.kernels.memory import blend_offset_, decay, weight_of
+from driftwise.kernels.memories.fade import decay
+from driftwise.kernels.memories.fade import weight as weight_of
+from driftwise.kernels.memories.sums import blend_offset_
 from driftwise.kernels.point import (
     CLOCK,
     COUNT,

@@ -6,21 +6,27 @@ Rounds (kernels/rounds.py) are bound to the pieces that live entries use; that i
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
+from driftwise.kernels.binding import bind
 from driftwise.kernels.index import Board, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.memory import learn_
+from driftwise.kernels.memories.any import lessons_of
+from driftwise.kernels.memories.any import sums as lessons
+from driftwise.kernels.memories.fade import decay, weight
 from driftwise.kernels.point import (
     BETA,
     CLOCK,
     EXPLORE,
     LAM,
     LOG_DELTA,
+    MEMORY,
     RADIUS,
     RULE,
     SQUARES,
@@ -44,6 +50,8 @@ from driftwise.theory.radius import lb_radius, uniform_log
 
 # Radii.
 WEIGHTED, CONSTANT = 0, 1
+
+lesson_ = lessons.learn_
 
 
 @piece
@@ -116,6 +124,27 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
     linear_index_(point, linear_scale(point, row, lane, sums, board.pivot), X, at, board)
 
 
+@piece
+def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums) -> None:
+    """The published code's slip: the twin starts from the *new* G, not from the old twin (MATH.md 1)."""
+    X, at, arm = lesson.X, lesson.at, lesson.arm
+    fade = decay(point.table, row, lesson.ticks)
+    w = weight(point, row, lesson.age) if arm >= 0 else 0.0
+    for i in range(sums.G.shape[1]):
+        for j in range(i + 1):
+            sums.twin[lane, i, j] = fade * fade * sums.G[lane, i, j]
+            if arm >= 0:
+                sums.twin[lane, i, j] += w * w * X[at, i, arm] * X[at, j, arm]
+
+
+@piece
+def linear_learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
+    """A lesson of the memory, and what the rule adds to it."""
+    lesson_(point, row, lane, lesson, sums, history)
+    if point.flags[RULE] == TWO_AS_PUBLISHED:
+        twin_as_published_(point, row, lane, lesson, sums)
+
+
 # ------------------------------------------------------------------------------------------ the family
 
 
@@ -157,10 +186,31 @@ def no_desk(view: Linear, scratch: Floats, start: int, d: int) -> int:
 @piece
 def linear_lesson_(view: Linear, desk: int, rho: Floats, largest: float, lesson: Lesson) -> None:
     """One lane learns."""
-    learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
+    linear_learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
 
 
-LINEAR = Family("linear", linear_view, linear_sound, linear_score_, no_desk, linear_lesson_)
+def learning(memory: int, rule: int) -> tuple[str, Callable[..., Any]]:
+    """A lesson of one memory under one rule, and its name."""
+    one = lessons_of(memory)
+    if rule != TWO_AS_PUBLISHED:
+        return one.name, one.learn_
+    name = f"{one.name}_as_published"
+    return name, piece(bind(linear_learn_, f"linear_learn_{name}", lesson_=one.learn_))
+
+
+def linear_bound(family: Family, flags: Ints) -> Family:
+    """The family with the lessons of a policy's memory and no others."""
+    return _with_memory(family, int(flags[MEMORY]), int(flags[RULE]))
+
+
+@cache
+def _with_memory(family: Family, memory: int, rule: int) -> Family:
+    name, learn = learning(memory, rule)
+    lesson = piece(bind(family.lesson_, f"linear_lesson_{name}", linear_learn_=learn))
+    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
+
+
+LINEAR = Family("linear", linear_view, linear_sound, linear_score_, no_desk, linear_lesson_, bound=linear_bound)
 
 
 # ------------------------------------------------------------------------------------------ entries

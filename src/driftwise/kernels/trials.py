@@ -22,6 +22,7 @@ from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load
 from driftwise.kernels.linear import linear_radius
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
+from driftwise.kernels.memories.restart import last_before, last_until
 from driftwise.kernels.point import (
     CLOCK,
     DIM,
@@ -194,7 +195,7 @@ def rewards_(
 
 @piece
 def restart_lanes_(boundary: float, own: Abreast) -> None:
-    """`restart_` of kernels/memory.py: all eight forget every observation if a boundary lies behind the last one."""
+    """`restart_` of kernels/memories/restart.py: all eight forget if a boundary lies behind the last restart."""
     if boundary > 0.0 and boundary > own.counters[SINCE]:
         for i in range(own.b.shape[0]):
             store_(own.b, i, load(own.b, i) * 0.0)
@@ -207,7 +208,7 @@ def restart_lanes_(boundary: float, own: Abreast) -> None:
 
 @piece
 def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
-    """`blend_` of kernels/memory.py in every lane, the weight being 1."""
+    """`blend_` of kernels/memories/sums.py in every lane, the weight being 1."""
     x, reward = own.x, load(own.reward, 0)
     for i in range(x.shape[0]):
         xi = load(x, i)
@@ -224,7 +225,7 @@ def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
 
 @piece
 def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
-    """`learn_` of kernels/memory.py for a tick and a reward of age 0, of the memories played here."""
+    """`learn_` of kernels/memories/phases.py for a tick and a reward of age 0, of the memories played here."""
     memory, count, factor = point.flags[MEMORY], own.counters, 1.0
     count[CLOCK] += 1.0
     period = point.table[row, LENGTH]
@@ -232,12 +233,12 @@ def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
         factor = point.table[row, GAMMA]
         count[SQUARES] *= factor * factor
     elif memory == RESTART:
-        restart_lanes_(period * (math.ceil(count[CLOCK] / period) - 1.0), own)
+        restart_lanes_(last_before(count[CLOCK], period), own)
     if memory != RESTART or count[CLOCK] > count[SINCE]:
         blend_lanes_(factor, point.flags[RULE] != ONE_MATRIX, own)
         count[SQUARES] += 1.0
     if memory == RESTART:
-        restart_lanes_(period * math.floor(count[CLOCK] / period), own)
+        restart_lanes_(last_until(count[CLOCK], period), own)
 
 
 # ------------------------------------------------------------------------------------------ the engine

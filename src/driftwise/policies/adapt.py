@@ -14,7 +14,7 @@ import numpy as np
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
-from driftwise.kernels.adapt import book
+from driftwise.kernels.adapt import bank, bob, book, master
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats, Point
 from driftwise.kernels.region.families import ACTING
@@ -163,9 +163,8 @@ class Adaptive(Compiled):
     def _scratch(self, used: int) -> int:
         return self.base.lane_scratch(used, self.lanes)
 
-    @property
-    def window_length(self) -> float:
-        return max(float(row.memory.length) for row in self.rows)
+    def _held(self) -> tuple[Memory, ...]:
+        return tuple(row.memory for row in self.rows)
 
     def effective(self) -> Floats:
         """Effective rounds of each row: what a run's record of rows stands for."""
@@ -278,7 +277,7 @@ class BanditOverBandit(Adaptive):
 
     def _begin(self, state: State) -> None:
         own = self._notes(state)
-        book.bob_draw_(self.point, own, 0)
+        bob.bob_draw_(self.point, own, 0)
         book.to_clear_(own, 0)
 
 
@@ -354,8 +353,8 @@ class Master(Adaptive):
 
     def _begin(self, state: State) -> None:
         own = self._notes(state)
-        book.begin_block_(own, self.n0)
-        book.schedule_(own)
+        master.begin_block_(own, self.n0)
+        master.schedule_(own)
         for lane in range(self.lanes):
             book.to_clear_(own, lane)
 
@@ -430,7 +429,7 @@ class Bank(Adaptive):
     def played(self, state: State) -> int:
         """The lane now played, or the one that judges."""
         scores = self.hold.read(state).scores
-        return int(book.bank_best(scores) if self.judged else book.bank_pick(scores, self.margin))
+        return int(bank.bank_best(scores) if self.judged else bank.bank_pick(scores, self.margin))
 
     def memory(self, state: State) -> float:
         """Effective rounds of the memory now played: the drift the bank believes in."""

@@ -154,8 +154,8 @@ class Answers:
 
     def check_wall_clock(self) -> None:
         if self.memory.room() and getattr(self.memory, "capacity", 0) is None:
-            wanted = "Window(length, capacity=…) on the wall clock, where many rewards share a tick"
-            raise BadInput("memory", self.memory, wanted, "pass capacity=, the rewards that come in one length")
+            wanted = f"{type(self.memory).__name__}(…, capacity=…) on the wall clock, where many rewards share a tick"
+            raise BadInput("memory", self.memory, wanted, "pass capacity=, the rewards that count at one time")
 
     def phase(self, tick: int) -> float:
         memory = self.single_memory

@@ -10,15 +10,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.kernels.memory import renew_
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.region.families import ACTING
+from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
 from driftwise.policies.answers import Answers
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
+from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
 from driftwise.policies.state import NO_BOARD, Layout, State
@@ -243,17 +244,14 @@ class Compiled(Answers):
             if self.can_fail and state.spare is not None:
                 state.become(state.spare)
             raise
-        if room and not state.told and arm >= 0 and age < self.window_length and state.counters[0, DROPPED] > before:
-            state.told = True
-            tell(
-                f"a window with room for {room} observations is full and drops some that are younger than its length: "
-                "pass capacity= to Window, the rewards that come in one length"
-            )
+        if room and not state.told and arm >= 0 and state.counters[0, DROPPED] > before:
+            state.told = age < max(memory.length for memory in self._held())  # older ones go by themselves
+            if state.told:
+                tell(max(self._held(), key=lambda memory: memory.room()).full())
 
-    @property
-    def window_length(self) -> float:
-        """The age at which a window lets go."""
-        return float(self.memory.length)
+    def _held(self) -> tuple[Memory, ...]:
+        """The memories it has lanes or rows for."""
+        return (self.memory,)
 
     def renew(self, copy: State, state: State) -> None:
         """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""

@@ -20,15 +20,17 @@ INSIDE = 0.5 + 2.0**-10
 class Memory:
     """What others ask of a memory; nobody recognises one by its type. A memory of its own answers where this does not.
 
-    `code` is its phase in kernels/memory.py. `geometric` says that weights are γ^age whatever the clock, so that sums
-    need nothing but fading; `one_pass` that an estimate without a history can follow it; `still` that θ is taken to
-    have stood still while it is remembered. `forget` is 1-γ, what a tick takes off all weights, and `length` the age,
-    or the time on the clock, at which observations go at once. What was given in time ("7d") is `timed`, and counts
-    nothing before `in_ticks` said what a tick is.
+    `code` is that of its file in kernels/memories. `geometric` says that weights are γ^age whatever the clock, so that
+    sums need nothing but fading; `sliding` that they are 1 up to an age, `length`, and 0 from there on; `one_pass` that
+    an estimate without a history can follow it; `still` that θ is taken to have stood still while it is remembered.
+    `forget` is 1-γ, what a tick takes off all weights, and `length` the age, or the time on the clock, at which
+    observations go at once. A memory that keeps single observations has `room` for so many. What was given in time
+    ("7d") is `timed`, and counts nothing before `in_ticks` said what a tick is.
     """
 
     code: ClassVar[int]
     geometric: ClassVar[bool] = False
+    sliding: ClassVar[bool] = False
     one_pass: ClassVar[bool] = True
     still: ClassVar[bool] = True
     forget = 0.0
@@ -54,8 +56,16 @@ class Memory:
         raise NotImplementedError
 
     def room(self) -> int:
-        """Places needed to keep single observations, for those that take them out again one by one."""
+        """Places needed to keep single observations, for those that take them out or weigh them one by one."""
         return 0
+
+    def full(self) -> str:
+        """What to tell who has more observations than there is room for."""
+        name = type(self).__name__
+        return (
+            f"{name} with room for {self.room()} observations is full and drops the oldest, which still count: "
+            f"pass a larger capacity= to {name}"
+        )
 
     def span(self, least: float) -> float:
         """How many observations, one a tick, can weigh `least` or more at a time."""
@@ -155,6 +165,7 @@ class Window(Memory):
     length: float = field()
     capacity: int | None = None
     code = point.WINDOW
+    sliding = True
     one_pass = False
     if TYPE_CHECKING:
 
@@ -179,6 +190,12 @@ class Window(Memory):
 
     def room(self) -> int:
         return self.capacity if self.capacity is not None else max(1, math.ceil(self.length))
+
+    def full(self) -> str:
+        return (
+            f"a window with room for {self.room()} observations is full and drops some that are younger than its "
+            "length: pass capacity= to Window, the rewards that come in one length"
+        )
 
     def span(self, least: float) -> float:
         return self.room()

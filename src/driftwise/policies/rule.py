@@ -96,7 +96,7 @@ class Cheung(Radius):
 
     def check(self, policy: LinearUCB) -> None:
         super().check(policy)
-        if not (policy.memory.room() and policy.delta is not None):
+        if not (policy.memory.sliding and policy.delta is not None):
             raise BadInput("radius", "cheung", 'a Window and a delta with radius="cheung"', 'pass radius="weighted"')
 
     def check_uniform(self, policy: LinearUCB) -> None:

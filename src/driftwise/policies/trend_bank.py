@@ -12,7 +12,7 @@ import numpy as np
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
-from driftwise.kernels.adapt import book
+from driftwise.kernels.adapt import levels
 from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
@@ -226,14 +226,14 @@ class TrendBank(Bank):
         """The row now played: a lane's, or that of a lane with a level behind all others."""
         if self.levels:
             self.hold.read(state)
-            seat = book.level_seat(state.level_scores, state.evidence)
+            seat = levels.level_seat(state.level_scores, state.evidence)
             if seat >= 0:
                 return self.lanes + int(seat)
         return super().played(state)
 
     def likeliest(self, state: State) -> int:
         """Which of `apart` is played, or would be if a level were believed in."""
-        return int(book.level_pick(self.hold.read(state).level_scores))
+        return int(levels.level_pick(self.hold.read(state).level_scores))
 
     def theta(self, state: State) -> Floats:
         """θ as the lane now played believes it: of preferences alone where a level is told apart; of log odds."""
@@ -262,7 +262,7 @@ class TrendBank(Bank):
             return None
         evidence = float(state.evidence[0])
         memory, level, _ = self.apart[self.likeliest(state)]
-        return Level(evidence, evidence > book.BELIEVED, level, float(memory.rounds))
+        return Level(evidence, evidence > levels.BELIEVED, level, float(memory.rounds))
 
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the

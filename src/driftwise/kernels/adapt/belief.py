@@ -7,26 +7,15 @@ of such lanes (MATH.md 8).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 from driftwise.kernels import entry, formula, part, piece, routine
-from driftwise.kernels.adapt.book import (
-    LEVEL_SHARE,
-    acting_lane,
-    acting_row,
-    awake,
-    bank_behind,
-    bank_best,
-    bank_pay_,
-    bank_return_,
-    bank_wake_,
-    level_seat,
-    longest_awake,
-    may_follow,
-    pass_time_,
-    sound_marks,
-    weigh_family_,
-)
+from driftwise.kernels.adapt.bank import bank_pay_, bank_wake_
+from driftwise.kernels.adapt.book import sound_marks
+from driftwise.kernels.adapt.lesson import acting_lane, acting_row, lesson_of
+from driftwise.kernels.adapt.levels import LEVEL_SHARE, awake, level_seat, longest_awake, may_follow, weigh_family_
 from driftwise.kernels.algebra import forward_one_
 from driftwise.kernels.belief import (
     NEGLIGIBLE,
@@ -41,6 +30,7 @@ from driftwise.kernels.belief import (
     surprise_of,
     trace_of,
 )
+from driftwise.kernels.binding import bind
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_, seat_slopes_
 from driftwise.kernels.index import Board, board_of, first_best
@@ -62,7 +52,10 @@ from driftwise.kernels.level import (
 )
 from driftwise.kernels.links import IDENTITY, slope
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.memory import blend_, blend_lags_, follow_, learn_, run_, scale_, sloped, weight_of
+from driftwise.kernels.memories.any import lessons_of, trends
+from driftwise.kernels.memories.fade import weight as weight_of
+from driftwise.kernels.memories.sums import blend_, blend_lags_, follow_, scale_
+from driftwise.kernels.memories.trend import run_, sloped
 from driftwise.kernels.point import (
     ADAPT,
     AUDIT,
@@ -75,9 +68,10 @@ from driftwise.kernels.point import (
     KEY_LOW,
     LEVELS,
     LINK,
-    SHARE,
+    MEMORY,
     SQUARES,
     STIFFNESS,
+    TREND,
     WAKES,
     WEIGHT,
     Adapting,
@@ -95,6 +89,8 @@ from driftwise.kernels.point import (
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.one_pass import root
+
+learn_ = trends.learn_
 
 LEAST_SLOPE = 1e-300
 # What tells the draws of audits from others by the same key.
@@ -219,17 +215,14 @@ def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums
 
 
 @part
-def bank_foretell_(
-    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, told: Forecast
-) -> Foretold:
-    """The surprise of every memory that is awake, and what the acting one had foretold."""
+def bank_foretell_(point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, told: Forecast) -> None:
+    """What every memory that is awake foretells, and how surprised it is."""
     foretell_all_(point, False, prior.ridge, lesson, sums, told)
     foretell_all_(point, True, prior.ridge, lesson, sums, told)
     for k in range(sums.G.shape[0]):
         told.surprise[k] = math.inf
         if awake(point, k, sums):
             told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, told.value[k], told.square[k])
-    return Foretold(told.value[acting], told.square[acting])
 
 
 @piece
@@ -304,61 +297,131 @@ def level_clicks_(
 
 @routine
 def clicks_learn_(
-    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
-    own: Adapting, levels: Levels, seat: int, told: Forecast, apart: Apart,
-) -> Foretold:
-    """Every memory awake learns a click and is paid for the chance it gave it once time had passed: one factor does for
-    both; lanes with a level likewise. What the acting one had foretold."""
-    shown, plain = Foretold(0.0, 0.0), 0.0
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, history: History, told: Forecast
+) -> None:
+    """Every memory awake learns a click, and is as surprised as the chance says that it gave it once time had passed:
+    one factor does for both."""
     for k in range(sums.G.shape[0]):
-        told.surprise[k] = math.inf
+        told.surprise[k], told.value[k], told.square[k] = math.inf, 0.0, 0.0
         if awake(point, k, sums):
             seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
             told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
-            if k == acting:
-                shown = seen
-    if lesson.arm >= 0:
-        plain = bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
-    if levels.weights.size > 0:
-        level_clicks_(point, lesson, prior, gauge, levels, plain, apart)
-        if seat >= 0 and lesson.arm >= 0:
-            shown = Foretold(apart.value[seat], apart.square[seat])
-    return shown
+            told.value[k], told.square[k] = seen.value, seen.square
+
+
+class Belief(NamedTuple):
+    """A state of lanes that believe: sums, the bank's weights, lanes with a level, and what is known of the noise."""
+
+    point: Point
+    sums: Sums
+    history: History
+    own: Adapting
+    levels: Levels
+    gauge: Gauge
+
+
+class Desk(NamedTuple):
+    """What a lesson scribbles on."""
+
+    told: Forecast
+    apart: Apart
+
+
+class Lanes(NamedTuple):
+    """Lanes that believe, those with a level apart beside them, and scratch of their lessons."""
+
+    sums: Sums
+    history: History
+    levels: Levels
+    prior: Prior
+    gauge: Gauge
+    told: Forecast
+    apart: Apart
+    surprise: Floats
 
 
 @part
-def bank_follow_(point: Point, sums: Sums, own: Adapting) -> None:
-    """A longer memory far behind the best one takes over its data."""
-    best = bank_best(own.scores)
-    behind = bank_behind(point, own, best)
-    for k in range(best + 1, sums.G.shape[0]):
-        if awake(point, k, sums) and own.scores[k] < behind and may_follow(point, k, best):
-            follow_(k, best, sums)
-            bank_return_(point, own, k, best)
+def values_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
+    """How surprised every memory awake is by a value, once it is known how large values are."""
+    if lesson.arm < 0 or lanes.prior.blind:
+        return False
+    bank_foretell_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.told)
+    return True
 
 
 @part
-def bank_lesson_(
-    point: Point, lesson: Lesson, acting: int, seat: int, prior: Prior, gauge: Gauge, sums: Sums, history: History,
-    own: Adapting, levels: Levels, told: Forecast, apart: Apart,
-) -> Foretold:
-    """All memories awake are paid and learn; those far behind follow the best; those whose time has come wake."""
-    shown = Foretold(0.0, 0.0)
+def clicks_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
+    """How surprised every memory awake is by a click, which it learns at the same time."""
+    clicks_learn_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.history, lanes.told)
+    return bool(lesson.arm >= 0)
+
+
+@part
+def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
+    """Either, by the link."""
     if point.flags[LINK] != IDENTITY:
-        shown = clicks_learn_(point, lesson, acting, prior, gauge, sums, history, own, levels, seat, told, apart)
+        return clicks_foretell_(point, lesson, lanes, own)
+    return values_foretell_(point, lesson, lanes, own)
+
+
+@part
+def values_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
+    """Lanes with a level are paid and learn: what the plain ones gave is what they are held against."""
+    if lanes.levels.weights.size > 0:
+        level_lesson_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.apart)
+
+
+@part
+def clicks_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
+    """The same for a click."""
+    if lanes.levels.weights.size > 0:
+        level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.apart)
+
+
+@part
+def lane_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
+    """Either, by the link."""
+    if point.flags[LINK] != IDENTITY:
+        clicks_paid_(point, lesson, density, lanes)
     else:
-        plain = 0.0
-        if lesson.arm >= 0 and not prior.blind:
-            shown = bank_foretell_(point, lesson, acting, prior, gauge, sums, told)
-            plain = bank_pay_(own.scores, told.surprise, point.table[0, SHARE])
-        if levels.weights.size > 0:
-            level_lesson_(point, lesson, prior, gauge, levels, plain, apart)
-            if seat >= 0 and lesson.arm >= 0 and not prior.blind:
-                shown = Foretold(apart.value[seat], apart.square[seat])
-        for k in range(sums.G.shape[0]):
-            if awake(point, k, sums):
-                learn_(point, k, k, lesson, sums, history)
-    bank_follow_(point, sums, own)
+        values_paid_(point, lesson, density, lanes)
+
+
+@part
+def values_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """A memory awake learns a value."""
+    if awake(point, lane, lanes.sums):
+        learn_(point, row, lane, lesson, lanes.sums, lanes.history)
+
+
+@part
+def clicks_learned_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """Every memory has learned a click already."""
+
+
+@part
+def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """Either, by the link."""
+    if point.flags[LINK] == IDENTITY:
+        values_learn_(point, row, lane, lesson, lanes)
+
+
+@part
+def lane_may_follow(point: Point, lane: int, other: int, lanes: Lanes) -> bool:
+    """Whether a memory is awake and can begin as another."""
+    return bool(awake(point, lane, lanes.sums) and may_follow(point, lane, other))
+
+
+@part
+def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
+    """A memory takes over another's data."""
+    follow_(lane, other, lanes.sums)
+
+
+@part
+def lane_wake_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> None:
+    """Memories whose time has come wake; time passes for those that sleep."""
+    sums = lanes.sums
     for k in range(sums.G.shape[0]):
         if not awake(point, k, sums):
             if sums.counters[k, CLOCK] + lesson.ticks >= point.table[k, WAKES]:
@@ -366,29 +429,57 @@ def bank_lesson_(
                 follow_(k, source, sums)
                 bank_wake_(point, own, k, source)
             sums.counters[k, CLOCK] += lesson.ticks
+
+
+LANE: dict[str, Callable[..., Any]] = {
+    "lane_foretell_": lane_foretell_, "lane_paid_": lane_paid_, "lane_learn_": lane_learn_,
+    "lane_may_follow": lane_may_follow, "lane_follow_": lane_follow_, "lane_wake_": lane_wake_,
+}  # fmt: skip
+bank_lesson_ = lesson_of("belief", LANE, BANK)
+
+
+@part
+def shown_of(point: Point, lesson: Lesson, acting: int, seat: int, lanes: Lanes) -> Foretold:
+    """What the lane that acted had foretold, which the gauge compares with the reward."""
+    if lesson.arm < 0 or (lanes.prior.blind and point.flags[LINK] == IDENTITY):
+        return Foretold(0.0, 0.0)
+    if seat >= 0:
+        return Foretold(lanes.apart.value[seat], lanes.apart.square[seat])
+    return Foretold(lanes.told.value[acting], lanes.told.square[acting])
+
+
+@part
+def bank_taught_(
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+) -> Foretold:
+    """All lanes of a bank learn; what the one that acted had foretold."""
+    levels, told = view.levels, desk.told
+    seat = level_seat(levels.weights, levels.evidence)
+    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, told, desk.apart, told.surprise)
+    bank_lesson_(point, rho, lesson, 0.0, lanes, view.own)
+    return shown_of(point, lesson, acting, seat, lanes)
+
+
+@part
+def alone_taught_(
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+) -> Foretold:
+    """The one lane learns; what it had foretold, where somebody compares."""
+    shown = Foretold(0.0, 0.0)
+    if lesson.arm >= 0 and view.gauge.known.size > 0:
+        shown = foretell_(point, row, acting, prior.ridge, lesson, view.sums, desk.told)
+    learn_(point, row, acting, lesson, view.sums, view.history)
     return shown
 
 
-@piece
-def believer_learns_(
-    point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, levels: Levels, gauge: Gauge,
-    told: Forecast, apart: Apart,
-) -> None:
-    """A lesson for all lanes, then for the gauge."""
-    acting = acting_lane(point, own)
-    row = acting_row(point, own, acting)
-    prior = prior_of(point, row, gauge, sums.b.shape[1])
-    shown = Foretold(0.0, 0.0)
+@part
+def taught_(
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+) -> Foretold:
+    """Either, by the adaptation."""
     if point.flags[ADAPT] == BANK:
-        pass_time_(own, lesson.ticks)
-        seat = level_seat(levels.weights, levels.evidence)
-        shown = bank_lesson_(point, lesson, acting, seat, prior, gauge, sums, history, own, levels, told, apart)
-    else:
-        if lesson.arm >= 0 and gauge.known.size > 0:
-            shown = foretell_(point, row, acting, prior.ridge, lesson, sums, told)
-        learn_(point, row, acting, lesson, sums, history)
-    if lesson.arm >= 0:
-        gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
+        return bank_taught_(point, rho, lesson, acting, row, prior, view, desk)
+    return alone_taught_(point, rho, lesson, acting, row, prior, view, desk)
 
 
 @piece
@@ -421,24 +512,6 @@ def audit_chance(point: Point, count: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------ the family
-
-
-class Belief(NamedTuple):
-    """A state of lanes that believe: sums, the bank's weights, lanes with a level, and what is known of the noise."""
-
-    point: Point
-    sums: Sums
-    history: History
-    own: Adapting
-    levels: Levels
-    gauge: Gauge
-
-
-class Desk(NamedTuple):
-    """What a lesson scribbles on."""
-
-    told: Forecast
-    apart: Apart
 
 
 @piece
@@ -483,12 +556,50 @@ def belief_desk(view: Belief, scratch: Floats, start: int, d: int) -> Desk:
 @piece
 def belief_lesson_(view: Belief, desk: Desk, rho: Floats, largest: float, lesson: Lesson) -> None:
     """All lanes learn, then the gauge."""
-    believer_learns_(
-        view.point, lesson, view.sums, view.history, view.own, view.levels, view.gauge, desk.told, desk.apart
-    )
+    point, gauge = view.point, view.gauge
+    acting = acting_lane(point, view.own)
+    row = acting_row(point, view.own, acting)
+    prior = prior_of(point, row, gauge, view.sums.b.shape[1])
+    shown = taught_(point, rho, lesson, acting, row, prior, view, desk)
+    if lesson.arm >= 0:
+        gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
 
 
-BELIEF = Family("belief", belief_view, belief_sound, belief_score_, belief_desk, belief_lesson_)
+def belief_bound(family: Family, flags: Ints) -> Family:
+    """The family with the lessons of a policy's memory, link and adaptation, and no others."""
+    bank = flags[ADAPT] == BANK
+    return _bank(family, bool(flags[LINK] == IDENTITY)) if bank else _alone(family, int(flags[MEMORY]))
+
+
+@cache
+def _alone(family: Family, memory: int) -> Family:
+    lessons = lessons_of(memory)
+    taught = part(bind(alone_taught_, f"alone_taught_{lessons.name}", learn_=lessons.learn_))
+    return _taught(family, f"alone_{lessons.name}", taught)
+
+
+@cache
+def _bank(family: Family, values: bool) -> Family:
+    """A bank's memories fade, some with a trend: Trend's lesson is Fade's where there is no slope."""
+    lane: dict[str, Callable[..., Any]] = {
+        "lane_foretell_": clicks_foretell_, "lane_paid_": clicks_paid_, "lane_learn_": clicks_learned_
+    }  # fmt: skip
+    if values:
+        learn = part(bind(values_learn_, "values_learn_trend", learn_=lessons_of(TREND).learn_))
+        lane = {"lane_foretell_": values_foretell_, "lane_paid_": values_paid_, "lane_learn_": learn}
+    name = "bank_of_values" if values else "bank_of_clicks"
+    lesson = lesson_of(f"belief_{name}", {**LANE, **lane}, BANK)
+    return _taught(family, name, part(bind(bank_taught_, f"bank_taught_{name}", bank_lesson_=lesson)))
+
+
+def _taught(family: Family, name: str, taught: Callable[..., Any]) -> Family:
+    lesson = piece(bind(belief_lesson_, f"belief_lesson_{name}", taught_=taught))
+    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
+
+
+BELIEF = Family(
+    "belief", belief_view, belief_sound, belief_score_, belief_desk, belief_lesson_, bound=belief_bound
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ entries

@@ -7,27 +7,14 @@ over it: what costs is the estimate below them, and compiling it once is enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from driftwise.kernels import part, piece, routine
-from driftwise.kernels.adapt.book import (
-    PAYOFF,
-    acting_lane,
-    acting_row,
-    bank_behind,
-    bank_best,
-    bank_pay_,
-    bank_return_,
-    bob_refuses,
-    bob_turn_,
-    master_taker,
-    master_test_,
-    master_turn_,
-    pass_time_,
-    sound_marks,
-    to_clear_,
-)
+from driftwise.kernels.adapt.bank import bank_best
+from driftwise.kernels.adapt.book import sound_marks
+from driftwise.kernels.adapt.lesson import ALIKE, acting_lane, acting_row, lesson_of
 from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
@@ -45,15 +32,14 @@ from driftwise.kernels.glm import (
 from driftwise.kernels.index import Board, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
-from driftwise.kernels.memory import decay, follow_, fresh_lane_
+from driftwise.kernels.memories.any import lessons_of
+from driftwise.kernels.memories.fade import decay
+from driftwise.kernels.memories.sums import follow_, fresh_lane_
 from driftwise.kernels.point import (
     ADAPT,
     ALONE,
     BANK,
-    BOB,
-    CLOCK,
     DAMAGED,
-    DROPPED,
     ESTIMATE,
     EXACT,
     EXPLORE,
@@ -62,7 +48,7 @@ from driftwise.kernels.point import (
     GLB,
     KAPPA,
     LINK,
-    MASTER,
+    MEMORY,
     ONE_PASS,
     POSTERIOR,
     REG,
@@ -70,7 +56,6 @@ from driftwise.kernels.point import (
     SC_D,
     SCB,
     SCORE_RIDGE,
-    SHARE,
     USED,
     Adapting,
     Estimate,
@@ -88,8 +73,6 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
-
-ALL = -1  # lanes
 
 # ------------------------------------------------------------------------------------------ indices
 
@@ -153,6 +136,16 @@ def glm_index_(
 # ------------------------------------------------------------------------------------------ lessons
 
 
+class Lanes(NamedTuple):
+    """Lanes of the generalized linear families, and scratch of their lessons."""
+
+    sums: Sums
+    history: History
+    estimate: Estimate
+    desk: Desk
+    surprise: Floats
+
+
 @part
 def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, desk: Desk) -> None:
     """-log p(r) of every memory by its scoring estimate, whose z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
@@ -173,25 +166,26 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
 
 
 @part
-def bank_before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: Adapting, desk: Desk) -> None:
-    """Memories are paid for the density they gave a reward, then scoring estimates of their own learn it."""
-    table, theta, H, slate, x, lanes = point.table, estimate.theta, estimate.H, desk.slate, desk.z, sums.G.shape[0]
-    ridge = table[0, SCORE_RIDGE]
+def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
+    """How surprised every memory is; then scoring estimates of their own learn the reward."""
+    table, theta, H, count = point.table, lanes.estimate.theta, lanes.estimate.H, lanes.sums.G.shape[0]
+    slate, x, ridge = lanes.desk.slate, lanes.desk.z, table[0, SCORE_RIDGE]
+    if count == 1:
+        return False
     if lesson.arm >= 0:
-        bank_surprise_(point, lesson, sums, estimate, desk)
-        bank_pay_(own.scores, desk.surprise, table[0, SHARE])
-    if not judged(lanes, estimate):
-        return
-    if lesson.arm >= 0:
-        for i in range(x.size):
-            x[i] = lesson.X[lesson.at, i, lesson.arm]
-    for k in range(lanes):
-        factor = decay(table, k, lesson.ticks)
+        bank_surprise_(point, lesson, lanes.sums, lanes.estimate, lanes.desk)
+    if judged(count, lanes.estimate):
         if lesson.arm >= 0:
-            weight = decay(table, k, lesson.age) if lesson.age > 0.0 else 1.0
-            one_pass_(point.flags[LINK], H, theta, lanes + k, x, lesson.reward, factor, weight, ridge, slate)
-        else:
-            one_pass_fade_(H, theta, lanes + k, factor, ridge, slate.M)
+            for i in range(x.size):
+                x[i] = lesson.X[lesson.at, i, lesson.arm]
+        for k in range(count):
+            factor = decay(table, k, lesson.ticks)
+            if lesson.arm >= 0:
+                weight = decay(table, k, lesson.age) if lesson.age > 0.0 else 1.0
+                one_pass_(point.flags[LINK], H, theta, count + k, x, lesson.reward, factor, weight, ridge, slate)
+            else:
+                one_pass_fade_(H, theta, count + k, factor, ridge, slate.M)
+    return bool(lesson.arm >= 0)
 
 
 @part
@@ -214,70 +208,31 @@ def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Est
 
 
 @part
-def bank_after_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
-    """A longer memory far behind the best one drops its data for that one's."""
-    best = bank_best(own.scores)
-    behind = bank_behind(point, own, best)
-    for k in range(best + 1, sums.G.shape[0]):
-        if own.scores[k] < behind:
-            begin_as_(k, best, sums, history, estimate)
-            bank_return_(point, own, k, best)
+def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
+    """A memory drops its data for another's."""
+    begin_as_(lane, other, lanes.sums, lanes.history, lanes.estimate)
 
 
 @part
-def clear_due_(point: Point, sums: Sums, history: History, estimate: Estimate, own: Adapting) -> None:
-    """Lanes that a turn has marked begin anew; MASTER's keep the time."""
-    for k in range(sums.G.shape[0]):
-        if to_clear_(own, k):
-            ticked = sums.counters[k, CLOCK]
-            fresh_lane_(k, sums, history)
-            if point.flags[ADAPT] == MASTER:
-                sums.counters[k, CLOCK] = ticked
-            forget_(k, point.table[0, REG], sums.counters, history, estimate)
-            for i in range(sums.b.shape[1]):
-                estimate.shown[k, i] = 0.0
+def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
+    """A lane begins anew."""
+    fresh_lane_(lane, lanes.sums, lanes.history)
+    forget_(lane, point.table[0, REG], lanes.sums.counters, lanes.history, lanes.estimate)
+    for i in range(lanes.sums.b.shape[1]):
+        lanes.estimate.shown[lane, i] = 0.0
 
 
 @part
-def before_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, own: Adapting, desk: Desk) -> tuple[int, int]:
-    """What an adaptation does before its lanes learn; the one lane that takes the lesson or ALL, and the arm taken."""
-    lanes, adaptation, arm = sums.G.shape[0], point.flags[ADAPT], lesson.arm
-    taker = ALL
-    if adaptation == MASTER:
-        taker = master_taker(own, lesson)
-        if taker < 0:
-            sums.counters[0, DROPPED] += 1.0
-            taker = lanes  # none
-    elif adaptation == BOB:
-        if bob_refuses(own, sums.counters[0, CLOCK], lesson):
-            sums.counters[0, DROPPED] += 1.0
-            arm = -1
-    elif adaptation == BANK and lanes > 1:
-        bank_before_(point, lesson, sums, estimate, own, desk)
-    return taker, arm
+def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """A lane learns by a row of the table."""
+    glm_lane_(point, row, lane, lesson, lanes.sums, lanes.history, lanes.estimate, lanes.desk)
 
 
-@part
-def after_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, estimate: Estimate,
-    own: Adapting, turns: int,
-) -> None:
-    """The adaptation's turn once its lanes have learned; `largest` is the index the choice was made with."""
-    adaptation = point.flags[ADAPT]
-    if adaptation == BANK and sums.G.shape[0] > 1:
-        bank_after_(point, sums, history, estimate, own)
-    fired = False
-    if adaptation == MASTER and lesson.arm >= 0:
-        fired = master_test_(point, own, largest, lesson.reward, rho)
-    if adaptation == BOB and lesson.arm >= 0:
-        own.notes[PAYOFF] += lesson.reward
-    if adaptation == MASTER or adaptation == BOB:
-        for turn in range(turns):
-            if adaptation == MASTER:
-                master_turn_(point, own, fired and turn == 0)
-            else:
-                bob_turn_(point, own)
-            clear_due_(point, sums, history, estimate, own)
+LANE: dict[str, Callable[..., Any]] = {
+    **ALIKE, "lane_learn_": lane_learn_, "lane_fresh_": lane_fresh_, "lane_foretell_": lane_foretell_,
+    "lane_follow_": lane_follow_,
+}  # fmt: skip
+lesson_of_lanes_ = lesson_of("glm", LANE)
 
 
 # ------------------------------------------------------------------------------------------ entries
@@ -297,20 +252,8 @@ def lesson_glm_(
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
     desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lesson = Lesson(X, at, arm, reward, ticks, age)
-    alone = flags[ADAPT] == ALONE
-    turns, taker, taken = 0, ALL, arm
-    if not alone:
-        turns = pass_time_(own, ticks)
-        taker, taken = before_(point, lesson, sums, estimate, own, desk)
-    for k in range(sums.G.shape[0]):
-        if taker == ALL or k == taker:
-            row = acting_row(point, own, k)
-            glm_lane_(point, row, k, Lesson(X, at, taken, reward, ticks, age), sums, history, estimate, desk)
-        else:
-            sums.counters[k, CLOCK] += ticks  # frozen otherwise
-    if not alone:
-        after_(point, rho, lesson, largest, sums, history, estimate, own, turns)
+    lanes = Lanes(sums, history, estimate, desk, desk.surprise)
+    lesson_of_lanes_(point, rho, Lesson(X, at, arm, reward, ticks, age), largest, lanes, own)
     return FINE
 
 
@@ -432,13 +375,15 @@ ESTIMATES = {EXACT: "exact", ONE_PASS: "one_pass"}
 
 def glm_bound(family: Family, flags: Ints) -> Family:
     """The family with the pieces that a policy's flags name and no others; an adaptation asks the flags."""
-    return family if flags[ADAPT] != ALONE else _alone(family, int(flags[RULE]), int(flags[ESTIMATE]))
+    if flags[ADAPT] != ALONE:
+        return family
+    return _alone(family, int(flags[RULE]), int(flags[ESTIMATE]), int(flags[MEMORY]))
 
 
 @cache
-def _alone(family: Family, rule: int, estimate: int) -> Family:
-    name = f"glm_{RULES.get(rule, 'any')}_{ESTIMATES.get(estimate, 'any')}"
-    lesson = routine(bind(_lesson_alone_, f"lesson_{name}", lane_=lane_of(name, rule, estimate)))
+def _alone(family: Family, rule: int, estimate: int, memory: int) -> Family:
+    name = f"{RULES.get(rule, 'any')}_{ESTIMATES.get(estimate, 'any')}_{lessons_of(memory).name}"
+    lesson = routine(bind(_lesson_alone_, f"lesson_{name}", lane_=lane_of(name, rule, estimate, memory)))
     score = posterior_scores_ if rule == POSTERIOR else optimistic_scores_ if rule in RULES else glm_scores_
     return family._replace(
         name=f"{family.name}_{name}",

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 from driftwise.kernels import part, piece
-from driftwise.kernels.adapt.book import (
-    PAYOFF,
-    acting_lane,
-    acting_row,
-    bank_behind,
-    bank_best,
-    bank_pay_,
-    bank_return_,
-    bob_refuses,
-    bob_turn_,
-    master_taker,
-    master_test_,
-    master_turn_,
-    pass_time_,
-    sound_marks,
-    to_clear_,
-)
+from driftwise.kernels.adapt.book import sound_marks
+from driftwise.kernels.adapt.lesson import ALIKE, KINDS, acting_lane, acting_row, lesson_of
+from driftwise.kernels.binding import bind
 from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
 from driftwise.kernels.index import Board
 from driftwise.kernels.lanes import EIGHT
-from driftwise.kernels.linear import linear_scores_
-from driftwise.kernels.memory import clear_, follow_, fresh_lane_, learn_
+from driftwise.kernels.linear import learning, linear_learn_, linear_scores_
+from driftwise.kernels.memories.sums import follow_, fresh_lane_
 from driftwise.kernels.point import (
     ADAPT,
-    BANK,
-    BOB,
-    CLOCK,
-    DROPPED,
-    MASTER,
+    MEMORY,
+    RULE,
     SCORE_NOISE,
     SCORE_RIDGE,
-    SHARE,
     Adapting,
     Floats,
     History,
@@ -64,83 +48,60 @@ class Scales(NamedTuple):
 scales_size, scales_of = carved(Scales, "start, d, lanes", bench="d, 0", surprise="lanes")
 
 
+class Lanes(NamedTuple):
+    """Lanes of the linear family, and what memories are weighed with."""
+
+    sums: Sums
+    history: History
+    surprise: Floats
+    bench: Bench
+
+
 @part
-def weigh_lanes_(point: Point, lesson: Lesson, sums: Sums, scales: Scales) -> None:
+def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """A lane learns by a row of the table."""
+    linear_learn_(point, row, lane, lesson, lanes.sums, lanes.history)
+
+
+@part
+def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
+    """A lane begins anew."""
+    fresh_lane_(lane, lanes.sums, lanes.history)
+
+
+@part
+def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I.
 
-    Eight at a time; where fewer are left, the last takes their seats.
+    Eight at a time; where fewer are left, the last takes their seats. One memory alone is not weighed.
     """
-    bench, lanes = scales.bench, sums.G.shape[0]
+    bench, sums, count = lanes.bench, lanes.sums, lanes.sums.G.shape[0]
+    if lesson.arm < 0 or count == 1:
+        return False
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
-    for first in range(0, lanes, EIGHT):
+    for first in range(0, count, EIGHT):
         for slot in range(EIGHT):
-            bench.who[slot] = min(first + slot, lanes - 1)
+            bench.who[slot] = min(first + slot, count - 1)
             bench.ridge[slot] = ridge
         seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
         foretell_eight_(bench, False, False)
-        for slot in range(min(EIGHT, lanes - first)):
+        for slot in range(min(EIGHT, count - first)):
             error, square = (lesson.reward - bench.value[slot]) / noise, bench.square[slot]
-            scales.surprise[first + slot] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
+            lanes.surprise[first + slot] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
+    return True
 
 
 @part
-def master_learn_(
-    point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting, turns: int
-) -> None:
-    """The instance that chose learns, the others stand frozen; then tests and the schedule."""
-    lanes = sums.G.shape[0]
-    taker = master_taker(own, lesson)
-    for k in range(lanes):
-        if k != taker:
-            sums.counters[k, CLOCK] += lesson.ticks
-    if taker >= 0:
-        learn_(point, acting_row(point, own, taker), taker, lesson, sums, history)
-    fired = False
-    if lesson.arm >= 0:
-        fired = master_test_(point, own, largest, lesson.reward, rho)
-        if taker < 0:
-            sums.counters[0, DROPPED] += 1.0
-    for turn in range(turns):
-        master_turn_(point, own, fired and turn == 0)
-        for k in range(lanes):
-            if to_clear_(own, k):
-                clear_(k, sums)
+def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
+    """A lane drops its observations for those of another."""
+    follow_(lane, other, lanes.sums)
 
 
-@part
-def bob_learn_(point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, turns: int) -> None:
-    """The one lane learns by the row drawn, unless the reward belongs to a block that is over."""
-    arm, lane = lesson.arm, acting_lane(point, own)
-    if bob_refuses(own, sums.counters[lane, CLOCK], lesson):
-        sums.counters[lane, DROPPED] += 1.0
-        arm = -1
-    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
-    learn_(point, acting_row(point, own, lane), lane, taken, sums, history)
-    if lesson.arm >= 0:  # a reward is paid to the block it comes in, whether a round ends with it or not
-        own.notes[PAYOFF] += lesson.reward
-    for _ in range(turns):
-        bob_turn_(point, own)
-        if to_clear_(own, lane):
-            fresh_lane_(lane, sums, history)
-
-
-@part
-def bank_learn_(
-    point: Point, lesson: Lesson, sums: Sums, history: History, own: Adapting, scales: Scales
-) -> None:
-    """Every memory is paid for the density it gave the reward, then learns it; those far behind follow the best."""
-    lanes = sums.G.shape[0]
-    if lesson.arm >= 0 and lanes > 1:
-        weigh_lanes_(point, lesson, sums, scales)
-        bank_pay_(own.scores, scales.surprise, point.table[0, SHARE])
-    for k in range(lanes):
-        learn_(point, k, k, lesson, sums, history)
-    best = bank_best(own.scores)
-    behind = bank_behind(point, own, best)
-    for k in range(best + 1, lanes):
-        if own.scores[k] < behind:
-            follow_(k, best, sums)
-            bank_return_(point, own, k, best)
+LANE: dict[str, Callable[..., Any]] = {
+    **ALIKE, "lane_learn_": lane_learn_, "lane_fresh_": lane_fresh_, "lane_foretell_": lane_foretell_,
+    "lane_follow_": lane_follow_,
+}  # fmt: skip
+lesson_of_lanes_ = lesson_of("linear", LANE)
 
 
 @piece
@@ -149,13 +110,8 @@ def adaptive_learn_(
     scales: Scales,
 ) -> None:
     """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
-    turns = pass_time_(own, lesson.ticks)
-    if point.flags[ADAPT] == MASTER:
-        master_learn_(point, rho, lesson, largest, sums, history, own, turns)
-    elif point.flags[ADAPT] == BOB:
-        bob_learn_(point, lesson, sums, history, own, turns)
-    elif point.flags[ADAPT] == BANK:
-        bank_learn_(point, lesson, sums, history, own, scales)
+    lanes = Lanes(sums, history, scales.surprise, scales.bench)
+    lesson_of_lanes_(point, rho, lesson, largest, lanes, own)
 
 
 # ------------------------------------------------------------------------------------------ the family
@@ -204,9 +160,26 @@ def adaptive_lesson_(view: AdaptiveLinear, desk: Scales, rho: Floats, largest: f
     adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, desk)
 
 
+def adaptive_bound(family: Family, flags: Ints) -> Family:
+    """The family with a policy's adaptation and the lessons of its memory, and no others."""
+    return _with_adaptation(family, int(flags[ADAPT]), int(flags[MEMORY]), int(flags[RULE]))
+
+
+@cache
+def _with_adaptation(family: Family, kind: int, memory: int, rule: int) -> Family:
+    name, learn = learning(memory, rule)
+    name = f"{KINDS[kind]}_{name}"
+    lane = {**LANE, "lane_learn_": part(bind(lane_learn_, f"lane_learn_{name}", linear_learn_=learn))}
+    adapt = lesson_of(f"linear_{name}", lane, kind)
+    lanes = piece(bind(adaptive_learn_, f"adaptive_learn_{name}", lesson_of_lanes_=adapt))
+    lesson = piece(bind(family.lesson_, f"adaptive_lesson_{name}", adaptive_learn_=lanes))
+    return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
+
+
 ADAPTIVE_LINEAR = Family(
-    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_desk, adaptive_lesson_
-)
+    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_desk, adaptive_lesson_,
+    bound=adaptive_bound,
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ entries

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import entry, piece, routine
-from driftwise.kernels.adapt.book import acting_lane, acting_row, level_seat, sound_marks
+from driftwise.kernels.adapt.book import sound_marks
+from driftwise.kernels.adapt.lesson import acting_lane, acting_row
+from driftwise.kernels.adapt.levels import level_seat
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal

@@ -6,7 +6,8 @@ Between three calls, a sheet, a search and a score, Python took longer than the 
 from __future__ import annotations
 
 from driftwise.kernels import entry, piece
-from driftwise.kernels.adapt.book import acting_lane, acting_row, sound_marks
+from driftwise.kernels.adapt.book import sound_marks
+from driftwise.kernels.adapt.lesson import acting_lane, acting_row
 from driftwise.kernels.cut import cut
 from driftwise.kernels.index import Board
 from driftwise.kernels.linear import linear_index_

@@ -1,0 +1,123 @@
+"""A bank over any lane: every memory is paid for the density it gave a reward, then learns it.
+
+A memory far behind the best one takes its data over. A lane is known by its pieces: lane_learn_
+(kernels/adapt/lesson.py) and those below. `lanes.surprise` is scratch with a place a lane.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from driftwise.kernels import part, piece
+from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
+from driftwise.kernels.binding import unbound
+from driftwise.kernels.point import (
+    BACK,
+    GAP,
+    SHARE,
+    Adapting,
+    Floats,
+    Lesson,
+    Point,
+)
+
+# The least part of its best memory's density that a bank can have given.
+LEAST_DENSITY = 1e-300
+
+lane_foretell_ = unbound("lane_foretell_", "says how surprised every lane is by a reward, and whether that is paid for")
+lane_paid_ = unbound("lane_paid_", "takes note of the log density that all lanes together gave a reward")
+lane_may_follow = unbound("lane_may_follow", "says whether a lane can take over the data of another")
+lane_follow_ = unbound("lane_follow_", "lets a lane drop its data for another's")
+lane_wake_ = unbound("lane_wake_", "wakes the lanes whose time has come")
+
+
+
+@piece
+def bank_pick(weights: Floats, margin: float) -> int:
+    """The longest memory whose weight is within a factor e^-margin of the best (lanes are sorted by memory)."""
+    top = 0.0
+    for k in range(weights.size):
+        top = max(top, weights[k])
+    least = top * math.exp(-margin)
+    for k in range(weights.size - 1, -1, -1):
+        if weights[k] >= least:
+            return k
+    return 0
+
+
+@piece
+def bank_best(weights: Floats) -> int:
+    """The memory of largest weight, the longer one in a tie."""
+    best = 0
+    for k in range(1, weights.size):
+        if weights[k] >= weights[best]:
+            best = k
+    return best
+
+
+@piece
+def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
+    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back.
+
+    A memory that still sleeps is infinitely surprised and has no weight. Returns the log of the density that all of
+    them together, as they were weighed, had given.
+    """
+    lanes, awake = weights.size, 0
+    least = math.inf
+    for k in range(lanes):
+        least = min(least, surprise[k])
+        awake += 1 if surprise[k] < math.inf else 0
+    before, total = 0.0, 0.0
+    for k in range(lanes):
+        before += weights[k]
+        weights[k] *= math.exp(least - surprise[k])
+        total += weights[k]
+    keep = (1.0 - share) / total if total > 0.0 else 0.0
+    for k in range(lanes):
+        weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
+    return math.log(max(total / before, LEAST_DENSITY)) - least
+
+
+@piece
+def bank_behind(point: Point, own: Adapting, best: int) -> float:
+    """The weight below which a memory longer than the best one drops its data for that one's."""
+    return float(own.scores[best] * math.exp(-point.table[0, GAP]))
+
+
+@piece
+def bank_return_(point: Point, own: Adapting, lane: int, best: int) -> None:
+    """A memory that took the best one's data over starts again a little below it: after a jump all start from what
+    holds."""
+    own.scores[lane] = own.scores[best] * math.exp(-point.table[0, BACK])
+    own.marks[TAKEN_OVER] += 1
+
+
+@piece
+def bank_wake_(point: Point, own: Adapting, lane: int, source: int) -> None:
+    """A memory that wakes starts like one that took data over."""
+    own.scores[lane] = own.scores[source] * math.exp(-point.table[0, BACK])
+
+
+@part
+def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
+    """All memories are paid and learn."""
+    turns, density = pass_time_(own, lesson.ticks), 0.0
+    if lane_foretell_(point, lesson, lanes, own):
+        density = bank_pay_(own.scores, lanes.surprise, point.table[0, SHARE])
+    lane_paid_(point, lesson, density, lanes)
+    return ALL, lesson.arm, turns
+
+
+@part
+def after_(
+    point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
+) -> None:
+    """A longer memory far behind the best one drops its data for that one's; those whose time has come wake."""
+    best = bank_best(own.scores)
+    behind = bank_behind(point, own, best)
+    for k in range(best + 1, lanes.sums.counters.shape[0]):
+        if own.scores[k] < behind and lane_may_follow(point, k, best, lanes):
+            lane_follow_(k, best, lanes)
+            bank_return_(point, own, k, best)
+    lane_wake_(point, lesson, lanes, own)

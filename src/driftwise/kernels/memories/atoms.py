@@ -1,0 +1,129 @@
+"""Weighted atoms of a lane: the distinct vectors played, with Σw and Σwr of each.
+
+Columns 0..cursor[USED]-1 are in use. A vector is known by its value (-0 is 0), so fixed, duplicate, vanishing and fresh
+arms are one structure. A look-up walks over the first coordinates, which costs little beside the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import piece
+from driftwise.kernels.point import LOST, USED, Floats, History, Lesson
+
+
+@piece
+def find_atom(lesson: Lesson, history: History) -> int:
+    """The column of a lesson's vector, or -1."""
+    X, at, arm, atoms = lesson.X, lesson.at, lesson.arm, history.atoms
+    first = X[at, 0, arm]
+    for a in range(history.cursor[USED]):
+        if atoms[0, a] == first:
+            same = True
+            for i in range(1, atoms.shape[0]):
+                if atoms[i, a] != X[at, i, arm]:
+                    same = False
+                    break
+            if same:
+                return a
+    return -1
+
+
+@piece
+def find_in_ring(place: int, history: History) -> int:
+    """The column of the vector at a place of the ring, or -1."""
+    ring, atoms = history.ring, history.atoms
+    for a in range(history.cursor[USED]):
+        same = True
+        for i in range(atoms.shape[0]):
+            if atoms[i, a] != ring[place, i]:
+                same = False
+                break
+        if same:
+            return a
+    return -1
+
+
+@piece
+def drop_atom_(a: int, history: History) -> None:
+    """Free a column; the last one in use moves there."""
+    atoms, weights, targets = history.atoms, history.weights, history.targets
+    last = history.cursor[USED] - 1
+    for i in range(atoms.shape[0]):
+        atoms[i, a] = atoms[i, last]
+    for k in range(weights.shape[0]):
+        weights[k, a] = weights[k, last]
+        targets[k, a] = targets[k, last]
+        weights[k, last] = 0.0
+        targets[k, last] = 0.0
+    history.cursor[USED] = last
+
+
+@piece
+def lightest_atom(weights: Floats, used: int) -> int:
+    """The column with the least weight over all lanes."""
+    least, place = math.inf, 0
+    for a in range(used):
+        total = 0.0
+        for k in range(weights.shape[0]):
+            total += weights[k, a]
+        if total < least:
+            least, place = total, a
+    return place
+
+
+@piece
+def place_atom_(lesson: Lesson, count: Floats, history: History) -> int:
+    """The column of a lesson's vector, made if need be; a full table loses its lightest atom and accounts for it."""
+    a = find_atom(lesson, history)
+    if a >= 0:
+        return a
+    atoms, weights, cursor = history.atoms, history.weights, history.cursor
+    if cursor[USED] == atoms.shape[1]:
+        a = lightest_atom(weights, cursor[USED])
+        for k in range(weights.shape[0]):
+            count[k, LOST] += weights[k, a]
+        drop_atom_(a, history)
+    a = int(cursor[USED])
+    for i in range(atoms.shape[0]):
+        atoms[i, a] = lesson.X[lesson.at, i, lesson.arm] + 0.0  # -0 becomes 0
+    cursor[USED] = a + 1
+    return a
+
+
+@piece
+def fade_atoms_(lane: int, factor: float, count: Floats, history: History) -> None:
+    """All weights of a lane times factor; what was lost fades too."""
+    for a in range(history.cursor[USED]):
+        history.weights[lane, a] *= factor
+        history.targets[lane, a] *= factor
+    count[lane, LOST] *= factor
+
+
+@piece
+def clear_atoms_(lane: int, count: Floats, history: History) -> None:
+    """A lane forgets everything; columns that no lane needs any more are freed."""
+    fade_atoms_(lane, 0.0, count, history)
+    a = history.cursor[USED] - 1
+    while a >= 0:
+        needed = False
+        for k in range(history.weights.shape[0]):
+            if history.weights[k, a] != 0.0:
+                needed = True
+        if not needed:
+            drop_atom_(a, history)
+        a -= 1
+
+
+@piece
+def leave_atom_(lane: int, weight: float, place: int, history: History) -> None:
+    """Take the observation at a place of the ring, the lightest there, out of its atom; an atom left empty goes.
+
+    Another observation of the same vector weighs no less; what rounding leaves does.
+    """
+    a = find_in_ring(place, history)
+    if a >= 0:
+        history.weights[lane, a] -= weight
+        history.targets[lane, a] -= weight * history.ring[place, history.atoms.shape[0]]
+        if history.weights[lane, a] < 0.5 * weight:
+            drop_atom_(a, history)

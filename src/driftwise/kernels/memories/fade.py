@@ -1,0 +1,34 @@
+"""Fade: weight γ^age. All weights change by one factor, so that sums follow without single observations."""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import piece
+from driftwise.kernels.point import CLOCK, FADE, GAMMA, LOG_GAMMA, SQUARES, WEIGHT, Floats, History, Point, Sums
+
+CODE = FADE
+
+
+@piece
+def decay(table: Floats, row: int, ticks: float) -> float:
+    """γ^ticks, and γ itself at one tick."""
+    if ticks == 1.0:
+        return float(table[row, GAMMA])
+    return math.exp(ticks * table[row, LOG_GAMMA])
+
+
+@piece
+def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
+    """Time passes; the factor by which G, b and atoms fade."""
+    factor = decay(point.table, row, ticks)
+    sums.counters[lane, CLOCK] += ticks
+    sums.counters[lane, WEIGHT] *= factor
+    sums.counters[lane, SQUARES] *= factor * factor
+    return factor
+
+
+@piece
+def weight(point: Point, row: int, age: float) -> float:
+    """γ^age."""
+    return decay(point.table, row, age) if age > 0.0 else 1.0

@@ -1,0 +1,164 @@
+"""Observations kept one by one, for a memory that takes single ones out or weighs them anew.
+
+The ring is sorted by birth. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `bound` puts
+its weight into them, and the atoms where a family has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from driftwise.kernels import piece, routine
+from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.memories.atoms import find_in_ring, leave_atom_
+from driftwise.kernels.memories.sums import scale_
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    DROPPED,
+    HEAD,
+    REMOVED,
+    SIZE,
+    SQUARES,
+    USED,
+    WEIGHT,
+    Floats,
+    History,
+    Lesson,
+    Point,
+    Sums,
+)
+
+weight = unbound("weight", "gives the weight of an observation of an age")
+rebuild_ = unbound("rebuild_", "sums up the ring")
+recount_ = unbound("recount_", "sums up the ring by atoms, if there are any")
+forget_oldest_ = unbound("forget_oldest_", "takes the oldest observation out")
+leave_ = unbound("leave_", "takes an observation out of its atom, if there are any")
+
+
+@piece
+def age_at(lane: int, place: int, sums: Sums, history: History) -> float:
+    """The age of the observation at a place."""
+    return float(sums.counters[lane, CLOCK] - history.ring[place, history.ring.shape[1] - 1])
+
+
+@piece
+def has_place(lane: int, age: float, sums: Sums, history: History) -> bool:
+    """Whether an observation of this age finds a place: in a full ring it has to be younger than the oldest."""
+    ring, cursor, born = history.ring, history.cursor, sums.counters[lane, CLOCK] - age
+    return not (cursor[SIZE] == ring.shape[0] and born <= ring[cursor[HEAD], ring.shape[1] - 1])
+
+
+@routine
+def move_(lane: int, weight: float, square: float, place: int, sums: Sums, ring: Floats) -> None:
+    """Add the observation at a place with this weight and its square; both below 0 take it away."""
+    d = sums.b.shape[1]
+    for i in range(d):
+        xi = weight * ring[place, i]
+        sums.b[lane, i] += xi * ring[place, d]
+        for j in range(i + 1):
+            sums.G[lane, i, j] += xi * ring[place, j]
+    if sums.twin.shape[0] > 0:
+        for i in range(d):
+            xi = square * ring[place, i]
+            for j in range(i + 1):
+                sums.twin[lane, i, j] += xi * ring[place, j]
+
+
+def _rebuild(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+    """The sums anew from the ring: what rounding left behind after many removals goes."""
+    count, cursor = sums.counters, history.cursor
+    scale_(lane, 0.0, sums)
+    count[lane, WEIGHT] = 0.0
+    count[lane, SQUARES] = 0.0
+    for p in range(cursor[SIZE]):
+        place = (cursor[HEAD] + p) % history.ring.shape[0]
+        w = weight(point, row, age_at(lane, place, sums, history))
+        move_(lane, w, w * w, place, sums, history.ring)
+        count[lane, WEIGHT] += w
+        count[lane, SQUARES] += w * w
+    cursor[REMOVED] = 0
+
+
+def _recount(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+    """The atoms anew from the ring."""
+    weights, targets, cursor = history.weights, history.targets, history.cursor
+    for a in range(cursor[USED]):
+        weights[lane, a] = 0.0
+        targets[lane, a] = 0.0
+    for p in range(cursor[SIZE]):
+        place = (cursor[HEAD] + p) % history.ring.shape[0]
+        a = find_in_ring(place, history)
+        if a >= 0:
+            w = weight(point, row, age_at(lane, place, sums, history))
+            weights[lane, a] += w
+            targets[lane, a] += w * history.ring[place, history.ring.shape[1] - 2]
+
+
+def _forget_oldest(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
+    """Take the oldest observation out; rebuild when as many were taken out as are left."""
+    count, cursor = sums.counters, history.cursor
+    w = weight(point, row, age_at(lane, cursor[HEAD], sums, history))
+    leave_(lane, w, cursor[HEAD], history)
+    move_(lane, -w, -w * w, cursor[HEAD], sums, history.ring)
+    cursor[HEAD] = (cursor[HEAD] + 1) % history.ring.shape[0]
+    cursor[SIZE] -= 1
+    cursor[REMOVED] += 1
+    count[lane, COUNT] -= 1.0
+    count[lane, WEIGHT] -= w
+    count[lane, SQUARES] -= w * w
+    if cursor[REMOVED] >= cursor[SIZE]:
+        rebuild_(point, row, lane, sums, history)
+
+
+@routine
+def remember_(lane: int, weight: float, lesson: Lesson, sums: Sums, history: History) -> None:
+    """Put an observation into a ring with room: late ones move up from the young end."""
+    d = sums.b.shape[1]
+    ring, cursor, born = history.ring, history.cursor, sums.counters[lane, CLOCK] - lesson.age
+    capacity = ring.shape[0]
+    p = cursor[SIZE]
+    place = (cursor[HEAD] + p) % capacity
+    while p > 0:
+        before = (cursor[HEAD] + p - 1) % capacity
+        if ring[before, d + 1] <= born:
+            break
+        for i in range(d + 2):
+            ring[place, i] = ring[before, i]
+        place = before
+        p -= 1
+    for i in range(d):
+        ring[place, i] = lesson.X[lesson.at, i, lesson.arm]
+    ring[place, d] = lesson.reward
+    ring[place, d + 1] = born
+    cursor[SIZE] += 1
+    move_(lane, weight, weight * weight, place, sums, ring)
+
+
+@piece
+def absorb_(
+    point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
+) -> None:
+    """An observation enters; in a full ring the oldest makes room and is counted."""
+    if history.cursor[SIZE] == history.ring.shape[0]:
+        sums.counters[lane, DROPPED] += 1.0
+        forget_oldest_(point, row, lane, sums, history)
+    remember_(lane, weight, lesson, sums, history)
+
+
+@piece
+def _no_atom_leaves(lane: int, weight: float, place: int, history: History) -> None: ...
+
+
+@piece
+def _no_atoms(point: Point, row: int, lane: int, sums: Sums, history: History) -> None: ...
+
+
+def bound(name: str, weight: Callable[..., Any], atoms: bool) -> dict[str, Callable[..., Any]]:
+    """What a memory's file names of this one, for the memory of this name and weight, with atoms or without."""
+    rebuild = routine(bind(_rebuild, f"rebuild_{name}", weight=weight))
+    leave = leave_atom_ if atoms else _no_atom_leaves
+    oldest = bind(_forget_oldest, f"forget_oldest_{name}", weight=weight, rebuild_=rebuild, leave_=leave)
+    recount = routine(bind(_recount, f"recount_{name}", weight=weight)) if atoms else _no_atoms
+    return {"rebuild_": rebuild, "recount_": recount, "forget_oldest_": routine(oldest)}

@@ -1,0 +1,135 @@
+"""Weighted sums of a lane: faded, added to, cleared, copied.
+
+G = Σ w x x' (lower triangle), twin = Σ w² x x' where a rule asks for it, b = Σ w r x; the ridge is never inside. A lane
+of Trend whose stiffness is above 0 also has the sums with w·lag and w·lag². An observation is handed on as column `arm`
+of X[at], so that nothing is copied.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftwise.kernels import piece
+from driftwise.kernels.point import (
+    CLOCK,
+    COUNT,
+    HEAD,
+    REMOVED,
+    SINCE,
+    SIZE,
+    SQUARES,
+    WEIGHT,
+    Floats,
+    History,
+    Lesson,
+    Sums,
+)
+
+
+@piece
+def scale_(lane: int, factor: float, sums: Sums) -> None:
+    """All weights times factor; the twin, a sum of squares, times its square."""
+    square = factor * factor
+    for i in range(sums.b.shape[1]):
+        sums.b[lane, i] *= factor
+        for j in range(i + 1):
+            sums.G[lane, i, j] *= factor
+    if sums.twin.shape[0] > 0:
+        for i in range(sums.b.shape[1]):
+            for j in range(i + 1):
+                sums.twin[lane, i, j] *= square
+
+
+@piece
+def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) -> None:
+    """All weights times factor, then one more observation: the two steps of a round in one pass over the sums."""
+    X, at, arm = lesson.X, lesson.at, lesson.arm
+    for i in range(sums.b.shape[1]):
+        xi = weight * X[at, i, arm]
+        sums.b[lane, i] = factor * sums.b[lane, i] + lesson.reward * xi
+        for j in range(i + 1):
+            sums.G[lane, i, j] = factor * sums.G[lane, i, j] + xi * X[at, j, arm]
+    if sums.twin.shape[0] > 0:
+        square = factor * factor
+        for i in range(sums.b.shape[1]):
+            xi = weight * weight * X[at, i, arm]
+            for j in range(i + 1):
+                sums.twin[lane, i, j] = square * sums.twin[lane, i, j] + xi * X[at, j, arm]
+
+
+@piece
+def blend_offset_(
+    lane: int, factor: float, weight: float, lesson: Lesson, center: Floats, row: int, level: float, sums: Sums
+) -> None:
+    """The same for what the observation is besides center[row] and a level."""
+    X, at, arm, reward = lesson.X, lesson.at, lesson.arm, lesson.reward - level
+    for i in range(sums.b.shape[1]):
+        xi = weight * (X[at, i, arm] - center[row, i])
+        sums.b[lane, i] = factor * sums.b[lane, i] + reward * xi
+        for j in range(i + 1):
+            sums.G[lane, i, j] = factor * sums.G[lane, i, j] + xi * (X[at, j, arm] - center[row, j])
+
+
+@piece
+def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
+    """Every lag grows by `ticks` while weights fade by factor; G and b stand where they stood, and fade after this."""
+    square = ticks * ticks
+    for i in range(sums.b.shape[1]):
+        sums.lag_reward[lane, i] = factor * (sums.lag_reward[lane, i] + ticks * sums.b[lane, i])
+        for j in range(i + 1):
+            g, l1 = sums.G[lane, i, j], sums.lag[lane, i, j]
+            sums.lag_square[lane, i, j] = factor * (sums.lag_square[lane, i, j] + 2.0 * ticks * l1 + square * g)
+            sums.lag[lane, i, j] = factor * (l1 + ticks * g)
+
+
+@piece
+def blend_lags_(lane: int, weight: float, lesson: Lesson, sums: Sums) -> None:
+    """One more observation in the lagged sums; one of age 0 has no lag and would change nothing."""
+    X, at, arm, age = lesson.X, lesson.at, lesson.arm, lesson.age
+    for i in range(sums.b.shape[1]):
+        xi = age * weight * X[at, i, arm]
+        sums.lag_reward[lane, i] += lesson.reward * xi
+        for j in range(i + 1):
+            sums.lag[lane, i, j] += xi * X[at, j, arm]
+            sums.lag_square[lane, i, j] += age * xi * X[at, j, arm]
+
+
+@piece
+def clear_(lane: int, sums: Sums) -> None:
+    """Forget every observation of a lane; the clock goes on."""
+    scale_(lane, 0.0, sums)
+    sums.counters[lane, COUNT] = 0.0
+    sums.counters[lane, WEIGHT] = 0.0
+    sums.counters[lane, SQUARES] = 0.0
+
+
+@piece
+def fresh_lane_(lane: int, sums: Sums, history: History) -> None:
+    """A lane begins anew, its clock included."""
+    clear_(lane, sums)
+    sums.counters[lane, CLOCK] = 0.0
+    sums.counters[lane, SINCE] = -math.inf
+    if history.ring.shape[0] > 0:
+        history.cursor[HEAD] = 0
+        history.cursor[SIZE] = 0
+        history.cursor[REMOVED] = 0
+
+
+@piece
+def follow_(lane: int, other: int, sums: Sums) -> None:
+    """A lane drops its observations for those of another."""
+    for i in range(sums.b.shape[1]):
+        sums.b[lane, i] = sums.b[other, i]
+        for j in range(i + 1):
+            sums.G[lane, i, j] = sums.G[other, i, j]
+            if sums.twin.shape[0] > 0:
+                sums.twin[lane, i, j] = sums.twin[other, i, j]
+    if sums.lag.shape[0] > 0:  # those of a lane without a slope are 0, and so a trend that follows it begins flat
+        for i in range(sums.b.shape[1]):
+            sums.lag_reward[lane, i] = sums.lag_reward[other, i]
+            for j in range(i + 1):
+                sums.lag[lane, i, j] = sums.lag[other, i, j]
+                sums.lag_square[lane, i, j] = sums.lag_square[other, i, j]
+    sums.counters[lane, COUNT] = sums.counters[other, COUNT]
+    sums.counters[lane, WEIGHT] = sums.counters[other, WEIGHT]
+    sums.counters[lane, SQUARES] = sums.counters[other, SQUARES]

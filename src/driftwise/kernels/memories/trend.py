@@ -1,0 +1,37 @@
+"""Trend: weight γ^age, and θ taken to have moved in a line, for which a lane has the sums with lags as well."""
+
+from __future__ import annotations
+
+from driftwise.kernels import piece
+from driftwise.kernels.memories import fade
+from driftwise.kernels.memories.sums import blend_, blend_lags_, shift_lags_
+from driftwise.kernels.point import MEMORY, STIFFNESS, TREND, History, Lesson, Point, Sums
+
+CODE, STILL = TREND, False
+weight = fade.weight
+fade_ = fade.run_
+
+
+@piece
+def sloped(point: Point, row: int) -> bool:
+    """Whether a lane follows a trend."""
+    return bool(point.flags[MEMORY] == TREND and point.table[row, STIFFNESS] > 0.0)
+
+
+@piece
+def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
+    """Time passes; every lag grows by it."""
+    factor = fade_(point, row, lane, ticks, sums, history)
+    if sloped(point, row):
+        shift_lags_(lane, factor, ticks, sums)
+    return factor
+
+
+@piece
+def absorb_(
+    point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
+) -> None:
+    """The sums take an observation in, and those with lags a late one."""
+    blend_(lane, factor, weight, lesson, sums)
+    if lesson.age > 0.0 and sloped(point, row):
+        blend_lags_(lane, weight, lesson, sums)
