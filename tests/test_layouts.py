@@ -53,12 +53,12 @@ def declarations():
     """Every declaration of scratch, with sizes for it."""
     from driftwise.kernels import foretell, glm, index, lazy, level, tiles, trials
     from driftwise.kernels.adapt import belief, linear
-    from driftwise.kernels.region import sheet
+    from driftwise.kernels.search import index_form
     from driftwise.kernels.solvers import newton, secular
 
     return {
         index.Board: (3, 10), tiles.Tiles: (3, 10), lazy.Lazy: (3, 10), foretell.Bench: (3, 1), level.Apart: (3, 4, 2),
-        newton.Slate: (3, 5), secular.Desk: (3, 5), sheet.Sheet: (3,), glm.Desk: (3, 5, 2), trials.Abreast: (3,),
+        newton.Slate: (3, 5), secular.Desk: (3, 5), index_form.Sheet: (3,), glm.Desk: (3, 5, 2), trials.Abreast: (3,),
         belief.Forecast: (3, 4), linear.Scales: (3, 4),
     }  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.kernels.links import LINKS
-from driftwise.kernels.region import sheet as page
+from driftwise.kernels.search import index_form as page
 from driftwise.kernels.solvers.eigen import eigen_
 from driftwise.policies.searching import Index
 from naive_regions import NaiveIndex, ascent, finest, longest, slsqp, vertices

@@ -26,11 +26,11 @@ from driftwise.kernels.glm import glm_radius
 from driftwise.kernels.index import board_of, columns_, first_best
 from driftwise.kernels.linear import LINEAR, linear_radius
 from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
-from driftwise.kernels.region import ball, corners, families, sheet
-from driftwise.kernels.region.linear import best_linear_
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.sampling import sample_glm_, sample_linear_
+from driftwise.kernels.search import ball, corners, families, index_form
+from driftwise.kernels.search.linear import best_linear_
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.newton import Slate, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, one_pass_take_
@@ -163,8 +163,8 @@ LIST: dict[str, Live] = {
     "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})"),
     "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})"),
     "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})"),
-    "values_": Live(sheet.values_, f"none({_V}, {_M}, {_V})"),
-    "score_of": Live(sheet.score_of, "float64(int64, int64, float64)"),
+    "values_": Live(index_form.values_, f"none({_V}, {_M}, {_V})"),
+    "score_of": Live(index_form.score_of, "float64(int64, int64, float64)"),
     # What adaptations keep: marks and notes at the start, weights when they are asked for.
     "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)"),
     "begin_block_": Live(master.begin_block_, "none(Adapting, int64)"),

@@ -17,7 +17,7 @@ from driftwise.kernels import point
 from driftwise.kernels.adapt import bank, bob, book, master
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats, Point
-from driftwise.kernels.region.families import ACTING
+from driftwise.kernels.search.families import ACTING
 from driftwise.policies.arms import Arms, action_set
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.glm import GeneralizedUCB

@@ -11,9 +11,9 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
-from driftwise.kernels.region.families import ACTING
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
+from driftwise.kernels.search.families import ACTING
 from driftwise.policies.answers import Answers
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
@@ -118,7 +118,7 @@ class Compiled(Answers):
             state.in_use.release()
 
     def _number(self, state: State, draw: int | None) -> int:
-        """Whose index a choice is made by (kernels/region/families.py), or the number of its draw."""
+        """Whose index a choice is made by (kernels/search/families.py), or the number of its draw."""
         return ACTING
 
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:

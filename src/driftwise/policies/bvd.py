@@ -10,7 +10,7 @@ from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
 from driftwise.kernels.entries import learn_bvd_, score_glm_
-from driftwise.kernels.region.families import sheet_glm_
+from driftwise.kernels.search.families import sheet_glm_
 from driftwise.kernels.solvers.newton import slate_size
 from driftwise.kernels.solvers.secular import desk_size
 from driftwise.policies.arms import Arms

@@ -19,7 +19,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT, mean, slope
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region import sheet as page
+from driftwise.kernels.search import index_form as page
 from driftwise.policies.arms import Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak

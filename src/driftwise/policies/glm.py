@@ -17,7 +17,7 @@ from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.entries import learn_glm_, score_glm_
 from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
-from driftwise.kernels.region.families import sheet_glm_
+from driftwise.kernels.search.families import sheet_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.border import check_index, check_uniform, log_confidence, tell

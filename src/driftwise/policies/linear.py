@@ -17,8 +17,8 @@ from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats, Point
-from driftwise.kernels.region.families import sheet_belief_, sheet_linear_
-from driftwise.kernels.region.linear import best_linear_
+from driftwise.kernels.search.families import sheet_belief_, sheet_linear_
+from driftwise.kernels.search.linear import best_linear_
 from driftwise.policies import engines
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import NO_TESTS, Compiled, Entries

@@ -17,7 +17,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.entries import learn_glm_, learn_linear_
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region.families import sheet_sampling_glm_, sheet_sampling_linear_
+from driftwise.kernels.search.families import sheet_sampling_glm_, sheet_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, report
 from driftwise.policies.linear import LinearUCB

@@ -11,10 +11,10 @@ import numpy as np
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import EXPLORE, FINE, Floats
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.families import ACTING
-from driftwise.kernels.region.sheet import SUM, Sheet, score_of, sheet_size, values_
 from driftwise.kernels.scratch import views
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.families import ACTING
+from driftwise.kernels.search.index_form import SUM, Sheet, score_of, sheet_size, values_
 from driftwise.policies.arms import Choice
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _sheet = views(Sheet)
 
 
 class Index:
-    """The index of a policy as it is now, on a sheet (kernels/region/sheet.py); a search changes the sheet."""
+    """The index of a policy as it is now, on a sheet (kernels/search/index_form.py); a search changes the sheet."""
 
     __slots__ = ("dim", "sheet")
 
@@ -99,7 +99,7 @@ def check_region(policy: Compiled, region: Region) -> None:
 
 
 def choose_from(policy: Compiled, state: State, region: Region, number: int = ACTING) -> Choice:
-    """The point of largest index; `number` says whose index it is (kernels/region/families.py), or which draw's."""
+    """The point of largest index; `number` says whose index it is (kernels/search/families.py), or which draw's."""
     live = policy._live
     if live.ball is not None and region.image is not None:
         return _at_once(live.ball, live, state, region.image)

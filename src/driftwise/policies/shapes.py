@@ -14,9 +14,9 @@ from driftwise._internal.validate import array, keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.ball import summit_
-from driftwise.kernels.region.corners import climb_, corner_
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.ball import summit_
+from driftwise.kernels.search.corners import climb_, corner_
 from driftwise.policies.arms import NORM_SLACK, ArmSet, Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak, lost

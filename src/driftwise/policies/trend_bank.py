@@ -18,7 +18,7 @@ from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
 from driftwise.kernels.level import apart_size
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region.families import ACTING, JUDGE
+from driftwise.kernels.search.families import ACTING, JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.answers import effective_observations
 from driftwise.policies.arms import Arms, ArmSet, Choice

@@ -35,36 +35,36 @@ def eigen_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
     for i in range(d):
         for j in range(d):
             A[i, j] /= scale
-    reflect_(A, values, rows, beside)
-    done = sweep_(values, rows, beside)
+    reduce_(A, values, rows, beside)
+    done = ql_(values, rows, beside)
     for i in range(d):
         values[i] *= scale
     return done
 
 
 @routine
-def reflect_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> None:
+def reduce_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> None:
     """Three diagonals that have A's eigenvalues: values, and beside with its last place unused; rows turn A to them."""
     d = values.size
-    thin_(A, values, beside)
+    tridiagonalise_(A, values, beside)
     for k in range(d - 3, -1, -1):
         half = values[k]
         if half != 0.0:
             for j in range(k + 1, d):
-                mirror_(A, k, k + 1, half, rows, j)
+                reflect_(A, k, k + 1, half, rows, j)
     for k in range(d):
         values[k] = A[k, k]
 
 
 @routine
-def thin_(A: Floats, halves: Floats, beside: Floats) -> None:
+def tridiagonalise_(A: Floats, halves: Floats, beside: Floats) -> None:
     """A, symmetric and whole, to its diagonal and beside; row k keeps behind it the normal of a reflection, halves its
     2/‖normal‖², 0 where there is none."""
     d = A.shape[0]
     for k in range(d - 2):
         beside[k], halves[k] = normal_(A, k, k + 1)
         if halves[k] != 0.0:
-            fold_(A, A, k, k + 1, halves[k], beside)
+            reflect_both_(A, A, k, k + 1, halves[k], beside)
     if d > 1:
         beside[d - 2] = A[d - 2, d - 1]
     beside[d - 1] = 0.0
@@ -87,7 +87,7 @@ def normal_(u: Floats, row: int, first: int) -> tuple[float, float]:
 
 
 @routine
-def fold_(A: Floats, u: Floats, row: int, first: int, half: float, beside: Floats) -> None:
+def reflect_both_(A: Floats, u: Floats, row: int, first: int, half: float, beside: Floats) -> None:
     """A from place first on, between two reflections at the normal u[row, first:]; beside is scribbled on from there.
 
     A is kept whole, though it is symmetric: then all loops run along rows.
@@ -112,7 +112,7 @@ def fold_(A: Floats, u: Floats, row: int, first: int, half: float, beside: Float
 
 
 @routine
-def mirror_(u: Floats, row: int, first: int, half: float, y: Floats, at: int) -> None:
+def reflect_(u: Floats, row: int, first: int, half: float, y: Floats, at: int) -> None:
     """y[at, first:] reflected at the normal u[row, first:]."""
     along = 0.0
     for i in range(first, u.shape[1]):
@@ -123,7 +123,7 @@ def mirror_(u: Floats, row: int, first: int, half: float, y: Floats, at: int) ->
 
 
 @routine
-def sweep_(values: Floats, rows: Floats, beside: Floats) -> bool:
+def ql_(values: Floats, rows: Floats, beside: Floats) -> bool:
     """Implicit QL with Wilkinson's shift until nothing is left beside the diagonal."""
     d = values.size
     for first in range(d):
@@ -138,12 +138,12 @@ def sweep_(values: Floats, rows: Floats, beside: Floats) -> bool:
             g = (values[first + 1] - values[first]) / (2.0 * beside[first])
             r = math.sqrt(g * g + 1.0)
             g = values[last] - values[first] + beside[first] / (g + (r if g >= 0.0 else -r))
-            chase_(first, last, g, values, rows, beside)
+            ql_rotate_(first, last, g, values, rows, beside)
     return True
 
 
 @routine
-def chase_(first: int, last: int, g: float, values: Floats, rows: Floats, beside: Floats) -> None:
+def ql_rotate_(first: int, last: int, g: float, values: Floats, rows: Floats, beside: Floats) -> None:
     """One sweep of rotations from the bottom of an unreduced block to its top."""
     s, c, p = 1.0, 1.0, 0.0
     for i in range(last - 1, first - 1, -1):

@@ -13,8 +13,8 @@ import numpy as np
 
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats, Ints
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.sheet import Sheet, sheet_of, square_at, value_at
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.index_form import Sheet, sheet_of, square_at, value_at
 
 # What a branch must promise above the best vertex seen, as a share of it: the rounding of the sums.
 ROUNDING = 1e-13

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import routine
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.basis import (
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.basis import (
     ALONG,
     HALVINGS,
     TILTED,
@@ -20,11 +20,11 @@ from driftwise.kernels.region.basis import (
     place_,
     shift_of,
 )
-from driftwise.kernels.region.sheet import FOUND, THETA, WEIGHT, Sheet, square_at, value_at
+from driftwise.kernels.search.index_form import FOUND, THETA, WEIGHT, Sheet, square_at, value_at
 
 
 @routine
-def tilted_at(sheet: Sheet, t: float) -> tuple[float, float]:
+def centred_at(sheet: Sheet, t: float) -> tuple[float, float]:
     """For a guess t of √q: the largest c'y + (w/2)(q(y)/t + t), which no index exceeds, and √q where it is reached.
 
     vec[TURNED] is that y, by the secular equation ‖y‖ = 1 of the quadratic; vec[FOUND] is scribbled on.
@@ -46,7 +46,7 @@ def tilted_at(sheet: Sheet, t: float) -> tuple[float, float]:
 
 
 @routine
-def tilted_summit_(sheet: Sheet) -> None:
+def centred_summit_(sheet: Sheet) -> None:
     """The largest c'y + w√q(y), q(y) = y'Ay - 2b'y + c. For every t > 0 the largest c'y + (w/2)(q/t + t) is a bound,
     convex in t, and is reached where √q = t; that t is halved in on."""
     vec, numbers = sheet.vec, sheet.numbers
@@ -59,7 +59,7 @@ def tilted_summit_(sheet: Sheet) -> None:
     near, top = 1e-9 * far, math.inf
     for _ in range(HALVINGS):
         t = math.sqrt(near) * math.sqrt(far)
-        bound, root = tilted_at(sheet, t)
+        bound, root = centred_at(sheet, t)
         top = min(top, bound)
         if root > t:
             near = t
@@ -68,13 +68,13 @@ def tilted_summit_(sheet: Sheet) -> None:
         if far - near <= 1e-14 * far:
             break
     numbers[page.TOP] = numbers[page.SHIFT] + top
-    tilted_at(sheet, far)
+    centred_at(sheet, far)
     back_(sheet, int(FOUND))
     ascend_(sheet)
     best = value_at(sheet, vec, int(FOUND))
     for i in range(vec.shape[1]):
         sheet.low[0, i] = vec[FOUND, i]
-    tilted_at(sheet, near)  # where two points tie the bound is not reached, and the ends lie on either side of it
+    centred_at(sheet, near)  # where two points tie the bound is not reached, and the ends lie on either side of it
     back_(sheet, int(FOUND))
     ascend_(sheet)
     if value_at(sheet, vec, int(FOUND)) < best:

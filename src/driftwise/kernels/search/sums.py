@@ -8,7 +8,7 @@ from driftwise.kernels import routine
 from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT, slope
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region.basis import (
+from driftwise.kernels.search.basis import (
     ALONG,
     HALVINGS,
     NUDGE,
@@ -21,7 +21,7 @@ from driftwise.kernels.region.basis import (
     place_,
     spread_of,
 )
-from driftwise.kernels.region.sheet import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, Sheet
+from driftwise.kernels.search.index_form import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, Sheet
 
 # Intervals of a search over z, and the share of the index it leaves unproven.
 INTERVALS, CLOSE = 2000, 1e-11

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from driftwise.kernels import routine
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.sheet import FOUND, SHIFT, THETA, TOP, WEIGHT, Sheet
-from driftwise.kernels.solvers.eigen import fold_, mirror_, normal_, thin_
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TOP, WEIGHT, Sheet
+from driftwise.kernels.solvers.eigen import normal_, reflect_, reflect_both_, tridiagonalise_
 
 # Steps of the root's search, and the share of the index by which the point found may miss its bound.
 STEPS, MISS = 25, 1e-14
@@ -121,7 +121,7 @@ def meet_(sheet: Sheet, eta: float, length: float) -> tuple[float, float]:
 
 
 @routine
-def chain_summit_(sheet: Sheet) -> bool:
+def tridiagonal_summit_(sheet: Sheet) -> bool:
     """vec[FOUND] = the y of largest c'y + w√(y'Ay), w > 0, numbers[TOP] the bound; False where they do not meet."""
     vec, T, numbers, d = sheet.vec, sheet.work, sheet.numbers, sheet.vec.shape[1]
     w = numbers[WEIGHT]
@@ -132,10 +132,10 @@ def chain_summit_(sheet: Sheet) -> bool:
     first = d - d  # 0, but not a literal, for which everything below would be compiled again
     length, half = normal_(vec, int(NORMAL), first)
     if half != 0.0:
-        fold_(T, vec, int(NORMAL), first, half, vec[BESIDE])
+        reflect_both_(T, vec, int(NORMAL), first, half, vec[BESIDE])
     if not (abs(length) > 0.0 and T[0, 0] > 0.0):
         return False
-    thin_(T, vec[HALVES], vec[BESIDE])
+    tridiagonalise_(T, vec[HALVES], vec[BESIDE])
     for i in range(d):
         vec[SQUARED, i] = vec[BESIDE, i] * vec[BESIDE, i]
     eta = level_of(vec, T, length * length, w)
@@ -146,7 +146,7 @@ def chain_summit_(sheet: Sheet) -> bool:
         return False
     numbers[TOP] = numbers[SHIFT] + top
     for k in range(d - 3, -1, -1):
-        mirror_(T, k, k + 1, vec[HALVES, k], vec, int(FOUND))
+        reflect_(T, k, k + 1, vec[HALVES, k], vec, int(FOUND))
     if half != 0.0:
-        mirror_(vec, int(NORMAL), first, half, vec, int(FOUND))
+        reflect_(vec, int(NORMAL), first, half, vec, int(FOUND))
     return True

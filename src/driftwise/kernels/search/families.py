@@ -47,8 +47,9 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.point import THETA as DRAWS_THETA
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.sheet import (
+from driftwise.kernels.sampling import BY_ROUND, round_of
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.index_form import (
     PIVOT,
     RISES,
     SUM,
@@ -62,7 +63,6 @@ from driftwise.kernels.region.sheet import (
     plain_,
     sheet_of,
 )
-from driftwise.kernels.sampling import BY_ROUND, round_of
 
 # Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
 ACTING, JUDGE = -1, -2

@@ -6,8 +6,8 @@ import math
 
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.basis import (
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.basis import (
     ALONG,
     GAPS,
     along_theta_,
@@ -18,10 +18,10 @@ from driftwise.kernels.region.basis import (
     place_,
     shift_of,
 )
-from driftwise.kernels.region.chain import chain_summit_
-from driftwise.kernels.region.sheet import FOUND, SHIFT, THETA, TILT, TOP, WEIGHT, Sheet, sheet_of
-from driftwise.kernels.region.sums import sum_summit_
-from driftwise.kernels.region.tilted import tilted_summit_
+from driftwise.kernels.search.centred import centred_summit_
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, WEIGHT, Sheet, sheet_of
+from driftwise.kernels.search.sums import sum_summit_
+from driftwise.kernels.search.tridiagonal import tridiagonal_summit_
 
 
 @routine
@@ -36,7 +36,7 @@ def plain_summit_(sheet: Sheet) -> bool:
     if not w > 0.0:
         along_theta_(sheet)
         return True
-    if chain_summit_(sheet):
+    if tridiagonal_summit_(sheet):
         return True
     if not eigenbasis_(sheet):
         return False
@@ -66,7 +66,7 @@ def summit_(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
     elif tilted or sheet.numbers[page.CONSTANT_PART] > 0.0:
         found = eigenbasis_(sheet)
         if found:
-            tilted_summit_(sheet)
+            centred_summit_(sheet)
     else:
         found = plain_summit_(sheet)
     if found:

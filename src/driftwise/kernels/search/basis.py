@@ -12,8 +12,8 @@ import math
 
 from driftwise.kernels import piece, routine
 from driftwise.kernels.point import Floats
-from driftwise.kernels.region import sheet as page
-from driftwise.kernels.region.sheet import FOUND, SHIFT, THETA, TILT, TOP, Sheet
+from driftwise.kernels.search import index_form as page
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, Sheet
 from driftwise.kernels.solvers.eigen import eigen_
 
 NUDGE = 1e-14

@@ -20,9 +20,9 @@ from driftwise.kernels.point import (
     adapting_of,
     sums_of,
 )
-from driftwise.kernels.region.ball import outward_, plain_summit_, through_
-from driftwise.kernels.region.families import linear_sheet_
-from driftwise.kernels.region.sheet import BONUS, FIRST, MEAN, PIVOT, SECOND, WEIGHT, WHITE, Sheet, sheet_of
+from driftwise.kernels.search.ball import outward_, plain_summit_, through_
+from driftwise.kernels.search.families import linear_sheet_
+from driftwise.kernels.search.index_form import BONUS, FIRST, MEAN, PIVOT, SECOND, WEIGHT, WHITE, Sheet, sheet_of
 
 # What a search reports whose matrix has no eigenvalues.
 NO_ROOT = 1
