@@ -163,7 +163,7 @@ def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
     wanted = {(spec.key, entry.published) for spec in specs for entry in spec.entries if entry.published}
     assert wanted == set(curves()), "every published curve is shown, and no other"
     for spec in specs:
-        assert spec.trials == 20 and spec.seed == 0
+        assert spec.trials == (3 if spec.key == "speed" else 20) and spec.seed == 0  # runs timed alone are few
         for contests in spec.contests:
             for contest in contests:
                 assert np.isfinite(contest.world.path_length)
