@@ -489,6 +489,10 @@ class NaiveGLM(GLMHistory):
             return self.exploration * 2 * self.k / self.c * self.beta_glb(E)
         if self.rule == "scb":
             logarithm = math.log((self.horizon if self.uniform else 1) / self.delta)
+            if self.uniform and self.gamma < 1.0:  # docs/repairs.md, section 3, step 8
+                delay = math.ceil(math.log(self.horizon) / math.log(1 / self.gamma))
+                logarithm += (math.e - 1) * self.reg() / (4 * self.m**2 * self.L**2)
+                logarithm += self.gamma**delay / (2 * (1 - self.gamma))
             radius = self.beta_concordant(logarithm, self.L**2 * self.k * E / (self.reg() * self.dim))
             concordance = 2 * math.sqrt(1 + 2 * self.S * self.L)
             return self.exploration * concordance * self.k / math.sqrt(self.c) * radius

@@ -110,6 +110,9 @@ def test_live_calls_use_the_declared_signatures_and_no_others():
         policy.advance(state, 2.0)
         if policy.folds:
             policy.fold(state, arms, np.ones(3), np.ones(3), np.zeros(3))
+            kept = arms.copy()
+            kept.flags.writeable = False
+            policy.fold(state, kept, np.ones(3), np.ones(3), np.zeros(3))
     seen = 0
     for name, live in entries.LIST.items():
         compiled = getattr(live.call, "made", live.call)

@@ -171,9 +171,7 @@ def test_one_pass_refuses_a_window(make):
         make(memory=dw.Window(10), estimate="one-pass")
 
 
-def test_uniform_and_sc_d_glucb_need_the_horizon_and_the_latter_needs_to_forget():
-    with refused("horizon", "uniform"):
-        scb(uniform=True)
+def test_sc_d_glucb_needs_the_horizon_and_to_forget():
     with refused("horizon", "log T"):
         sc_d(horizon=None)
     for memory in (dw.Keep(), dw.Fade(0.0), dw.Window(10), dw.Restart(10)):

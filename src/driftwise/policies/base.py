@@ -217,9 +217,11 @@ class Compiled(Answers):
         """`take` for the vectors rows (lessons, d) one after the other, by the same kernel."""
         live, fold = self._live, self.entries.fold
         assert live.plain and fold is not None
-        X = rows.reshape(len(rows), self.dim, 1)
+        # Arrow's columns are read-only, which would be another signature.
+        taken = [one if one.flags.writeable else one.copy() for one in (rows, rewards, ticks, ages)]
+        X = taken[0].reshape(len(rows), self.dim, 1)
         with self.hold(state):
-            report(fold(*live.point, state.floats, state.ints, NO_BOARD, X, rewards, ticks, ages))
+            report(fold(*live.point, state.floats, state.ints, NO_BOARD, X, *taken[1:]))
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
