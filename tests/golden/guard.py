@@ -181,8 +181,8 @@ def records(dims: tuple[int, ...], rounds: int, only: str = "") -> Records:
     return seen, sums
 
 
-def wider(only: str = "") -> Records:
-    """The records beside the catalogue."""
+def wider(only: str = "", without: tuple[str, ...] = ()) -> Records:
+    """The records beside the catalogue; without those whose names begin so."""
     from golden import agents, engines, lessons, sets
     from golden.seen import kept
 
@@ -190,7 +190,7 @@ def wider(only: str = "") -> Records:
     sums: dict[str, np.ndarray] = {}
     for module in (engines, sets, lessons, agents):
         for key, run in module.cases():
-            if only in key:
+            if only in key and not key.startswith(without):
                 assert key not in seen, key
                 try:
                     found = run()

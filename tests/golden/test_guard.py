@@ -20,17 +20,33 @@ def compiled():
         return guard.records(guard.DIMS, guard.ROUNDS)
 
 
+# Engines are bound, and so compiled, for every memory: these are left to the slow suite.
+DEAR = ("engine: OFUL", "engine: RestartUCB", "engine: SW-UCB", "engine: LB-WeightUCB with a window", "engine: BOB+")
+
+
 @pytest.fixture(scope="module")
 def beside():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return guard.wider()
+        return guard.wider(without=DEAR)
+
+
+def as_kept(seen, sums):
+    return not guard.differences(seen, sums, WIDER["rows"], WIDER["platform"], guard.WIDER_SUMS, records.CLOSE)
 
 
 def test_engines_sets_lessons_folds_and_agents_do_what_they_did(beside):
-    seen, sums = beside
-    assert not guard.differences(seen, sums, WIDER["rows"], WIDER["platform"], guard.WIDER_SUMS, records.CLOSE)
-    assert set(seen) == set(WIDER["rows"])
+    assert as_kept(*beside)
+    assert set(beside[0]) == {key for key in WIDER["rows"] if not key.startswith(DEAR)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dear", DEAR)
+def test_engines_of_every_memory_do_what_they_did(dear):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        seen, sums = guard.wider(dear)
+    assert seen and as_kept(seen, sums)
 
 
 def test_every_engine_plays_the_same_bits(beside):
@@ -42,7 +58,7 @@ def test_every_engine_plays_the_same_bits(beside):
             plain = plain.removesuffix(f", {forced}")
         if key.startswith("engine: "):
             rows.setdefault(plain, set()).add(json.dumps(row))
-    assert len(rows) > 100 and {key for key, found in rows.items() if len(found) > 1} == set()
+    assert len(rows) > 50 and {key for key, found in rows.items() if len(found) > 1} == set()
 
 
 def test_a_record_of_few_is_the_record_of_all(beside):
