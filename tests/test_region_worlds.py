@@ -10,6 +10,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.experiments.run.spec import parse
+from refusing import refused
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = {"horizon": 200, "path_length": 2 * math.pi}
@@ -81,6 +82,21 @@ def test_what_cannot_be_played_is_refused_before_anything_is():
         world(dw.Ball(3))
     with pytest.raises(dw.BadInput, match="arms"):
         world(dw.Ball(2), fresh=True)
+
+
+def test_a_policy_of_the_users_own_that_returns_no_vector_gets_a_sentence():
+    class FirstArm:
+        def start(self, seed=0):
+            return {}
+
+        def choose(self, state, arms):
+            return 0
+
+        def learn(self, state, arms, arm, reward):
+            pass
+
+    with refused("choose", "no list"):
+        dw.simulate({"own": FirstArm()}, dw.worlds.Turn(dim=2, arms=dw.Ball(2), horizon=5), trials=1, jobs=1)
 
 
 def test_the_page_about_sets_runs(capsys):

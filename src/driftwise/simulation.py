@@ -285,6 +285,9 @@ def _search(
     for t in range(len(tape.theta)):
         choice = policy.choose(state, region)
         number = getattr(choice, "number", None)
+        if number is None and not hasattr(choice, "x"):
+            wanted = "something with the vector played as .x: the world's arms are a set that is no list"
+            raise BadInput("choose", choice, wanted, "return dw.Choice.of_set(...), or play a world with listed arms")
         x = region.vector(choice.x if number is None else number)
         value = 0.0
         for i in range(world.dim):

@@ -4,7 +4,7 @@ Variants differ in three ways. An entry is a number, or eight lanes side by side
 by 1/pivot, which is kept, or divided by the pivot: the bits differ. A pivot that is too small is raised to the ridge,
 raised to what rounding leaves of its row and counted, or refused.
 
-Three factorisations stay outside, because their loops are others: kernels/tiles.py has eight columns of one matrix in
+Two factorisations stay outside, because their loops are others: kernels/tiles.py has eight columns of one matrix in
 registers, and kernels/foretell.py solves for the rows below a matrix in the same pass as it factors.
 """
 

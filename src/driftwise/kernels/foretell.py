@@ -1,7 +1,7 @@
 """What eight memories foretell of a reward, a memory a lane.
 
 A factor, solutions with it and the elimination of a slope are one loop: below the rows of a matrix stand vectors to be
-solved for, and leave it as solutions. Every lane takes the operations of kernels/solvers/cholesky.py and of
+solved for, and leave it as solutions. Every lane takes the operations of kernels/algebra.py and of
 kernels/belief.py in their order, and so has their bits; but the rows of a column do not wait for each other.
 """
 

@@ -1,7 +1,7 @@
 """Arms packed by eights and scored four rows at a time in registers, with the bits of `whiten_` and `first_best`.
 
 A tile is (d, 8): eight arms side by side, one feature a row. Every lane does what the loops of index.py and
-solvers/cholesky.py do for its arm, in their order; what is gained is that sums stay in registers until they are done.
+algebra.py do for its arm, in their order; what is gained is that sums stay in registers until they are done.
 The factor is kept as U = low' with rows of whole eights: entries right of the diagonal's column are low's, those left
 of it are never read.
 """

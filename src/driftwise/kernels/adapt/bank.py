@@ -32,7 +32,6 @@ lane_follow_ = unbound("lane_follow_", "lets a lane drop its data for another's"
 lane_wake_ = unbound("lane_wake_", "wakes the lanes whose time has come")
 
 
-
 @piece
 def bank_pick(weights: Floats, margin: float) -> int:
     """The longest memory whose weight is within a factor e^-margin of the best (lanes are sorted by memory)."""
