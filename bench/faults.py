@@ -1,4 +1,4 @@
-"""The fault rows of PRODUCT.md 6 but F8, for reliability.py.
+"""The fault rows of docs/contract.md#faults but F8, for reliability.py.
 
 Long rows are done in parts, each kept in build/reliability/ when it is over: a row that was stopped goes on where it
 stood. Parts that another source of the service gave do not count.

@@ -2,9 +2,9 @@
 
     python bench/promise.py [--trials 4] [--seed 0]
 
-With fresh arms that are spread in all directions, E R_T ≤ 2L√(TQ/λ₀) for whoever plays greedily by an estimate, Q the
-sum of (x'(θ - θ̂))² over what was played (MATH.md 8). The best memory has Q of the order R√(d T P_T), so a bank that is
-as good as its best memory shows slopes of at most 1/2 in log T and in log P_T; then R_T has at most 3/4 and 1/4.
+With fresh arms that are spread in all directions, greedy play by an estimate has E R_T ≤ 2L√(TQ/λ₀). Q is the sum of
+(x'(θ - θ̂))² over the arms played (docs/math.md#auto). The best memory has Q of the order R√(d T P_T). A bank that is as
+good as its best memory therefore shows slopes of at most 1/2 in log T and in log P_T, and R_T at most 3/4 and 1/4.
 """
 
 from __future__ import annotations

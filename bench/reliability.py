@@ -1,4 +1,4 @@
-"""The load and fault tables of PRODUCT.md 6, row by row: `make reliability`, or one row by `make reliability ROW=F1`.
+"""The tables docs/contract.md#load and docs/contract.md#faults: `make reliability`, or one row by `ROW=F1`.
 
 Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
 and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table

@@ -1,4 +1,4 @@
-"""L9 and F9 of PRODUCT.md 6, for reliability.py: two replicas on a PostgreSQL server of our own, which syncs."""
+"""Rows L9 (docs/contract.md#load) and F9 (docs/contract.md#faults): two replicas on a PostgreSQL server that syncs."""
 
 from __future__ import annotations
 

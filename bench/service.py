@@ -1,4 +1,4 @@
-"""The service's load table (PRODUCT.md 6, L1-L3 and L5) as ratios to a no-op endpoint of the same server.
+"""The service's load table (docs/contract.md#load, L1-L3 and L5) as ratios to a no-op endpoint of the same server.
 
     python bench/service.py [--seconds 2] [--pairs 7] [--policy Auto]
 

@@ -1,7 +1,7 @@
-"""Every algorithm again, slow and literal, straight from MATH.md: the oracle the fast code is tested against.
+"""Every algorithm again, slow and literal, straight from docs/math.md: the oracle the fast code is tested against.
 
 Nothing is carried from round to round that can be recomputed: an estimate is solved from the full list of
-observations whenever it is asked for. "Section" below means a section of MATH.md.
+observations whenever it is asked for. Names such as "linear" below are sections of docs/math.md.
 """
 
 import math
@@ -90,11 +90,11 @@ def norms(arms, inverse_of):
     return np.sqrt(np.sum(arms * np.linalg.solve(inverse_of, arms.T).T, axis=1))
 
 
-# ---------------------------------------------------------------------------------------------- section 1: linear
+# ---------------------------------------------------------------------------------------------- docs/math.md#linear
 
 
 class NaiveLinear(History):
-    """Section 1: OFUL, RestartUCB, SW-UCB, LB-WeightUCB (bonus "one") and D-LinUCB (bonus "two")."""
+    """docs/math.md#linear: OFUL, RestartUCB, SW-UCB, LB-WeightUCB (bonus "one") and D-LinUCB (bonus "two")."""
 
     def __init__(self, *, dim, memory, lam, delta, S=1.0, L=1.0, R=1.0, exploration=1.0, bonus="one",
                  radius="weighted"):
@@ -163,7 +163,7 @@ class NaiveLinear(History):
         return arms @ self.theta(), self.multiplier(self.squares()) * widths
 
 
-# ------------------------------------------------------------------------------------- section 2: the estimate
+# ----------------------------------------------------------------- docs/math.md#generalized-linear, the estimate
 
 
 def gaussian_density(z):
@@ -206,7 +206,7 @@ class Link:
 
 
 class Equation:
-    """reg theta + sum of w (mu(x'theta) - r) x = 0 at one moment, and what section 2 builds from it."""
+    """reg theta + sum of w (mu(x'theta) - r) x = 0 at one moment (docs/math.md#generalized-linear)."""
 
     def __init__(self, X, r, w, reg, link):
         self.X, self.r, self.w, self.reg, self.link = X, r, w, reg, link
@@ -346,7 +346,7 @@ def ball_starts(theta, S):
     return [S * v / np.linalg.norm(v) for v in directions if np.linalg.norm(v) > 0] + [np.zeros(dim)]
 
 
-# ------------------------------------------------------------------ sections 2 to 4: generalized linear, by a bonus
+# ------------------------------------------------------------------ generalized linear, by a bonus
 
 
 class GLMHistory(History):
@@ -387,13 +387,13 @@ class GLMHistory(History):
         return minimise(value, [inside_ball(self.S)], ball_starts(theta_hat, self.S))
 
     def beta_glb(self, E):
-        """Section 2: the radius of GLM-UCB and its kin, E being the sum of squared weights."""
+        """docs/math.md#generalized-linear: the radius of GLM-UCB and its kin, E being the sum of squared weights."""
         d, lam = self.dim, self.lam
         inside = 2 * math.log(1 / self.delta) + d * math.log(1 + self.L**2 * E / (lam * d))
         return math.sqrt(lam) * self.c * self.S + self.R * math.sqrt(inside)
 
     def beta_concordant(self, logarithm, growth):
-        """Section 3: sqrt(reg)/2m + (2m/sqrt(reg))(logarithm + d log 2) + (dm/sqrt(reg)) log(1+growth) + sqrt(reg) S.
+        """sqrt(reg)/2m + (2m/sqrt(reg))(logarithm + d log 2) + (dm/sqrt(reg)) log(1+growth) + sqrt(reg) S.
 
         With m L for m (Conventions, last line): scaling the arms by 1/L and theta by L scales reg by 1/L^2.
         """
@@ -403,7 +403,7 @@ class GLMHistory(History):
 
 
 class NaiveGLM(GLMHistory):
-    """Section 2 (rule "glb"), section 3's bonus rules ("scb", "sc-d-glucb"), section 4's one-pass estimate."""
+    """The rules "glb" (docs/math.md#generalized-linear), "scb" and "sc-d-glucb" (#self-concordant), and one pass."""
 
     def __init__(self, *, dim, memory, link, lam, delta, S=1.0, L=1.0, R=1.0, m=1.0, exploration=1.0, rule="glb",
                  uniform=False, horizon=None, estimate="exact"):
@@ -428,7 +428,7 @@ class NaiveGLM(GLMHistory):
     def ridge(self):
         return self.lam / self.c if self.rule == "sc-d-glucb" else self.lam
 
-    # section 4, one pass
+    # docs/math.md#estimates, one pass
 
     def clear(self):
         """The one-pass estimate at its start: H = reg I, theta = 0."""
@@ -489,7 +489,7 @@ class NaiveGLM(GLMHistory):
             return self.exploration * 2 * self.k / self.c * self.beta_glb(E)
         if self.rule == "scb":
             logarithm = math.log((self.horizon if self.uniform else 1) / self.delta)
-            if self.uniform and self.gamma < 1.0:  # docs/repairs.md, section 3, step 8
+            if self.uniform and self.gamma < 1.0:  # docs/repairs.md#3-repair-of-lemma-9-and-theorem-3, step 8
                 delay = math.ceil(math.log(self.horizon) / math.log(1 / self.gamma))
                 logarithm += (math.e - 1) * self.reg() / (4 * self.m**2 * self.L**2)
                 logarithm += self.gamma**delay / (2 * (1 - self.gamma))
@@ -499,7 +499,7 @@ class NaiveGLM(GLMHistory):
         return self.exploration * self.beta_russac(self.theta_hat()) / math.sqrt(self.c)
 
     def beta_russac(self, theta_hat):
-        """Section 3, SC-D-GLUCB: the radius inside and outside the ball (S, lam, m scaled as in beta_concordant)."""
+        """SC-D-GLUCB: the radius inside and outside the ball (S, lam, m scaled as in beta_concordant)."""
         T, d, k, L, m, forget = self.horizon, self.dim, self.k, self.L, self.m, self.memory[1]
         S, lam = self.S * L, self.lam / L**2
         root = math.sqrt(lam)
@@ -534,7 +534,7 @@ def solve_scalar(link, z0, q, r):
     return float(z)
 
 
-# ------------------------------------------------------------------------------------ section 5: unknown drift
+# ------------------------------------------------------------------------------------ docs/math.md#unknown-drift
 
 
 def naive_squares(memory, n):
@@ -748,7 +748,7 @@ class NaiveBank:
             lane.learn(arms, arm, reward)
 
 
-# ------------------------------------------------------------------------- sections 2 and 3: optimism over a set
+# ----------------------------------------------------------- docs/math.md#self-concordant, optimism over a set
 
 
 def cloud(dim, S):
@@ -770,7 +770,7 @@ def cloud(dim, S):
 class SetRule(GLMHistory):
     """Play argmax over x and theta in a set of x'theta; the set is C, or the convex set around it.
 
-    C = {theta in the ball: ||g(theta) - b||_{H(theta)^-1} <= rho}. The mean is mu(x'theta~) at section 3's projection
+    C = {theta in the ball: ||g(theta) - b||_{H(theta)^-1} <= rho}. The mean is mu(x'theta~) at the projection
     theta~, the bonus is what is missing to mu of the optimistic value.
     """
 
@@ -781,7 +781,7 @@ class SetRule(GLMHistory):
         raise NotImplementedError
 
     def theta(self):
-        """Section 3's projection."""
+        """The projection of docs/math.md#self-concordant."""
         equation = self.equation()
         theta_hat = equation.estimate()
         return theta_hat if self.in_ball(theta_hat) else self.project(equation.local_gap, theta_hat)
@@ -840,7 +840,7 @@ class SetRule(GLMHistory):
 
 
 class NaivePW(SetRule):
-    """SCB-PW-WeightUCB (section 3, the paper's Appendix D). tight divides by 1-gamma^2 in the last logarithm."""
+    """SCB-PW-WeightUCB (docs/math.md#self-concordant). tight divides by 1-gamma^2 in the last logarithm."""
 
     def __init__(self, *, dim, memory, link, lam, delta, horizon, S=1.0, L=1.0, m=1.0, D=None, exploration=1.0,
                  set="exact", uniform=False, tight=False):
@@ -860,9 +860,9 @@ class NaivePW(SetRule):
 
 
 class NaiveOFULog(SetRule):
-    """OFULog, and with r=True OFULog-r (section 3): reg = lam_t = d log(2+t), t = 1 + observations seen.
+    """OFULog, and with r=True OFULog-r: reg = lam_t = d log(2+t), t = 1 + observations seen.
 
-    omega_t = sqrt(lam)(S+1/2) + (2/sqrt(lam)) log(1/delta) + (d/sqrt(lam)) log(4(1+t/(4 d lam))) is section 3's
+    omega_t = sqrt(lam)(S+1/2) + (2/sqrt(lam)) log(1/delta) + (d/sqrt(lam)) log(4(1+t/(4 d lam))) is their
     radius with m = 1, k = 1/4 and t for E.
     """
 
@@ -884,7 +884,7 @@ class NaiveOFULog(SetRule):
 
 
 class NaiveLogisticUCB2(SetRule):
-    """Logistic-UCB-2 (section 3): a bonus rule whose estimate is kept in W. reg = lam, V has ridge lam/c."""
+    """Logistic-UCB-2 (docs/math.md#self-concordant): the estimate is kept in W. reg = lam, V has ridge lam/c."""
 
     def __init__(self, *, dim, lam, delta, S=1.0, L=1.0, exploration=1.0, memory=("keep",)):
         super().__init__(dim=dim, memory=memory, link="logistic", lam=lam, delta=delta, S=S, L=L,
@@ -943,7 +943,7 @@ class NaiveLogisticUCB2(SetRule):
 
 
 class NaiveBVD(GLMHistory):
-    """BVD-GLM-UCB (section 2). tie: which point of the intersection, the "nearest" or the "origin" if it is in it."""
+    """BVD-GLM-UCB (docs/math.md#generalized-linear). tie: the "nearest" point, or the "origin" if it is in the set."""
 
     def __init__(self, *, dim, memory, link, lam, delta, S=1.0, L=1.0, R=1.0, exploration=1.0, tie="nearest"):
         super().__init__(dim=dim, memory=memory, link=link, lam=lam, delta=delta, S=S, L=L, exploration=exploration)

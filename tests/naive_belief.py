@@ -1,4 +1,4 @@
-"""Beliefs again, slow and literal, straight from MATH.md 8: posterior radii, learned noise, trends, and their banks.
+"""Slow twins of docs/math.md#posterior-radius: posterior radii, learned noise, trends, and their banks.
 
 As in naive.py nothing is carried that can be recomputed: every estimate is solved from the full list of observations.
 The exceptions are recursions by definition: what is learned of the noise, weights of a bank, and one-pass estimates.

@@ -1,4 +1,4 @@
-"""Rules that sample again, slow and literal (MATH.md 8, "Rivals"), given the normal numbers that the fast ones draw.
+"""Rules that sample again, slow and literal (docs/math.md#sampling), given the normal numbers that the fast ones draw.
 
 The source's square root may be any; here it is Cholesky's, as in the fast code, so that equal normals are equal draws.
 """

@@ -1,4 +1,4 @@
-"""Beliefs against slow twins written from MATH.md 8, and the laws that a default told nothing owes."""
+"""Posterior radii against their slow twins (docs/math.md#posterior-radius), and the laws of Auto."""
 
 import math
 

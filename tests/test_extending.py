@@ -31,7 +31,7 @@ def sections(text):
 SECTIONS = sections(TEXT)
 # Trials of what the design takes, which are no recipes for users.
 TRIALS = sections((ROOT / "tests" / "extending_power.md").read_text(encoding="utf-8"))
-# The most files of src that a recipe may touch (DESIGN.md, "What adding something should touch").
+# The most files of src that a recipe may touch (CONTRIBUTING.md#design).
 MOST = {"A rule": 3, "A memory": 3, "A link": 1, "A world": 2, "A panel": 2}
 recipes = pytest.mark.parametrize("name", SECTIONS)
 

@@ -1,4 +1,4 @@
-"""The rules for rewards (PRODUCT.md 3), which agents and the service share."""
+"""The rules for rewards (docs/contract.md#rewards), which agents and the service share."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The generalized linear and self-concordant families against their slow twin, which replays their arms (STYLE.md)."""
+"""The GLB and SCB families against their slow twin, which replays their arms (CONTRIBUTING.md#laws)."""
 
 import numpy as np
 import pytest

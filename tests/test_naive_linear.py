@@ -1,4 +1,4 @@
-"""The linear family against its slow twin: the naive policy replays the fast one's arms (STYLE.md)."""
+"""The linear family against its slow twin: the naive policy replays the fast one's arms (CONTRIBUTING.md#laws)."""
 
 import numpy as np
 import pytest

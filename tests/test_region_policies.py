@@ -60,7 +60,7 @@ def test_a_choice_of_clicks_on_a_ball_is_that_on_a_fine_grid_of_it(name):
 
 @pytest.mark.parametrize("two", [None, "correct"])
 def test_the_index_on_a_ball_is_the_formula_of_the_sums(two):
-    # The second road: V, b and β from MATH.md, and a grid.
+    # The second road: V, b and β from docs/math.md#linear, and a grid.
     policy = dw.LinearUCB(dim=3, memory=dw.Fade(0.05), lam=1e-3, delta=0.01, R=0.3, two_matrix=two)
     state = lived(policy, dw.Ball(3), 60)
     G, twin = (np.tril(M) + np.tril(M, -1).T for M in (state.G[0], state.twin[0] if two else state.G[0]))

@@ -126,7 +126,7 @@ def level(m, rho):
 
 
 def written_bounds(m, S, rho, X):
-    """(a) and (a') as MATH.md has them."""
+    """(a) and (a') of docs/math.md#self-concordant."""
     B = level(m, rho)
     Q = 1 + length(m.X) * (S + np.linalg.norm(m.hat))
     width = np.sqrt(np.sum(X * np.linalg.solve(m.H(m.hat), X), axis=0))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from test_citations import slug
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -136,12 +137,6 @@ def test_an_underscore_is_never_emphasis():
     for name, text in NAMES.items():
         inline = (one for block in reader.parse(text) for one in block.children or () if one.type == "em_open")
         assert all(one.markup == "*" for one in inline), name
-
-
-def slug(heading):
-    """The address of a heading, as GitHub and MyST make it."""
-    words = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
-    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
 def test_links_lead_to_what_is_there():

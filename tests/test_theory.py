@@ -196,7 +196,7 @@ def test_theorem_1_says_something_from_the_horizon_that_a_direct_search_finds(re
     assert high <= told <= 1.01 * high + 1
     assert theorem_1(told) < gap * told
     record_property("Theorem 1 says something from T =", high)
-    assert high == 379_704  # by the formula of MATH.md 6, written out separately
+    assert high == 379_704  # by the formula of docs/math.md#bounds, written out separately
 
 
 def test_a_bound_that_never_says_anything_has_no_informative_horizon():

@@ -209,7 +209,7 @@ def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> 
     where the radius is that of E(n)."""
     if not isinstance(getattr(policy, "memory", None), Memory):
         return
-    if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (MATH.md 1)
+    if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (docs/math.md#linear)
         return
     static = _static(policy)
     if static is None:

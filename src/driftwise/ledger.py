@@ -1,4 +1,4 @@
-"""What becomes of a decision and of its rewards (PRODUCT.md 3): the rules that agents and streams share.
+"""What becomes of a decision and of its rewards (docs/contract.md#rewards): the rules that agents and streams share.
 
 All of it is pure: no clock is read, nothing is written, nobody is waited for. An agent adds locks and a book, a stream
 of the service adds transactions.

@@ -1,4 +1,4 @@
-"""What a reward may be, when it counts, and what is said of it (PRODUCT.md 2 and 3)."""
+"""What a reward may be, when it counts, and what is said of it (docs/contract.md#rewards)."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""The laws of STYLE.md over the whole catalogue."""
+"""The laws of CONTRIBUTING.md#laws over the whole catalogue."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Small sizes of the fault table (PRODUCT.md 6): what is acknowledged is on disk, once, and comes out again.
+"""Small sizes of the fault table (docs/contract.md#faults): what is acknowledged is on disk, once, and comes out again.
 
 Each test has its power shown by a negative control: a server that breaks the promise is found out by the same checker.
 """

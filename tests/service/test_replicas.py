@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL database (PRODUCT.md 6): no gap, no duplicate, equal digests, whoever is killed."""
+"""Several servers on one PostgreSQL database (docs/contract.md#the-service): no gap, no duplicate, equal digests."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What is asked and what is answered (PRODUCT.md 3 and 6)."""
+"""What is asked and what is answered (docs/contract.md#the-wire)."""
 
 import base64
 import sqlite3

@@ -59,7 +59,7 @@ def test_at_S_5_self_concordance_pays_and_the_static_policies_are_worst(panels):
 
 
 # Russac, Faury, Cappé, Garivier 2021 play a logistic world of two dimensions with one jump and S = 6, where 1/c = 405.
-# Neither MATH.md nor the paper here has its numbers, so what is tested is the order that their bounds explain. A policy
+# Neither docs/math.md nor the paper has its numbers, so the test checks the order that their bounds explain. A policy
 # that forgets recovers from the jump and a static one does not; and of two that forget alike, the one that pays 1/√c
 # for the link (SC-D-GLUCB) has less regret than the one that pays 1/c (D-GLUCB: the GLB rule with the same γ, λ = d).
 # The second holds for a jump by a quarter turn; after half a turn what was learned misleads so much that the wider

@@ -43,7 +43,7 @@ def test_the_papers_order_of_algorithms(figure_1):
 
 
 def test_d_linucb_as_published_is_lb_weightucb(figure_1):
-    """The slip in the published code makes its bonus collapse to that of one matrix (MATH.md 1)."""
+    """The slip in the published code makes its bonus collapse to that of one matrix (docs/math.md#linear)."""
     published, one = figure_1.final("as published"), figure_1.final("LB-WeightUCB")
     assert published.mean() == pytest.approx(one.mean(), rel=0.02)
     # ... and not to the correct one's, which is 6% better in every such run.
@@ -69,7 +69,7 @@ SLOW = dw.worlds.StopAndGo(turns=0.25, go=(0.0, 0.5), **RUSSAC)
 ABRUPT = dw.worlds.Jumps(
     jumps=3, at=(1000, 2000, 3000), directions=((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), **RUSSAC
 )
-# MATH.md 7 and, for the readings it separates, MATH.md 1.
+# docs/math.md#experiments-of-the-paper and, for the readings it separates, docs/math.md#linear.
 SLOW_VALUES = {"correct": 173, "as published": 235, "one matrix": 237, "window": 295, "static": 1440}
 ABRUPT_VALUES = {"correct": 1027, "as published": 975, "one matrix": 975, "window": 745, "static": 4170}
 

@@ -1,4 +1,4 @@
-"""One file for what must outlive a process: a header, plain data, raw arrays, and a digest of all of it (PRODUCT.md 4).
+"""A file format with a header, plain data, raw arrays and a digest of all of it (docs/contract.md#snapshots).
 
     magic (8 bytes), version (uint32), length of the JSON (uint64), length of the whole (uint64)
     canonical JSON: {"kind": …, "arrays": [[name, dtype, shape], …], …}

@@ -1,4 +1,4 @@
-"""Live use: decisions, rewards, clocks, snapshots, explanations and the drift meter (PRODUCT.md 1-4)."""
+"""Live use: decisions, rewards, clocks, snapshots, explanations and the drift meter (docs/contract.md#ticks)."""
 
 from driftwise.agent.agent import Agent
 from driftwise.agent.record import Decision

@@ -1,4 +1,4 @@
-"""The agent: any policy, for a product whose rewards come late, out of order or never (PRODUCT.md 1-4).
+"""The agent: any policy, for a product whose rewards come late, out of order or never (docs/contract.md#ticks).
 
 Two locks, taken in this order: `_learning` by whoever changes what is known, `_choosing` by whoever decides and, for
 the moment of the swap (states.py), by a learner. MASTER and BOB, which play one decision at a time, take both to

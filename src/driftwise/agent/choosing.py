@@ -1,4 +1,4 @@
-"""Which arm, and with what propensity: the policy's own choice, or one drawn uniformly (PRODUCT.md 2)."""
+"""Which arm, and with what propensity: the policy's own choice, or one drawn uniformly (docs/contract.md#decisions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks are data (PRODUCT.md 1): when a decision is born, which state it is chosen on, when a reward counts."""
+"""Ticks (docs/contract.md#ticks): when a decision is born, which state it is chosen on, when a reward counts."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def in_ticks(policy: Asked, half_life: object, clock: Clock) -> Any:
 
 
 def check_meaning(policy: Asked, clock: Clock) -> None:
-    """Refuse the combinations that mean nothing (PRODUCT.md 1)."""
+    """Refuse the combinations that mean nothing (docs/contract.md#ticks)."""
     if policy.counts_rounds and clock.kind != "rounds":
         wanted = f'clock="rounds": {type(policy).__name__} counts rounds that follow each other'
         raise BadInput("clock", clock.kind, wanted, "use a bank, which takes any clock")

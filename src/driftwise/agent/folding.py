@@ -1,4 +1,4 @@
-"""Learning from a log: its lessons in the order they were learned, by the kernel that learned them (PRODUCT.md 5).
+"""Learn a log: its lessons in the order they were learned, by the live kernel (docs/contract.md#logs).
 
 The lessons are taken on a copy of the state, which is published when the last one is in: a log with a bad row changes
 nothing. What was learned already is skipped, so that a snapshot and the log since make the agent that wrote both.

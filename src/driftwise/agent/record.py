@@ -22,7 +22,7 @@ Item: TypeAlias = str | int | None
 
 
 class Decision(NamedTuple):
-    """What was chosen, and all that is needed to learn from it and to audit it (PRODUCT.md 2).
+    """What was chosen, and all that is needed to learn from it and to audit it (docs/contract.md#decisions).
 
     `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
     `draws` is over how many draws of a rule that samples the propensity was counted; 0 where it is exact.

@@ -1,4 +1,4 @@
-"""An agent as one container: policy and settings as plain data, state and decisions as arrays (PRODUCT.md 4).
+"""An agent as one container: policy and settings as plain data, the rest as arrays (docs/contract.md#snapshots).
 
 What is read is proven before it is used: the policy is built anew by its own constructor and must have the digest it
 was saved with, the state is vetted as any loaded state, and every decision in the books is checked against both. A

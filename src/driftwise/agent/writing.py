@@ -1,4 +1,4 @@
-"""An agent's log: a row for every decision when it closes (PRODUCT.md 5)."""
+"""An agent's log: a row for every decision when it closes (docs/contract.md#logs)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A log is read twice: its numbers here, in full, and then its arms, a stretch at a time. A choice knew the lessons that
 `state_seq` says, or where that is not logged those that had come before it by time or by tick; it was made on the state
-at the tick `upon`, or where that is not logged (version 1) at the tick that the clock implies (PRODUCT.md 1).
+at the tick `upon`, or where that is not logged (version 1) at the tick that the clock implies (docs/contract.md#ticks).
 """
 
 from __future__ import annotations

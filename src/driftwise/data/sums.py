@@ -1,4 +1,4 @@
-"""A log reduced to sums, part by part (PRODUCT.md 5): Σw xx', Σw r x, Σw, Σw² and n at a tick, which add up.
+"""A log reduced to sums, part by part (docs/contract.md#logs): Σw xx', Σw r x, Σw, Σw² and n at a tick, which add up.
 
 A part is reduced to the tick of its own last reward, so that its sums stay good when parts are added later; adding
 brings both sides to the later tick, which multiplies by γ^(ticks between). That is the state a fold of all rewards
@@ -102,7 +102,7 @@ class Sums:
         return made
 
     def to_bytes(self) -> bytes:
-        """One container (PRODUCT.md 4)."""
+        """One container (docs/contract.md#snapshots)."""
         facts = {"forget": float(self.forget), "tick": self.tick, "n": self.n, "parts": sorted(self.parts)}
         numbers = np.array([self.weight, self.squares])
         return container.pack("sums", facts, {"G": self.G, "twin": self.twin, "b": self.b, "weights": numbers})

@@ -1,4 +1,4 @@
-"""Adaptation to unknown drift: wrappers that build a point with more lanes (MATH.md 5)."""
+"""Adaptation to unknown drift: wrappers that build a point with more lanes (docs/math.md#unknown-drift)."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def check_told(base: Base) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BanditOverBandit(Adaptive):
-    """BOB (Cheung, Simchi-Levi, Zhu 2019): Exp3 over a grid of memories, drawn anew every block (MATH.md 5).
+    """BOB (Cheung, Simchi-Levi, Zhu 2019): Exp3 over a grid of memories, drawn anew every block (docs/math.md#bob).
 
     The base is cleared at every block of ⌈d√T⌉ rounds. `grid` is memories of one kind. A block is paid its mean reward
     where the link says rewards lie in [0, 1], and by the source's formula for Gaussian-like rewards where it is linear.
@@ -337,7 +337,7 @@ class Master(Adaptive):
 
     @cached_property
     def _rho(self) -> Floats:
-        """ρ̂(t) of MATH.md 5 for t = 0, 1, …, T."""
+        """ρ̂(t) of docs/math.md#master for t = 0, 1, …, T."""
         if self.test_scale == math.inf:
             return np.zeros(1)
         base, T = self.base, self.horizon

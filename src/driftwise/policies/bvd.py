@@ -1,4 +1,4 @@
-"""BVD-GLM-UCB: generalized linear bandits with a projection through two covariances (MATH.md 2)."""
+"""BVD-GLM-UCB: a GLM bandit that projects through two covariances (docs/math.md#generalized-linear)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves: arms that are features of one number, such as a price (MATH.md has none; docs/sets.md explains).
+"""Curves: arms that are features of one number, such as a price (docs/math.md#continuous-sets, docs/sets.md).
 
 Between two numbers a curve leaves its chord by at most bend·(distance)²/8. An index that rises is convex, so on the
 chord it is no larger than at its ends: the index there and what leaving the chord can add are a bound, and intervals

@@ -1,4 +1,7 @@
-"""Generalized linear bandits: what the GLB and SCB rules share, and the GLB rule itself (MATH.md 2 and 4)."""
+"""Generalized linear bandits: what the GLB and SCB rules share, and the GLB rule itself.
+
+The formulas are in docs/math.md#generalized-linear and docs/math.md#estimates.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from driftwise.policies.plain import later
 from driftwise.policies.questions import Curve, Predicts
 from driftwise.policies.state import Layout, State, layout
 
-# A fading history is cut where what it leaves out moves the estimate by less than this (MATH.md 4).
+# A fading history is cut where what it leaves out moves the estimate by less than this (docs/math.md#estimates).
 CUT = 1e-9
 
 # Lessons in a row with the estimate at the ball's edge after which the user hears of it.
@@ -124,8 +127,8 @@ class GeneralizedUCB(Compiled):
             return 0
         if self.capacity is not None:
             return self.capacity
-        # All observations that weigh less than this, together, move the estimate by less than CUT (MATH.md 4); a reward
-        # without a bound can move it however little it weighs.
+        # All observations that weigh less than this move the estimate by less than CUT (docs/math.md#estimates).
+        # A reward without a bound can move it however little it weighs.
         little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.reach * self.m)
         span = self.memory.span(max(little, 1e-300) if self.model.bounded else 0.0)
         if math.isfinite(span):

@@ -1,4 +1,4 @@
-"""Linear bandits: one covariance, or two (MATH.md 1)."""
+"""Linear bandits: one covariance, or two (docs/math.md#linear)."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class LinearUCB(Compiled):
     """Optimism with one covariance (Wang, Zhao, Zhou 2023, Algorithm 1; memory=Keep() is OFUL).
 
     Plays the arm of largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
-    (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, MATH.md 1).
+    (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, docs/math.md#linear).
     radius="cheung" is the constant radius of SW-UCB and needs a Window and a delta. delta=None is 1/max(2, t) at round
     t, for a horizon nobody knows. With uniform=True the radius holds at all rounds at once: round t has the share δ/T,
     or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). The paper's has δ at every round.
 
-    radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d) (MATH.md 8;
-    no theorem covers it). It alone can do without being told: R="learn" learns the noise from residuals, ("learn", 0.5)
-    from a first guess, and then S is no less than rewards say; S=None takes its scale from them, L=None arms of any
-    length. It alone follows a Trend.
+    radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d).
+    No theorem covers it (docs/math.md#posterior-radius). Only this radius works without R, S and L: R="learn" learns
+    the noise from residuals, ("learn", 0.5) from a first guess, and S is then at least what the rewards imply. S=None
+    takes the scale from the rewards. L=None accepts arms of any length. Only this radius follows a Trend.
     """
 
     dim: int

@@ -246,7 +246,7 @@ class Restart(Memory):
 
 @dataclass(frozen=True)
 class Trend(Memory):
-    """Weight γ^age, and θ taken to have moved in a line: r ≈ x'(θ - age·v) (MATH.md 8).
+    """Weight γ^age, and θ taken to have moved in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
 
     γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank; the slope v is believed to be
     N(0, S²/(d·length²)), so that over a memory's length θ may well move by as much as it is large.

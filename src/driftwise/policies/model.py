@@ -93,7 +93,7 @@ def noise(link: LinkName | Link, R: float | None) -> float:
 
 
 def check_self_concordant(link: LinkName | Link, S: float, L: float) -> None:
-    """Self-concordant rules need bounded rewards and |μ''| ≤ μ' on |z| ≤ SL (MATH.md, conventions)."""
+    """Self-concordant rules need bounded rewards and |μ''| ≤ μ' on |z| ≤ SL (docs/math.md#conventions)."""
     row = row_of(link)
     if isinstance(link, Link):
         if not (link.self_concordant and link.bounded):

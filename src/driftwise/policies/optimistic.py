@@ -1,4 +1,4 @@
-"""Optimism over a set of parameters instead of a bonus: SCB-PW-WeightUCB, OFULog and Logistic-UCB-2 (MATH.md 3)."""
+"""Optimism over a set of parameters: SCB-PW-WeightUCB, OFULog and Logistic-UCB-2 (docs/math.md#self-concordant)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def estimate_(
 def _one_pass(
     policy: GeneralizedUCB, link: Link, state: State, lesson: tuple[Any, float, float] | None, ticks: float
 ) -> int:
-    """MATH.md 4 with the scalar equation solved in Python; the compiled pieces do the rest."""
+    """One pass (docs/math.md#estimates): Python solves the scalar equation, compiled pieces do the rest."""
     memory, slate = policy.memory, newton.blank_slate(policy.dim, 1)
     fade = math.exp(ticks * memory.numbers()[1])  # γ^ticks, whatever else the memory does
     status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), slate.M)

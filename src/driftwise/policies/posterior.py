@@ -1,4 +1,4 @@
-"""Optimism by a quantile of the posterior for clicks, the twin of LinearUCB(radius="posterior") (MATH.md 8)."""
+"""Optimism by a posterior quantile for clicks (docs/math.md#posterior-radius)."""
 
 from __future__ import annotations
 

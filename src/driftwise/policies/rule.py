@@ -112,7 +112,7 @@ class Cheung(Radius):
 
 
 class Posterior(NoTheorem):
-    """A quantile of the posterior (MATH.md 8), which alone can do without being told and follows a Trend."""
+    """A posterior quantile (docs/math.md#posterior-radius). Only it learns noise and scale and follows a Trend."""
 
     untold = ("lam", "S", "L")
 

@@ -1,4 +1,4 @@
-"""Rules that sample: θ drawn around the estimate, or one random multiplier of all bonuses (MATH.md 8).
+"""Rules that sample: θ drawn around the estimate, or one random multiplier of all bonuses (docs/math.md#sampling).
 
 They keep the estimates, and so the states and lessons, of the rules of optimism they stand beside; only the choice is
 drawn. A draw is a pure function of the state's key and a number.

@@ -1,4 +1,4 @@
-"""Self-concordant bandits: rewards such as clicks, whose slope bounds its own change (MATH.md 3)."""
+"""Self-concordant bandits: rewards such as clicks, whose slope bounds its own change (docs/math.md#self-concordant)."""
 
 from __future__ import annotations
 

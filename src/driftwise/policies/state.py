@@ -120,7 +120,7 @@ def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
 
 
 class State:
-    """What a policy remembers: K lanes of sums, changed in place and never rebound (DESIGN.md).
+    """What a policy remembers: K lanes of sums, changed in place and never rebound (CONTRIBUTING.md#how-a-policy-runs).
 
     A state has the groups its family needs, each a plain array under its name: G (K, d, d) and its twin hold weighted
     sums of x x' and their squared-weight twins in the lower triangle, b (K, d) the weighted sum of rewards, counters
@@ -256,7 +256,7 @@ class State:
         return self.copy()
 
     def to_bytes(self) -> bytes:
-        """The whole state as one container (PRODUCT.md 4): plain numbers, the policy's digest, and a digest of all."""
+        """The state as one container (docs/contract.md#snapshots): numbers, the policy's digest, a digest of all."""
         facts = {"policy": self.owner, "sizes": self.layout.written_sizes()}
         return container.pack("state", facts, {"floats": self.floats, "ints": self.ints})
 

@@ -1,4 +1,4 @@
-"""A bank of plain memories and of memories with a trend, which grow as time passes (MATH.md 8)."""
+"""A bank of plain memories and of memories with a trend, which grow as time passes (docs/math.md#auto)."""
 
 from __future__ import annotations
 

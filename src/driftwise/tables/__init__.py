@@ -1,4 +1,4 @@
-"""Tables of events: the log's schema, reading and writing it (PRODUCT.md 5), and features of contexts and items."""
+"""The log's schema, reading and writing logs (docs/contract.md#logs), and features of contexts and items."""
 
 from driftwise.tables.check import check_log
 from driftwise.tables.convert import from_dsjson, from_obp

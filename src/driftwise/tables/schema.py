@@ -1,4 +1,4 @@
-"""The log's columns (PRODUCT.md 5), and a stretch of its rows as numpy columns.
+"""The log's columns (docs/contract.md#logs), and a stretch of its rows as numpy columns.
 
 `arm` counts among the `n` arms that were allowed, which `arms` and `candidates` list in that order; where arms were a
 set that is no list, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that. A row is
