@@ -1,0 +1,9 @@
+"""The lift of a policy over a baseline, with intervals that are valid at all looks at once. Pure: no I/O."""
+
+from driftwise.lift.betting import Bets
+from driftwise.lift.comparison import Guardrail, Lift, Look
+from driftwise.lift.intervals import Interval
+from driftwise.lift.ratio import mismatch
+from driftwise.lift.sums import Arm, UnitSums
+
+__all__ = ["Arm", "Bets", "Guardrail", "Interval", "Lift", "Look", "UnitSums", "mismatch"]

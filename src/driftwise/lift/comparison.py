@@ -1,0 +1,87 @@
+"""A policy compared with a baseline: rewards and guardrails by unit, looked at as often as wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from driftwise.lift.betting import Bets
+from driftwise.lift.intervals import Interval
+from driftwise.lift.ratio import evidence
+from driftwise.lift.sums import Arm, UnitSums
+
+LEVEL = 0.05
+SPLIT_LEVEL = 0.001  # of the check of the split: a mismatch is a defect, not a result
+
+
+class Guardrail(NamedTuple):
+    """A metric sent with rewards that the policy must not worsen by more than a margin."""
+
+    margin: float
+    better: Literal["lower", "higher"] = "lower"
+
+    def harm(self, found: Interval) -> Interval:
+        """How much worse the policy is: the difference, turned so that more is worse."""
+        if self.better == "lower":
+            return found
+        return Interval(-found.value, -found.high, -found.low)
+
+
+class Look(NamedTuple):
+    """One look: cohorts, the asymptotic and the bounded interval of difference and lift, guardrails, the split."""
+
+    live: Arm
+    baseline: Arm
+    difference: Interval
+    lift: Interval
+    bounded: Interval  # of the difference, from the first reward of each unit
+    bounded_lift: Interval
+    guardrails: dict[str, Interval]
+    split: float  # log of the evidence against the drawn split
+
+    @property
+    def split_holds(self) -> bool:
+        return self.split < math.log(1.0 / SPLIT_LEVEL)
+
+
+class Lift:
+    """Sums of a comparison; `share` is the chance of a unit to get the policy, `rewards` the declared range."""
+
+    def __init__(
+        self, share: float, rewards: tuple[float, float], guardrails: Mapping[str, Guardrail] | None = None
+    ) -> None:
+        self.share, self.guardrails = share, dict(guardrails or {})
+        self.sums, self.bets = UnitSums(), Bets(share, rewards)
+        self.metrics = {name: UnitSums() for name in self.guardrails}
+
+    def add(
+        self, units: Sequence[object], live: Sequence[int], values: Sequence[float],
+        metrics: Sequence[Mapping[str, float] | None] | None = None,
+    ) -> None:  # fmt: skip
+        """Rewards in the order in which they came, each with its unit and whether the policy chose."""
+        first = self.sums.add(units, live, values)
+        self.bets.add([live[place] for place in first], [values[place] for place in first])
+        for name, sums in self.metrics.items() if metrics is not None else ():
+            places = [place for place, sent in enumerate(metrics or ()) if sent and name in sent]
+            found = [float((metrics or ())[place][name]) for place in places]  # type: ignore[index]
+            sums.add([units[place] for place in places], [live[place] for place in places], found)
+
+    def look(self, level: float = LEVEL) -> Look:
+        """What can be said now; each interval is wrong at any look, ever, with probability at most `level`."""
+        live, baseline = self.sums.arm(1), self.sums.arm(0)
+        return Look(
+            live, baseline, self.sums.difference(level), self.sums.ratio(level),
+            self.bets.difference(level), self.bets.ratio(level),
+            {name: sums.difference(level) for name, sums in self.metrics.items()},
+            evidence(live.units, baseline.units, self.share),
+        )  # fmt: skip
+
+    def judged(self, level: float) -> tuple[Interval, dict[str, Interval], bool]:
+        """What a ramp decides on: the difference that both intervals allow at half the level each, how much worse each
+        guardrail is, and whether the split holds. `level` is shared by the reward and all guardrails."""
+        each = level / (1 + len(self.guardrails))
+        found = self.sums.difference(each / 2).meet(self.bets.difference(each / 2))
+        harms = {name: rail.harm(self.metrics[name].difference(each)) for name, rail in self.guardrails.items()}
+        split = evidence(self.sums.arm(1).units, self.sums.arm(0).units, self.share)
+        return found, harms, split < math.log(1.0 / SPLIT_LEVEL)

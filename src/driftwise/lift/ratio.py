@@ -1,0 +1,29 @@
+"""A check that units are split as they were drawn, valid at all looks.
+
+A split that differs from the drawn one means that units or rewards are lost in one cohort more than in the other; no
+interval is worth anything then. The test is the beta mixture of Lindon and Malek, "Anytime-valid inference for
+multinomial count data" (NeurIPS 2022): under the drawn share the evidence exceeds 1/α at any look with probability at
+most α.
+"""
+
+from __future__ import annotations
+
+import math
+
+_WEIGHT = 100.0  # units that the prior about the drawn share is worth
+
+
+def evidence(live: int, baseline: int, share: float) -> float:
+    """log of the evidence against a split of units at the drawn share of the policy."""
+    a, b = _WEIGHT * share, _WEIGHT * (1.0 - share)
+    mixed = _log_beta(a + live, b + baseline) - _log_beta(a, b)
+    return mixed - live * math.log(share) - baseline * math.log1p(-share)
+
+
+def mismatch(live: int, baseline: int, share: float, level: float) -> bool:
+    """Whether the split is not the drawn one; wrong at any look with probability at most `level`."""
+    return evidence(live, baseline, share) >= math.log(1.0 / level)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
