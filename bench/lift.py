@@ -24,7 +24,7 @@ from driftwise.lift.sums import LEAST
 
 LEVEL = 0.05
 CAP = 100.0  # of heavy values
-CHUNK = 200  # streams at a time
+CHUNK = 25  # streams at a time
 
 
 def rate(p):
@@ -116,11 +116,11 @@ def agree(y, arm, share, top):
     return bounded, asymptotic
 
 
-def aa(streams, units, only):
+def aa(streams, units, only, held_back):
     print(f"{streams} A/A streams of {units} units, a look after every unit; the share that is ever wrong, in %")
     print("     world  held  bounded  asymptotic  Welch  Welch, 10 looks  shown")
     for name, (draw, top) in WORLDS.items():
-        for held in (0.1, 0.5):
+        for held in held_back:
             if only and only != name:
                 continue
             began, rng, share = time.perf_counter(), np.random.default_rng(7), 1 - held
@@ -169,8 +169,9 @@ def main():
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--units", type=int, default=10_000)
     parser.add_argument("--world", default="", help="one of: " + ", ".join(WORLDS))
+    parser.add_argument("--held", type=float, nargs="*", default=[0.1, 0.5], help="shares that are held back")
     asked = parser.parse_args()
-    aa(asked.streams, asked.units, asked.world) if asked.what == "aa" else width(asked.units)
+    aa(asked.streams, asked.units, asked.world, asked.held) if asked.what == "aa" else width(asked.units)
 
 
 if __name__ == "__main__":
