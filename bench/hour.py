@@ -5,7 +5,7 @@ restart, a deploy and a kill, with clicks that come late or never.
 
 Then the log is exported and refolded here: `Agent.learn_log` comes to the server's state, and an agent that learns the
 log step by step plays the same arms, to the last bit. Beside it play a policy that forgets nothing, on the same visits,
-and the best possible. With --out, draws the picture of docs/service.md.
+and the best possible. With --out, draws the picture of docs/measured.md.
 """
 
 from __future__ import annotations

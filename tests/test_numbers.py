@@ -73,11 +73,11 @@ def test_what_Auto_loses_is_what_its_page_says(bench, worlds):
 
 
 @pytest.mark.slow
-def test_the_late_product_loses_what_the_agents_page_says(bench, monkeypatch, capsys):
+def test_the_late_product_loses_what_the_page_of_measurements_says(bench, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["product.py"])
     bench("product").main()
     printed = dict(line.split(":") for line in capsys.readouterr().out.strip().splitlines())
-    told = [value for (value,) in table(page("agent.md"), "told at once").values()]
+    told = [value for (value,) in table(page("measured.md"), "told at once").values()]
     assert told == sorted((value.strip() for value in printed.values()), key=float)
 
 

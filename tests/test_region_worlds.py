@@ -107,8 +107,8 @@ def test_the_page_about_sets_runs(capsys):
 
 
 def test_the_shop_that_asks_any_price_earns_more_than_one_that_forgets_nothing(capsys):
-    shop = runpy.run_path(str(ROOT / "examples" / "price_curve.py"))
-    found = {name: shop["trade"](*shop["shops"]()[name], 500, 0) for name in
+    shop = runpy.run_path(str(ROOT / "docs" / "gallery" / "curve.py"))
+    found = {name: shop["trade"](*shop["shops"]()[name], 500, 0)[0] for name in
              ("any price of the curve", "the curve, forgetting nothing")}
     assert 0.75 < found["any price of the curve"] <= 1.0
     assert found["any price of the curve"] > found["the curve, forgetting nothing"] + 0.02

@@ -1,8 +1,8 @@
 """Prices: what customers will pay moves with the season.
 
 A shop asks one of nine prices; the reward is what it earns, and it is known a day or two later. Time is the
-calendar's: the memory has a half-life of ten days. A price is described by how near it is to each of six, so that
-neighbours learn from each other.
+calendar's: the memory has a half-life of ten days. Every night the agent is saved, open decisions included, and a new
+process loads it. A price is described by how near it is to each of six, so that neighbours learn from each other.
 """
 
 import numpy as np
@@ -23,6 +23,7 @@ def main(days=120, customers=40, seed=0):
         limit = 0.6 + 0.3 * np.sin(2.0 * np.pi * day / 120.0)  # what a customer pays on average
         margins = PRICES / (1.0 + np.exp((PRICES - limit) / 0.08))
         chosen = np.empty(customers)
+        agent = dw.Agent.from_bytes(agent.to_bytes())  # a new process, every morning
         for customer in range(customers):
             now = 1.8e9 + (day + customer / customers) * DAY
             due = [one for one in owed if one[0] <= now]

@@ -29,9 +29,9 @@ STAGE = BUILD / "source"
 DRAWINGS = STAGE / "static" / "drawings"
 # In the order of the gallery, with what a quick look plays.
 GALLERY = {
-    "news": {"readers": 800}, "prices": {"days": 30}, "models": {"requests": 800}, "variants": {"visitors": 2000},
-    "notifications": {"days": 12}, "audits": {"trials": 1}, "season": {"trials": 1},
-    "jump": {"trials": 2}, "half_life": {"trials": 2},
+    "news": {"readers": 800}, "prices": {"days": 30}, "curve": {"hours": 300, "trials": 1},
+    "models": {"requests": 800}, "variants": {"visitors": 2000}, "notifications": {"days": 12},
+    "audits": {"trials": 1}, "season": {"trials": 1}, "jump": {"trials": 2}, "half_life": {"trials": 2},
     "delays": {"rounds": 600, "trials": 1}, "thousand": {"rounds": 1500, "trials": 1}, "logbook": {"rounds": 800},
 }  # fmt: skip
 
@@ -167,7 +167,7 @@ def stage() -> None:
 def within(text: str) -> str:
     """Links to what is no page of the site: those to SECURITY.md have one, those into the sources keep their words."""
     text = text.replace("](SECURITY.md)", "](docs/security.md)")
-    return re.sub(r"\[([^\]]+)\]\(\.\./(?:src|bench|tests|deploy|examples)/[^)]*\)", r"\1", text)
+    return re.sub(r"\[([^\]]+)\]\(\.\./(?:src|bench|tests|deploy)/[^)]*\)", r"\1", text)
 
 
 def with_rest(text: str, docs: Path) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, for those who read types; a test holds 
     from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
     from driftwise.policies.glm import GLMUCB
     from driftwise.policies.half_life import (
+        convert_memory,
         forget_to_half_life,
         forget_to_rounds,
         forget_to_window,
@@ -64,8 +65,8 @@ _HOMES = {
     "policies.bvd": "BVDGLMUCB",
     "policies.curves": "Curve Fourier Polynomial Spline",
     "policies.glm": "GLMUCB",
-    "policies.half_life": "forget_to_half_life forget_to_rounds forget_to_window half_life_to_forget rounds_to_forget "
-    "span_to_ticks window_to_forget",
+    "policies.half_life": "convert_memory forget_to_half_life forget_to_rounds forget_to_window half_life_to_forget "
+    "rounds_to_forget span_to_ticks window_to_forget",
     "policies.linear": "LinearUCB",
     "policies.memory": "Fade Keep Restart Trend Window",
     "policies.model": "Link",
@@ -148,6 +149,7 @@ __all__ = [
     "backtest",
     "catalogue",
     "checks",
+    "convert_memory",
     "evaluate",
     "forget_to_half_life",
     "forget_to_rounds",

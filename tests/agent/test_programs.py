@@ -1,11 +1,10 @@
-"""What docs/agent.md and examples/ say is so, and what lateness may cost."""
+"""The Python of docs/agent.md runs, and lateness costs no more than docs/measured.md says."""
 
 import importlib.util
 import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -27,24 +26,6 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "\n40\n" in f"\n{printed}" or printed.startswith("40\n")
     assert "politics" in printed and "nats/reward" in printed
-
-
-def test_news_are_read_more_than_by_chance_though_clicks_come_late():
-    found = program(ROOT / "examples" / "news.py").main(readers=2000)
-    assert found["clicks"] > 1.4 * found["by chance"]
-    assert found["learned"] + found["defaulted"] + found["open"] == 2000
-
-
-def test_prices_are_learned_across_restarts(tmp_path):
-    found = program(ROOT / "examples" / "prices.py").main(tmp_path, days=30)
-    assert found["earned"] > 1.2 * found["by chance"]
-    assert found["decided"] == 1200 and found["open"] > 0
-    assert found["days"] == pytest.approx(14 / np.log(2), rel=1e-3)
-
-
-def test_models_are_chosen_by_cost_and_quality():
-    found = program(ROOT / "examples" / "models.py").main(requests=2000)
-    assert max(found["small"], found["medium"], found["large"]) < found["agent"] <= found["best"]
 
 
 def test_lateness_costs_no_more_than_allowed(monkeypatch):

@@ -332,6 +332,25 @@ def test_conversions_go_there_and_back():
         dw.rounds_to_forget(0.5)
 
 
+def test_one_function_converts_between_all_units_and_the_old_names_are_its_aliases():
+    assert dw.convert_memory("14d", "half_life", "window", tick="1h") == dw.forget_to_window(
+        dw.half_life_to_forget("14d", tick="1h")
+    )
+    for value, source, alias in ((50.0, "half_life", dw.half_life_to_forget), (50.0, "rounds", dw.rounds_to_forget),
+                                 (50.0, "window", dw.window_to_forget)):  # fmt: skip
+        forget = dw.convert_memory(value, source, "forget")
+        assert forget == alias(value) and dw.convert_memory(forget, "forget", source) == pytest.approx(value)
+    assert dw.convert_memory(math.inf, "rounds", "half_life") == math.inf
+    for parameter, call in (
+        ("source", lambda: dw.convert_memory(1.0, "weeks", "forget")),
+        ("target", lambda: dw.convert_memory(0.5, "forget", "weeks")),
+        ("tick", lambda: dw.convert_memory(0.5, "forget", "rounds", tick="1h")),
+        ("forget", lambda: dw.convert_memory(1.0, "forget", "rounds")),
+    ):
+        with refused(parameter):
+            call()
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Coin(dw.LinearUCB):
     """A rule that samples: arm 0 once in four draws, arm 1 else."""

@@ -14,7 +14,7 @@ from driftwise.service.wire.protocol import Refusal
 from service.living import ARMS, BODY, Passing, living
 
 SOURCES = Path(driftwise.__file__).parent / "service"
-DOCS = Path(__file__).parents[2] / "docs" / "service.md"
+DOCS = Path(__file__).parents[2] / "docs" / "codes.md"
 
 
 def raised():

@@ -1,4 +1,4 @@
-"""How long a memory lasts, in the words people use: half-life, forget = 1-γ, rounds remembered, and the window alike.
+"""The length of a memory in four units: half-life, forget = 1-γ, rounds remembered, and the window alike.
 
 A weight of γ^age halves after log 2/log(1/γ) ticks. All weights of a reward a tick add up to 1/forget, the rounds
 remembered. A window of (1+γ)/(1-γ) ticks has the mean age and the effective observations (Σw)²/Σw² of the fade.
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Literal
 
-from driftwise._internal.validate import real
+from driftwise._internal.validate import one_of, real
 from driftwise.errors import BadInput
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -84,41 +85,71 @@ def span_to_ticks(span: float | str, *, tick: float | str) -> float:
     return ticks("span", span, tick)
 
 
+Unit = Literal["forget", "half_life", "rounds", "window"]
+UNITS = ("forget", "half_life", "rounds", "window")
+
+
+def convert_memory(value: float | str, source: Unit, target: Unit, *, tick: float | str | None = None) -> float:
+    """The length of a fading memory in another unit.
+
+    The units are "forget" (1-γ, the share of weight that an observation loses in a tick), "half_life" (ticks in which a
+    weight halves, log 2/log(1/γ)), "rounds" (rounds remembered, 1/forget) and "window" (the length of the window with
+    the same mean age and effective observations, 2/forget - 1). A value of the last three may be a time such as "14d";
+    `tick` is then the length of a tick. forget = 0 is an infinite length in the other units.
+    """
+    one_of("source", source, UNITS)
+    one_of("target", target, UNITS)
+    forget = _forget_of(value, source, tick)
+    if target == "forget":
+        return forget
+    if forget == 0.0:
+        return math.inf
+    if target == "half_life":
+        return math.log(2.0) / -math.log1p(-forget)
+    return 1.0 / forget if target == "rounds" else 2.0 / forget - 1.0
+
+
+def _forget_of(value: float | str, source: Unit, tick: float | str | None) -> float:
+    """forget of a memory in another unit. An error names the parameter of the alias below."""
+    if source == "forget":
+        if tick is not None:
+            raise BadInput("tick", tick, "no tick beside forget, which is a share and no time", "leave it out")
+        way_out = "γ = 1 - forget must lie in (0, 1]"
+        return real("forget", value, 0.0, 1.0, high_open=True, way_out=way_out)
+    if source == "half_life":
+        return -math.expm1(-math.log(2.0) / ticks("half_life", value, tick))
+    if source == "rounds" and value == math.inf:
+        return 0.0
+    name = "rounds" if source == "rounds" else "length"
+    length = real(name, ticks(name, value, tick), 1.0, low_open=True, way_out="pass more than one round")
+    return 1.0 / length if source == "rounds" else 2.0 / (length + 1.0)
+
+
 def half_life_to_forget(half_life: float | str, *, tick: float | str | None = None) -> float:
-    """forget = 1-γ of the memory in which a weight halves in this time."""
-    return -math.expm1(-math.log(2.0) / ticks("half_life", half_life, tick))
+    """An alias: `convert_memory(half_life, "half_life", "forget", tick=tick)`."""
+    return convert_memory(half_life, "half_life", "forget", tick=tick)
 
 
 def forget_to_half_life(forget: float) -> float:
-    """Ticks in which a weight halves; infinite where nothing is forgotten."""
-    forget = _checked(forget)
-    return math.inf if forget == 0.0 else math.log(2.0) / -math.log1p(-forget)
+    """An alias: `convert_memory(forget, "forget", "half_life")`."""
+    return convert_memory(forget, "forget", "half_life")
 
 
 def rounds_to_forget(rounds: float | str, *, tick: float | str | None = None) -> float:
-    """forget = 1-γ of the memory of so many rounds, at least one: 1/rounds, and 0 for infinitely many."""
-    if rounds == math.inf:
-        return 0.0
-    return 1.0 / real("rounds", ticks("rounds", rounds, tick), 1.0, low_open=True, way_out="pass more than one round")
+    """An alias: `convert_memory(rounds, "rounds", "forget", tick=tick)`."""
+    return convert_memory(rounds, "rounds", "forget", tick=tick)
 
 
 def forget_to_rounds(forget: float) -> float:
-    """Rounds remembered, 1/forget; infinite where nothing is forgotten."""
-    forget = _checked(forget)
-    return math.inf if forget == 0.0 else 1.0 / forget
+    """An alias: `convert_memory(forget, "forget", "rounds")`."""
+    return convert_memory(forget, "forget", "rounds")
 
 
 def window_to_forget(length: float | str, *, tick: float | str | None = None) -> float:
-    """forget = 1-γ of the fade that is like a window of this length: 2/(length+1)."""
-    length = real("length", ticks("length", length, tick), 1.0, low_open=True, way_out="pass more than one round")
-    return 2.0 / (length + 1.0)
+    """An alias: `convert_memory(length, "window", "forget", tick=tick)`."""
+    return convert_memory(length, "window", "forget", tick=tick)
 
 
 def forget_to_window(forget: float) -> float:
-    """The length of the window that is like this fade: 2/forget - 1; infinite where nothing is forgotten."""
-    forget = _checked(forget)
-    return math.inf if forget == 0.0 else 2.0 / forget - 1.0
-
-
-def _checked(forget: float) -> float:
-    return real("forget", forget, 0.0, 1.0, high_open=True, way_out="γ = 1 - forget must lie in (0, 1]")
+    """An alias: `convert_memory(forget, "forget", "window")`."""
+    return convert_memory(forget, "forget", "window")
