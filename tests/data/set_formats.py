@@ -52,7 +52,7 @@ def tafeng(rows=None):
 
 
 def retail(rows=None):
-    made = rows or [(f"{489434 + n // 3}", f"8504{n % 4}", 1, f"12/{1 + n // 30}/2009 7:{n % 30:02}") for n in range(ROWS)]
+    made = rows or [(489434 + n // 3, f"8504{n % 4}", 1, f"12/{1 + n // 30}/2009 7:{n % 30:02}") for n in range(ROWS)]
     return lzma.compress(table(("Invoice", "StockCode", "Quantity", "InvoiceDate"), made))
 
 

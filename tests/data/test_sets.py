@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data import set_formats as formats
 
+from data import set_formats as formats
 from driftwise.data import sets
 from driftwise.data.sets import fetched, hours, models, shops, travel
 from refusing import refused
@@ -47,8 +47,9 @@ def test_the_seed_orders_a_day_and_never_crosses_it(monkeypatch, tmp_path):
 
 
 def test_an_invoice_counts_products_that_were_not_sent_back(monkeypatch, tmp_path):
-    rows = [("2", "85048", 1, "12/1/2009 8:00"), ("1", "85048", 1, "12/1/2009 7:45"), ("1", "79323p", 2, "12/1/2009 7:45"),
-            ("C3", "85048", -1, "12/1/2009 9:00"), ("2", "79323P", -1, "12/1/2009 8:00"), ("2", "POST", 1, "12/1/2009 8:00")]
+    early, late, last = (f"12/1/2009 {hour}:00" for hour in (7, 8, 9))
+    rows = [("2", "85048", 1, late), ("1", "85048", 1, early), ("1", "79323p", 2, early), ("C3", "85048", -1, last),
+            ("2", "79323P", -1, late), ("2", "POST", 1, late)]  # fmt: skip
     formats.packaged(monkeypatch, tmp_path, shops, "RETAIL", formats.retail(rows))
     log = sets.retail()
     assert log.names == ("85048", "79323P")
@@ -56,8 +57,8 @@ def test_an_invoice_counts_products_that_were_not_sent_back(monkeypatch, tmp_pat
 
 
 def test_an_hour_of_flights_is_a_round_with_its_carriers_on_offer(monkeypatch, tmp_path):
-    rows = [("2013-01-01T11:00:00Z", "UA", "14"), ("2013-01-01T10:00:00Z", "UA", "15"),
-            ("2013-01-01T10:00:00Z", "AA", "-3"), ("2013-01-01T11:00:00Z", "DL", ""), ("2013-01-01T12:00:00Z", "DL", "0")]
+    ten, eleven, noon = (f"2013-01-01T{hour}:00:00Z" for hour in (10, 11, 12))
+    rows = [(eleven, "UA", 14), (ten, "UA", 15), (ten, "AA", -3), (eleven, "DL", ""), (noon, "DL", 0)]
     formats.packaged(monkeypatch, tmp_path, travel, "FLIGHTS", formats.flights(rows))
     log = sets.flights()
     assert log.names == ("AA", "DL", "UA")
