@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from driftwise.lift import Bets, Guardrail, Interval, Lift, UnitSums, mismatch
+from driftwise.lift import Bets, Guardrail, Interval, Lift, Ramp, UnitSums, mismatch
 from driftwise.lift.betting import BETS, WEIGHTS, _capital, fourth_factor
 from driftwise.lift.intervals import TIGHTEST, spread
 from driftwise.lift.sums import LEAST
@@ -220,3 +220,58 @@ def test_two_intervals_meet_in_what_both_allow():
     assert Interval(0.0, -1.0, 2.0).meet(Interval(0.1, -0.5, 3.0)) == Interval(0.0, -0.5, 2.0)
     assert Interval(0.0).meet(Interval(0.1, -0.5, 3.0)) == Interval(0.0, -0.5, 3.0)
     assert not Interval(0.0).meet(Interval(0.1)).shown
+
+
+# ------------------------------------------------------------------------------------------ ramps
+
+
+def ramped(ramp, seed, live, held, units=200_000, every=500):
+    """Where a ramp ends, the units that got the policy, and what they lost, on a fixed world."""
+    rng, place, exposed = np.random.default_rng(seed), 0, 0
+    lift = Lift(ramp.shares[0], (0.0, 1.0), ramp.guardrails)
+    for start in range(0, units, every):
+        arm = (rng.random(every) < lift.share).astype(int)
+        exposed += int(arm.sum())
+        y = (rng.random(every) < np.where(arm, live, held)).astype(float)
+        lift.add(range(start, start + every), arm.tolist(), y.tolist())
+        found = ramp.judge(lift, place)
+        if found.step == "stopped":
+            return "stopped", place, exposed
+        if found.step == "advanced":
+            place += 1
+            if ramp.shares[place] == 1.0:
+                return "arrived", place, exposed
+            lift = Lift(ramp.shares[place], (0.0, 1.0), ramp.guardrails)
+    return "running", place, exposed
+
+
+def test_a_ramp_on_a_harmful_policy_stops_at_its_first_share_and_on_a_good_one_arrives():
+    ramp = Ramp((0.05, 0.25, 1.0), margin=-0.02)
+    ended, place, exposed = ramped(ramp, 1, live=0.1, held=0.3)
+    assert (ended, place) == ("stopped", 0) and exposed < 1_000
+    assert ramped(ramp, 2, live=0.3, held=0.3)[:2] == ("arrived", 2)
+
+
+def test_a_policy_that_never_earns_is_stopped_at_a_share_of_one_in_a_hundred():
+    assert ramped(Ramp((0.01, 1.0)), 3, live=0.0, held=0.3)[:2] == ("stopped", 0)
+
+
+def test_a_guardrail_stops_a_ramp_and_one_that_cannot_be_told_holds_it():
+    y, arm = drawn(14, n=4_000, live=0.5, held=0.2)
+    for extra, step, reason in ((30.0, "stopped", "ms"), (0.0, "advanced", "reward"), (None, None, "")):
+        lift = Lift(0.5, (0.0, 1.0), {"ms": Guardrail(10.0)})
+        noise = np.random.default_rng(15).normal(100.0, 20.0, 4_000)
+        sent = None if extra is None else [{"ms": float(m + extra * a)} for m, a in zip(noise, arm, strict=True)]
+        lift.add(range(4_000), arm.tolist(), y.tolist(), sent)
+        found = Ramp((0.5, 1.0), guardrails={"ms": Guardrail(10.0)}).judge(lift, 0)
+        assert (found.step, found.reason) == (step, reason)
+
+
+def test_a_wrong_split_holds_a_ramp_and_the_last_share_never_advances():
+    y, arm = drawn(16, n=4_000, live=0.5, held=0.2)
+    lift = Lift(0.9, (0.0, 1.0))  # half of the units got the policy
+    lift.add(range(4_000), arm.tolist(), y.tolist())
+    assert Ramp((0.9, 1.0)).judge(lift, 0)[:2] == (None, "sample_ratio")
+    lift = Lift(0.5, (0.0, 1.0))
+    lift.add(range(4_000), arm.tolist(), y.tolist())
+    assert Ramp((0.5, 1.0)).judge(lift, 0).step == "advanced" and Ramp((0.5,)).judge(lift, 0).step is None

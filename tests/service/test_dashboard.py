@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import copy
-import math
 import re
 import signal
 import sqlite3
@@ -18,10 +17,11 @@ import numpy as np
 import pytest
 
 from colours import luminance
+from driftwise.lift import Lift
 from driftwise.service.core import forgetting
+from driftwise.service.core.following import following
 from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import looking, reading
-from driftwise.service.dashboard.comparing import cohort, compare
 from driftwise.service.dashboard.document import hash_of
 from driftwise.service.dashboard.track import Track
 from driftwise.service.operate import keeping
@@ -55,62 +55,6 @@ def home(tmp_path_factory):
         assert asked.put(mode="holdback", holdback=0.4, epsilon=0.1).status_code == 201
         play(asked)
         yield asked
-
-
-# ------------------------------------------------------------------------------------------ the interval
-
-
-def test_with_one_decision_a_unit_it_is_the_variance_of_a_mean():
-    values = np.random.default_rng(0).normal(size=50)
-    side = cohort(values, range(50))
-    assert side.mean == pytest.approx(values.mean()) and side.units == 50
-    assert side.variance == pytest.approx(values.var(ddof=1) / 50, rel=1e-12)
-
-
-def test_saying_everything_ten_times_makes_nothing_surer():
-    """An interval over decisions, as if they were independent, would be √10 narrower."""
-    rng = np.random.default_rng(1)
-    a, b = rng.normal(1.0, 1.0, 40), rng.normal(0.5, 1.0, 30)
-    once = compare(cohort(a, range(40)), cohort(b, range(30)))
-    often = compare(cohort(np.repeat(a, 10), np.repeat(range(40), 10).tolist()),
-                    cohort(np.repeat(b, 10), np.repeat(range(30), 10).tolist()))  # fmt: skip
-    assert often.difference == pytest.approx(once.difference) and often.lift == pytest.approx(once.lift)
-
-
-def covered(trials, units_of):
-    """How often the interval of the difference has the truth, 0.3, and that of the lift, 0.3."""
-    rng, hits, lifts = np.random.default_rng(7), 0, 0
-    for _ in range(trials):
-        sides = []
-        for mean, many in ((1.3, 60), (1.0, 40)):
-            sizes = rng.integers(1, 12, many)
-            own = rng.normal(0.0, 0.5, many)
-            units = np.repeat(np.arange(many), sizes)
-            values = mean + own[units] + rng.normal(0.0, 0.3, units.size)
-            sides.append(cohort(values, units_of(units)))
-        found = compare(*sides)
-        hits += found.difference.low <= 0.3 <= found.difference.high
-        lifts += found.lift.low <= 0.3 <= found.lift.high
-    return hits / trials, lifts / trials
-
-
-def test_the_intervals_hold_the_truth_as_often_as_they_say():
-    """1000 trials: 95% ± 3% fails by chance once in 10⁴ (a small-sample shortfall of 1% included)."""
-    difference, lift = covered(1000, lambda units: units.tolist())
-    assert 0.92 < difference < 0.98 and 0.92 < lift < 0.98
-
-
-def test_an_interval_over_decisions_would_be_found_out():
-    difference, lift = covered(300, lambda units: range(len(units)))
-    assert difference < 0.8 and lift < 0.8
-
-
-def test_a_lift_over_a_mean_that_may_be_nothing_cannot_be_told():
-    rng = np.random.default_rng(2)
-    found = compare(cohort(rng.normal(1.0, 1.0, 50), range(50)), cohort(rng.normal(0.0, 1.0, 50), range(50)))
-    assert math.isnan(found.lift.low) and not math.isnan(found.difference.low)
-    lonely = compare(cohort(np.ones(1), [0]), cohort(np.zeros(5), range(5)))
-    assert math.isnan(lonely.difference.low)
 
 
 # ------------------------------------------------------------------------------------------ what a page says
@@ -149,13 +93,15 @@ def test_the_numbers_of_a_page_are_those_of_the_log(home):
         sums[side] = mean, apart / len(mine) ** 2 * many / (many - 1), len(mine), many
         assert 5 < many < 25 and len(mine) > many  # units do come again
     live, held = sums["live"], sums["baseline"]
-    difference = live[0] - held[0]
-    assert f"{difference:+.3g} a decision, 95% interval" in text
     low, high = map(float, re.search(r"95% interval ([-+.\d]+) to ([-+.\d]+)", text).groups())
-    assert (low + high) / 2 == pytest.approx(difference, abs=2e-3)
-    normal = 1.96 * math.sqrt(live[1] + held[1])
-    assert normal < (high - low) / 2 < 1.2 * normal  # Student's, with some twenty degrees of freedom
-    assert f"lift {100 * difference / held[0]:+.1f}%" in text
+    lift = Lift(1.0 - 0.4, (0.0, 1.0))
+    lift.add([row[2] for row in came], [row[1] == "live" for row in came], [row[6] for row in came])
+    look = lift.look()
+    assert look.live.variance == pytest.approx(live[1]) and look.baseline.variance == pytest.approx(held[1])
+    shown = look.difference if look.difference.shown else look.bounded
+    assert f"{shown.value:+.3g} a decision, 95% interval" in text
+    assert (low, high) == pytest.approx(shown[1:], abs=2e-3)
+    assert look.difference.value == pytest.approx(live[0] - held[0])
     for name, side in (("policy", live), ("held back", held)):
         assert f"{name} {side[0]:.4g} {side[2]} {side[3]}" in text
     stream = home.service.stream("home")
@@ -226,9 +172,12 @@ def test_decisions_from_before_a_holdback_are_not_held_against_it(tmp_path):
             asked.decide(f"b{number}")
             asked.reward(f"b{number}", float(number % 2) / 10)
         reader = asked.service.store.reader()
-        found = reading.against_holdback(reading.newest(reader, 1, 60))
+        stream = asked.service.stream("home")
+        followed = following(stream.era, stream.setup)
+        assert followed.follow(reader, 60)
         reader.close()
-        assert found.live.decisions + found.baseline.decisions == 30 and abs(found.difference.value) < 0.1
+        found = followed.lift.look()
+        assert found.live.rewards + found.baseline.rewards == 30 and abs(found.difference.value) < 0.1
 
 
 def test_late_and_expired_are_counted(tmp_path):

@@ -39,6 +39,7 @@ class Look(NamedTuple):
     bounded_lift: Interval
     guardrails: dict[str, Interval]
     split: float  # log of the evidence against the drawn split
+    reach: float  # of rewards, from the least to the largest: a bounded interval of twice that says nothing
 
     @property
     def split_holds(self) -> bool:
@@ -74,7 +75,7 @@ class Lift:
             live, baseline, self.sums.difference(level), self.sums.ratio(level),
             self.bets.difference(level), self.bets.ratio(level),
             {name: sums.difference(level) for name, sums in self.metrics.items()},
-            evidence(live.units, baseline.units, self.share),
+            evidence(live.units, baseline.units, self.share), self.bets.largest - self.bets.least,
         )  # fmt: skip
 
     def judged(self, level: float) -> tuple[Interval, dict[str, Interval], bool]:

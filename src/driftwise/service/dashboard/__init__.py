@@ -1,5 +1,5 @@
 """Pages about a service for people: what its streams do now, and why one decision was made.
 
-reading (what the log says), comparing (against those held back), track (the state over time, folded from the log),
+reading (what the log says), track (the state over time, folded from the log),
 markup and charts (HTML and SVG), pages (what is shown), web (who may see it, and how it stays live).
 """

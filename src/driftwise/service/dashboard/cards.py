@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from driftwise.lift import Arm, Interval, Look
 from driftwise.service.dashboard import charts, reading
-from driftwise.service.dashboard.comparing import Cohort, Interval
 from driftwise.service.dashboard.live import WHO, Live
 from driftwise.service.dashboard.markup import (
     Html,
@@ -40,13 +40,13 @@ def _ends(found: Newest) -> tuple[object, object]:
     return (moment(float(found.at[0])), moment(float(found.at[-1]))) if len(found) else ("", "")
 
 
-def reward(one: Live, found: Newest) -> Html:
+def reward(one: Live, found: Newest, look: Look | None) -> Html:
     """What was earned over time, and against those held back."""
-    mode, compared = one.setup.body.mode, reading.against_holdback(found)
+    mode = one.setup.body.mode
     cohorts = [name for name in WHO if len(found) and (found.cohort == name).any()]
     said: list[object] = []
-    if mode == "holdback":
-        said += _lift(compared.difference, compared.lift, compared.live, compared.baseline)
+    if look is not None:
+        said += _lift(look)
     elif mode == "shadow":
         share = float(found.agreed.mean()) if len(found) else math.nan
         said.append(tag("p", tag("b", percent(share)), f" of {about(found)} were what the policy would have played."))
@@ -73,31 +73,53 @@ def _last(heights: Sequence[float]) -> float:
     return next((y for y in reversed(heights) if not math.isnan(y)), math.nan)
 
 
-def _lift(difference: Interval, lift: Interval, live: Cohort, baseline: Cohort) -> list[object]:
-    if math.isnan(difference.low):
-        return [_cohorts(live, baseline), tag("p", "Too few units with rewards to tell a difference yet.")]
-    ends = f"{signed(difference.low)} to {signed(difference.high)}"
+def _lift(look: Look) -> list[object]:
+    """The difference and the lift, by the interval that can be shown: the asymptotic one, else the bounded one."""
+    chosen, lift, name = (look.difference, look.lift, "") if look.difference.shown else (
+        look.bounded, look.bounded_lift, ", for bounded rewards")  # fmt: skip
+    warned: list[object] = []
+    if not look.split_holds:
+        warned.append(tag("p", badge("sample ratio mismatch", "no"), " The cohorts do not have the drawn shares of "
+                          "units: rewards of one cohort are lost. Do not trust the comparison."))  # fmt: skip
+    if not chosen.shown or (look.bounded.high - look.bounded.low >= 2.0 * look.reach and not look.difference.shown):
+        return [*warned, _cohorts(look), tag("p", "Too few units with rewards to tell a difference yet.")]
     verdict = (
-        badge("better", "yes") if difference.low > 0.0 else badge("worse", "no") if difference.high < 0.0
+        badge("better", "yes") if chosen.low > 0.0 else badge("worse", "no") if chosen.high < 0.0
         else badge("cannot be told")
     )  # fmt: skip
     told = "lift cannot be told: the baseline's mean may be 0"
-    if not math.isnan(lift.low):
+    if lift.shown:
         told = f"lift {percent(lift.value, True)} ({percent(lift.low, True)} to {percent(lift.high, True)})"
-    alt = f"Difference {signed(difference.value)}, 95% interval {ends}"
+    alt = f"Difference {signed(chosen.value)}, 95% interval {_ends_of(chosen)}"
     return [
-        tag("p", tag("b", signed(difference.value), class_="large"), f" a decision, 95% interval {ends} ", verdict),
-        tag("p", told), charts.interval(difference.value, difference.low, difference.high, alt),
-        _cohorts(live, baseline),
+        *warned,
+        tag("p", tag("b", signed(chosen.value), class_="large"), f" a decision, 95% interval {_ends_of(chosen)}{name} ",
+            verdict),
+        tag("p", told), charts.interval(chosen.value, chosen.low, chosen.high, alt), _cohorts(look),
+        _intervals(look),
+        tag("p", "Intervals are valid at all looks at once: look as often as you like, and stop when you like.",
+            class_="soft"),
     ]  # fmt: skip
 
 
-def _cohorts(live: Cohort, baseline: Cohort) -> Html:
-    rows = [
-        (name, real(side.mean), count(side.decisions), count(side.units))
-        for name, side in (("policy", live), ("held back", baseline))
-    ]
+def _ends_of(found: Interval) -> str:
+    return f"{signed(found.low)} to {signed(found.high)}" if found.shown else "–"
+
+
+def _cohorts(look: Look) -> Html:
+    def row(name: str, side: Arm) -> tuple[object, ...]:
+        return name, real(side.mean), count(side.rewards), count(side.units)
+
+    rows = [row("policy", look.live), row("held back", look.baseline)]
     return table(("cohort", "mean reward", "rewards", "units"), rows, (1, 2, 3), "Cohorts")
+
+
+def _intervals(look: Look) -> Html:
+    """All intervals of the look."""
+    listed = [("difference, all rewards", look.difference), ("difference, bounded, first rewards", look.bounded)]
+    listed += [(f"guardrail {short(name)}", found) for name, found in look.guardrails.items()]
+    rows = [(name, signed(found.value), _ends_of(found)) for name, found in listed]
+    return numbers(("interval", "estimate", "95%, at all looks"), rows, (1, 2), "Intervals of the difference")
 
 
 def drift(track: Track) -> Html:

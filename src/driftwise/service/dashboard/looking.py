@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.explain import pulls_of
+from driftwise.lift import Look
 from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.fold import Unlike
+from driftwise.service.core.following import Following, comparable, following
 from driftwise.service.core.origin import elsewhere
 from driftwise.service.core.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.core.stream import decided
@@ -43,8 +45,19 @@ class Looked:
         self.key: object = None
         self.parts: Parts = {}
         self.track: Track | None = None
+        self.following: Following | None = None
         self.at = 0.0
         self.running: asyncio.Future[Parts] | None = None
+
+
+    def compare(self, store: Store, live: Live) -> Look | None:
+        """What the policy brings against those held back, since the era began; none where no unit is held back."""
+        if not comparable(live.setup):
+            return None
+        if self.following is None or self.following.era != live.era.number:
+            self.following = following(live.era, live.setup)
+        self.following.follow(store, live.state_seq)
+        return self.following.lift.look()
 
 
 class Dashboard:
@@ -110,7 +123,8 @@ class Dashboard:
             track.follow(reader, live.state_seq)
             found = reading.newest(reader, live.number, live.last)
             parts = {"now": pages.now(live, server, track)}
-            parts |= pages.parts(live, found, reading.listed(reader, live.number, live.last), track)
+            listed = reading.listed(reader, live.number, live.last)
+            parts |= pages.parts(live, found, listed, track, looked.compare(reader, live))
         except Unlike as slip:
             raise other_result(slip) from None
         finally:

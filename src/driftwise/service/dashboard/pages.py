@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from driftwise.lift import Look
 from driftwise.service.dashboard import cards, reading
 from driftwise.service.dashboard.live import WHO, Live, Server, address, arm_name, mode_of
 from driftwise.service.dashboard.markup import (
@@ -93,10 +94,12 @@ def _replicas(one: Live) -> object:
     return tile("replicas", count(len(one.replicas)), f"the last is {count(behind)} rewards behind")
 
 
-def parts(one: Live, found: Newest, listed: Sequence[reading.Listed], track: Track) -> dict[str, Html]:
+def parts(
+    one: Live, found: Newest, listed: Sequence[reading.Listed], track: Track, look: Look | None
+) -> dict[str, Html]:
     """The parts of a stream's page that the log is read for."""
     return {
-        "reward": cards.reward(one, found), "drift": cards.drift(track), "shares": cards.shares(found),
+        "reward": cards.reward(one, found, look), "drift": cards.drift(track), "shares": cards.shares(found),
         "coefficients": cards.coefficients(track), "delays": cards.delays(one, found), "latest": _latest(one, listed),
     }  # fmt: skip
 

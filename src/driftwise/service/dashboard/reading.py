@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise.kernels.point import Floats, Ints
-from driftwise.service.dashboard.comparing import Comparison, cohort, compare
 
 WINDOW = 20_000  # decisions that a page is about: reading them takes a tenth of a second, beside those who decide
 LATEST = 12  # decisions that are listed
@@ -92,18 +91,6 @@ def newest(store: Any, stream: int, last: int) -> Newest:
 def listed(store: Any, stream: int, last: int) -> list[Listed]:
     """The last few decisions up to number `last`, the newest first."""
     return [Listed(*row) for row in store.run(_LISTED, values=(stream, last, LATEST))]
-
-
-def against_holdback(found: Newest) -> Comparison:
-    """Rewards of the policy's cohort and of the baseline's, of decisions whose unit was drawn: those from before there
-    was a holdback are of another time, and those whose unit was forgotten cannot be counted to one."""
-    drawn = np.array([unit is not None for unit in found.units], dtype=np.bool_)
-    came = drawn & ~np.isnan(found.value)
-    sides = []
-    for name in ("live", "baseline"):
-        places = np.flatnonzero(came & (found.cohort == name))
-        sides.append(cohort(found.value[places], [found.units[place] for place in places]))
-    return compare(*sides)
 
 
 def bins(found: Newest, most: int = BINS) -> list[slice]:

@@ -1,0 +1,77 @@
+"""The comparison of a policy with those held back, followed along the log.
+
+A comparison is about the decisions of one era, or of one step of a ramp: the policy and the share of units that are
+held back are fixed there. It reads rewards in their order, so that the dashboard, `/metrics`, a ramp and `verify` get
+the same result after reward k, to the last bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from driftwise.lift import Guardrail, Lift
+from driftwise.service.core.setup import Setup
+from driftwise.service.stores.records import EraRow
+from driftwise.service.stores.store import Store
+
+MOST = 50_000  # rewards that are read at a time; another look goes on
+_STRETCH = 2_000
+_WORD = 2.0**64
+_REWARDS = """
+SELECT r.seq, d.seq, d.cohort, d.unit, r.value FROM reward r JOIN decision d
+ON d.stream = r.stream AND d.event_id = r.event_id
+WHERE r.stream = ? AND r.seq > ? AND r.seq <= ? AND d.era = ? ORDER BY r.seq
+"""
+
+
+def cohort_of(unit: int, held: float) -> str:
+    """The cohort of a unit, by the hash that is kept of it, where a share of units is held back."""
+    return "baseline" if unit + 2**63 < held * _WORD else "live"
+
+
+class Following:
+    """Rewards of an era's decisions after number `after`, while a share of units is `held` back."""
+
+    def __init__(
+        self, stream: int, era: int, held: float, rewards: tuple[float, float],
+        guardrails: Mapping[str, Guardrail] | None = None, after: int = 0, begun_at: int = 0,
+    ) -> None:  # fmt: skip
+        self.stream, self.era, self.after, self.seq = stream, era, after, begun_at
+        self.held, self.lift = held, Lift(1.0 - held, rewards, guardrails)
+
+    def follow(self, store: Store, upto: int, most: int = MOST) -> bool:
+        """Read rewards up to a number; whether all of them were read."""
+        last = min(upto, self.seq + most)
+        if last > self.seq:
+            rows = iter(store.run(_REWARDS, values=(self.stream, self.seq, last, self.era)))
+            while stretch := list(itertools.islice(rows, _STRETCH)):
+                self._add(store, stretch)
+            self.seq = last
+        return self.seq >= upto
+
+    def _add(self, store: Store, rows: list[Any]) -> None:
+        """Rewards of decisions whose cohort is the one that the share gives their unit. A replica that heard of a step
+        later has decided by the share before it, and a fallback or a forgotten unit is of no cohort."""
+        found = [
+            (seq, unit, cohort == "live", value)
+            for seq, number, cohort, unit, value in rows
+            if number > self.after and unit is not None and cohort == cohort_of(unit, self.held)
+        ]
+        if found:
+            _, units, live, values = zip(*found, strict=True)
+            self.lift.add(units, live, values)
+
+
+def comparable(made: Setup) -> bool:
+    """Whether a stream has a policy's cohort and a baseline's."""
+    return made.body.mode == "holdback" and 0.0 < made.body.holdback < 1.0
+
+
+def following(era: EraRow, made: Setup) -> Following:
+    """The comparison of an era, from its beginning."""
+    low, high = made.body.rewards
+    return Following(
+        era.stream, era.number, made.body.holdback, (float(low), float(high)), after=era.after, begun_at=era.begun_at
+    )
