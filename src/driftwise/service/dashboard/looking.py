@@ -11,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from driftwise.agent.explain import pulls_of
-from driftwise.lift import Look
 from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.fold import Unlike
-from driftwise.service.core.following import Following, comparable, following
 from driftwise.service.core.origin import elsewhere
 from driftwise.service.core.recompute import decision_of, eras_of, explained, remade
 from driftwise.service.core.stream import decided
@@ -22,6 +20,7 @@ from driftwise.service.core.warming import end_soon
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import Live, Server, live_of
 from driftwise.service.dashboard.markup import Html
+from driftwise.service.dashboard.signals import Signals
 from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
 from driftwise.service.stores.records import DecisionRow, KeyRow
@@ -45,19 +44,8 @@ class Looked:
         self.key: object = None
         self.parts: Parts = {}
         self.track: Track | None = None
-        self.following: Following | None = None
         self.at = 0.0
         self.running: asyncio.Future[Parts] | None = None
-
-
-    def compare(self, store: Store, live: Live) -> Look | None:
-        """What the policy brings against those held back, since the era began; none where no unit is held back."""
-        if not comparable(live.setup):
-            return None
-        if self.following is None or self.following.era != live.era.number:
-            self.following = following(live.era, live.setup)
-        self.following.follow(store, live.state_seq)
-        return self.following.lift.look()
 
 
 class Dashboard:
@@ -67,6 +55,8 @@ class Dashboard:
         self.api, self.service = api, api.service
         self.watching = 0
         self._looked: dict[str, Looked] = {}
+        self.signals = Signals()
+        self._reading: asyncio.Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "driftwise dashboard")
 
     def close(self) -> bool:
@@ -124,13 +114,34 @@ class Dashboard:
             found = reading.newest(reader, live.number, live.last)
             parts = {"now": pages.now(live, server, track)}
             listed = reading.listed(reader, live.number, live.last)
-            parts |= pages.parts(live, found, listed, track, looked.compare(reader, live))
+            parts |= pages.parts(live, found, listed, track, self.signals.compare(reader, live))
         except Unlike as slip:
             raise other_result(slip) from None
         finally:
             reader.close()
         looked.parts, looked.key, looked.at = parts, _key(live, server), time.monotonic()
         return parts
+
+    async def gather(self, key: KeyRow | None) -> None:
+        """Read the numbers of the streams that a key may see, those that are old by now, for `/metrics`."""
+        if self._reading is not None:
+            return await asyncio.shield(self._reading)
+        names = [name for name in self.service.engine.streams if sees(key, name)]
+        old = [one for one in map(self.live, names) if self.signals.due(one.number)]
+        if old:
+            look = asyncio.get_running_loop().run_in_executor(self._thread, self._read, old)
+            self._reading = asyncio.ensure_future(look)
+            self._reading.add_done_callback(lambda _: setattr(self, "_reading", None))
+            await asyncio.shield(self._reading)
+
+    def _read(self, streams: list[Live]) -> None:
+        """In the thread."""
+        reader = self.service.store.reader()
+        try:
+            for one in streams:
+                self.signals.read(reader, one)
+        finally:
+            reader.close()
 
     async def one_decision(self, name: str, id: str) -> Parts:
         """Why a decision was made."""

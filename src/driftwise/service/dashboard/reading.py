@@ -69,9 +69,9 @@ class Newest(NamedTuple):
         return len(self.seq)
 
 
-def newest(store: Any, stream: int, last: int) -> Newest:
+def newest(store: Any, stream: int, last: int, window: int = WINDOW) -> Newest:
     """The newest decisions up to number `last`."""
-    rows = store.run(_NEWEST, values=(stream, last - WINDOW, last)).fetchall()
+    rows = store.run(_NEWEST, values=(stream, last - window, last)).fetchall()
     seq, at, arm, item, cohorts, unit, explored, proposed, born, value, came, verdict = (
         zip(*rows, strict=True) if rows else [()] * 12
     )
@@ -110,7 +110,7 @@ def means(found: Newest, who: str) -> list[float]:
     return out
 
 
-def shares(found: Newest) -> tuple[list[str], Floats]:
+def shares(found: Newest, most: int = BINS) -> tuple[list[str], Floats]:
     """Arms that were played most, and the share each had in every stretch; the others together come last."""
     counts: dict[str, int] = {}
     for name in found.arms:
@@ -118,8 +118,8 @@ def shares(found: Newest) -> tuple[list[str], Floats]:
     top = sorted(counts, key=lambda name: (-counts[name], name))[:SHOWN]
     place = {name: number for number, name in enumerate(top)}
     rest = len(counts) > len(top)
-    table = np.zeros((len(bins(found)), len(top) + rest))
-    for row, part in enumerate(bins(found)):
+    table = np.zeros((len(bins(found, most)), len(top) + rest))
+    for row, part in enumerate(bins(found, most)):
         for name in found.arms[part]:
             table[row, place.get(name, len(top))] += 1.0
     return [*top, *([REST] if rest else [])], table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from driftwise.errors import DriftwiseError
 from driftwise.service.core.access import authorization, caller_of
 from driftwise.service.core.engine import Batch, leading
 from driftwise.service.core.forgetting import moment, online
@@ -52,6 +53,7 @@ from driftwise.service.wire.protocol import (
 )
 
 _JSON_TYPE = "application/json"
+_SCRAPE = 2.0  # seconds that a scrape waits for what is read from the log
 
 
 # ------------------------------------------------------------------------------------------ handlers
@@ -158,6 +160,7 @@ class Api:
         self.service, self.log, self.site = service, log, site
         service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
+        self.board = Dashboard(self)
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> KeyRow | None:
         """The key of a request that may pass now; none on an open server."""
@@ -208,7 +211,9 @@ class Api:
         except Refusal as slip:
             headers = {name.decode(): value.decode() for name, value in headers_of(slip)}
             return Response(encode(slip.answer), slip.status, headers, media_type=_JSON_TYPE)
-        return Response(metrics.text(self, key), media_type=metrics.TYPE)
+        with suppress(DriftwiseError, TimeoutError):  # counters are told all the same
+            await asyncio.wait_for(self.board.gather(key), _SCRAPE)
+        return Response(metrics.text(self, self.board.signals, key), media_type=metrics.TYPE)
 
     async def openapi(self, request: Request) -> Response:
         return Response(encode(document()), media_type=_JSON_TYPE)
@@ -252,7 +257,7 @@ def app(
 ) -> Front:  # fmt: skip
     """The application; `started` is called when it is ready; without a site it is asked as this machine."""
     api = Api(service, log, site or Site())
-    board = Dashboard(api)
+    board = api.board
 
     tasks: list[asyncio.Task[None]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,17 +18,28 @@ from prometheus_client.registry import Collector
 
 from driftwise.service.core.access import sees
 from driftwise.service.core.engine import BUCKETS
+from driftwise.service.dashboard.signals import Signals
 from driftwise.service.stores.records import KeyRow
 
 if TYPE_CHECKING:
     from driftwise.service.http.app import Api
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SIGNALS: dict[str, tuple[str, ...]] = {  # what each gauge is, and its labels beside the stream
+    "mean_reward": ("Mean reward of the newest 2000 decisions", "cohort"),
+    "arm_share": ("Share of the newest 2000 decisions that played an arm", "arm"),
+    "reward_delay_seconds": ("Quantiles of the delay of rewards", "q"),
+    "lift": ("Policy against held back: difference, lift and bounded difference; ends valid at all looks", "of", "end"),
+    "sample_ratio_mismatch": ("1 while cohorts do not have the drawn shares of units",),
+    "effective_observations": ("What the estimate is worth",),
+    "memory_ticks": ("Ticks of the memory that is played",),
+    "paused": ("1 while the stream is paused",),
+}
 
 
 class _Gathered(Collector):
-    def __init__(self, api: Api, key: KeyRow | None) -> None:
-        self.api, self.key = api, key
+    def __init__(self, api: Api, signals: Signals, key: KeyRow | None) -> None:
+        self.api, self.signals, self.key = api, signals, key
 
     def collect(self) -> Iterator[Metric]:
         engine = self.api.service.engine
@@ -57,10 +69,44 @@ class _Gathered(Collector):
         now = self.api.service.now
         held = CounterMetricFamily("driftwise_clock_held", "Times held back: the clock leapt ahead", value=now.held)
         yield from (decided, rewards, waiting, lag, requests, commits, full, held)
+        yield from self._signals()
+
+    def _signals(self) -> Iterator[Metric]:
+        """What streams earn, remember and play; see dashboard/signals.py."""
+        gauges = {name: GaugeMetricFamily(f"driftwise_{name}", told, labels=["stream", *labels])
+                  for name, (told, *labels) in _SIGNALS.items()}  # fmt: skip
+
+        def tell(name: str, value: float, *labels: str) -> None:
+            if math.isfinite(value):
+                gauges[name].add_metric(labels, value)
+
+        for name, stream in self.api.service.engine.streams.items():
+            if not sees(self.key, name):
+                continue
+            policy, state = stream.fold.policy, stream.fold.states.front
+            tell("effective_observations", policy.worth(state), name)
+            tell("memory_ticks", policy.remembered(state), name)
+            tell("paused", float(stream.paused), name)
+            found = self.signals.newest(stream.row.id)
+            if found is None:
+                continue
+            for cohort, mean in found.means.items():
+                tell("mean_reward", mean, name, cohort)
+            for arm, share in found.shares.items():
+                tell("arm_share", share, name, arm)
+            for quantile, delay in zip(("0.5", "0.9", "0.99"), found.delays, strict=True):
+                tell("reward_delay_seconds", delay, name, quantile)
+            look = found.look
+            if look is not None:
+                tell("sample_ratio_mismatch", float(not look.split_holds), name)
+                for kind, one in (("difference", look.difference), ("lift", look.lift), ("bounded", look.bounded)):
+                    for end, value in (("value", one.value), ("low", one.low), ("high", one.high)):
+                        tell("lift", value, name, kind, end)
+        yield from gauges.values()
 
 
-def text(api: Api, key: KeyRow | None) -> bytes:
+def text(api: Api, signals: Signals, key: KeyRow | None) -> bytes:
     """The server's numbers and those of the streams that a key may see, as Prometheus reads them."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gathered(api, key))
+    registry.register(_Gathered(api, signals, key))
     return generate_latest(registry)

@@ -1,0 +1,75 @@
+"""Numbers of streams for `/metrics`: what was earned lately, the lift, shares of arms, delays.
+
+They are read from the log in the dashboard's thread, at most once in PAUSE seconds for a stream however many scrape, so
+that a scrape neither delays an answer nor grows with the log. What the state itself knows (its memory, its effective
+observations) is read from the state that decides.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from driftwise.lift import Look
+from driftwise.service.core.following import Following, comparable, following
+from driftwise.service.dashboard import reading
+from driftwise.service.dashboard.live import Live
+from driftwise.service.stores.store import Store
+
+PAUSE = 5.0
+WINDOW = 2_000  # decisions that means, shares and delays are about
+
+
+class Signal(NamedTuple):
+    """A stream's numbers; NaN where there is nothing to say."""
+
+    means: dict[str, float]  # by cohort
+    shares: dict[str, float]  # by arm
+    delays: tuple[float, float, float]  # median, 90% and 99%, in seconds
+    look: Look | None
+
+
+class Signals:
+    """The newest numbers of each stream. `read` is for the dashboard's thread."""
+
+    def __init__(self) -> None:
+        self._following: dict[int, Following] = {}
+        self._found: dict[int, tuple[float, Signal]] = {}
+
+    def newest(self, stream: int) -> Signal | None:
+        """What was read last."""
+        found = self._found.get(stream)
+        return None if found is None else found[1]
+
+    def due(self, stream: int) -> bool:
+        found = self._found.get(stream)
+        return found is None or time.monotonic() - found[0] >= PAUSE
+
+    def read(self, store: Store, one: Live) -> None:
+        """The numbers of a stream as it is now."""
+        found = reading.newest(store, one.number, one.last, WINDOW)
+        names, shares = reading.shares(found, 1)
+        means = {}
+        for cohort in sorted(set(found.cohort.tolist())):
+            values = found.value[found.cohort == cohort]
+            values = values[~np.isnan(values)]
+            means[cohort] = float(values.mean()) if values.size else math.nan
+        median, most, nearly_all = reading.delays(found)[1]
+        told = Signal(
+            means, dict(zip(names, shares[0].tolist(), strict=True)) if len(found) else {},
+            (median, most, nearly_all), self.compare(store, one),
+        )  # fmt: skip
+        self._found[one.number] = time.monotonic(), told
+
+    def compare(self, store: Store, one: Live) -> Look | None:
+        """What the policy brings against those held back, since the era began; none where no unit is held back."""
+        if not comparable(one.setup):
+            return None
+        followed = self._following.get(one.number)
+        if followed is None or followed.era != one.era.number:
+            followed = self._following[one.number] = following(one.era, one.setup)
+        followed.follow(store, one.state_seq)
+        return followed.lift.look()
