@@ -15,7 +15,7 @@ import numpy as np
 
 import driftwise as dw
 from driftwise._internal.progress import bar
-from driftwise.experiments.paper.published import curves
+from driftwise.experiments.paper.published import published_curves
 
 EVERY = 250
 NAMES = {"GLB-WeightUCB": {}, "GLB-RestartUCB": {}, "MASTER+GLM-UCB": {"n0": 13}}
@@ -37,7 +37,7 @@ def show_waves(norm: str) -> None:
             found.append(waves(dw.simulate({name: policy}, world, record=50).regret[name].mean(axis=0)))
         own, shared_sets = found[0], found[1:]
         span = f"{min(shared_sets):.2f} to {max(shared_sets):.2f}"
-        print(f"{norm}: waves of {name}: published {waves(curves()[panel, name].mean):.2f}, "
+        print(f"{norm}: waves of {name}: published {waves(published_curves()[panel, name].mean):.2f}, "
               f"20 sets {own:.2f}, one set {span}")  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import driftwise as dw
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 NAMES = ("LB-WeightUCB", "D-LinUCB", "Bank+LB-WeightUCB", "Auto", "OFUL")
 TOLD = {"Bank+LB-WeightUCB": ("dim", "S", "L", "R"), "Auto": ("dim",)}
@@ -71,8 +71,8 @@ def main(trials: int, out: str | None, longest: int) -> None:
         found = regrets(T, trials, dw.Ball(2))
         listed = regrets(T, trials, 50)
         for name in NAMES:
-            mean, half = interval(found.final(name))
-            on_list, wide = interval(listed.final(name))
+            mean, half = t_interval(found.final(name))
+            on_list, wide = t_interval(listed.final(name))
             table[name].append(mean)
             both = f"ball {mean:7.0f} ± {half:4.0f}   list of 50 {on_list:7.0f} ± {wide:4.0f}"
             print(f"T = {T:6} {name:20} {both}", flush=True)

@@ -205,18 +205,18 @@ def _apart(a: Any, b: Any) -> float:
 def store(asked: argparse.Namespace) -> bool:
     """A trial of 120 rounds put and got again by another process's store, in µs."""
     from driftwise._internal.files import keep
-    from driftwise.experiments.run.store import Played, Store
+    from driftwise.experiments.run.store import Played, TrialStore
 
     many, row = 20_000, np.random.default_rng(0).standard_normal(120).cumsum()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         begun = time.perf_counter()
-        made = Store(folder)
+        made = TrialStore(folder)
         for first in range(0, many, 1000):
             made.put(Played("it", number, row, 0.1) for number in range(first, first + 1000))
         made.pack()
         middle = time.perf_counter()
-        again = Store(folder)
+        again = TrialStore(folder)
         assert all(again.get("it", number, 120) is not None for number in range(many))
         packed = (middle - begun) / many * 1e6, (time.perf_counter() - middle) / many * 1e6
         size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*.rows")) / many

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftwise.data.estimate import Terms, estimates
+from driftwise.data.estimate import RowTerms, estimates
 
 ARMS, EXPLORES, ROWS = (4, 20, 100, 500), (0.05, 0.2, "Thompson"), (500, 5000)
 CONTEXTS, DRAWS = 40, 1000
@@ -74,7 +74,7 @@ def log_of_world(rng, arms, explore, rows, world):
         reward, squares = (rng.random(rows) < means[x, arm]).astype(np.float64), means
     said = np.clip(0.3 + 0.7 * (means - 0.3) + 0.1 * rng.standard_normal(means.shape), 0.0, 1.0)
     most = math.inf if explore == "Thompson" else arms / (p * arms).min()
-    terms = Terms(reward, asked[x, arm] / counted, said[x, arm], (asked * said).sum(axis=1)[x])
+    terms = RowTerms(reward, asked[x, arm] / counted, said[x, arm], (asked * said).sum(axis=1)[x])
     truth = (asked * means).sum(axis=1).mean()
     variance = (asked**2 / logs * squares).sum(axis=1).mean() - truth**2
     return terms.within((0.0, 1.0), most), truth, variance

@@ -170,7 +170,7 @@ def turns(kind: Kind, world: Turn) -> rounds.Turns:
     """A turn of a peer: the tape that ours meet, and only its own calls timed."""
     forget = dw.make(rounds.UNIT, **world.facts).memory.forget
 
-    def turn(row: rounds.Row) -> None:
+    def turn(row: rounds.BenchRow) -> None:
         player = kind.make(row.dim, row.arms, forget)
         tape = next(world.tapes())
         arms, seconds, regret = np.ascontiguousarray(tape.arms[0].T), 0.0, 0.0
@@ -202,7 +202,7 @@ def main() -> None:
     found = rounds.measure(
         horizon=options.horizon, repeats=options.repeats, names=options.only, others=installed()
     )
-    columns, lines = rounds.table(found)
+    columns, lines = rounds.bench_table(found)
     table("CPU time of a round, spread, × LB-WeightUCB, regret", columns, lines, numeric=range(1, len(columns)))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import driftwise as dw
 from driftwise.data import sets
 from driftwise.data.outcomes import block_means
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 MEMORIES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0)
 Maker = Callable[[dw.Outcomes], Any]
@@ -151,9 +151,9 @@ def compare(title: str, logs: list[dw.Outcomes], clicks: bool) -> None:
     for name in policies:
         cells = [f"{rows[name].mean():.4f}"]
         apart, other = rows[name] - rows["static"], mixed[name] - mixed["static"]
-        both = interval(apart.mean(axis=1)), interval(block_means(apart.mean(axis=0), 40))
+        both = t_interval(apart.mean(axis=1)), t_interval(block_means(apart.mean(axis=0), 40))
         cells += ["" if name == "static" else signed(*one) for one in both]
-        cells += [f"{mixed[name].mean():.4f}", "" if name == "static" else signed(*interval(other.mean(axis=1)))]
+        cells += [f"{mixed[name].mean():.4f}", "" if name == "static" else signed(*t_interval(other.mean(axis=1)))]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     print(f"\n({time.process_time() - begun:.0f} CPU-seconds)", flush=True)
 

@@ -65,7 +65,7 @@ def test_rounds_are_measured_beside_numpy_c_and_what_is_installed(known):
 def test_a_peer_meets_the_tape_that_ours_meets(peers):
     """The first arm's regret a round, by hand."""
     world = Turn(dim=2, arms=8, horizon=60)
-    row = rounds.Row("slow", 2, 8, 40)
+    row = rounds.BenchRow("slow", 2, 8, 40)
     peers.turns(peers.Kind("json", Slow), world)(row)
     tape = next(world.tapes())
     means = tape.theta[:40] @ tape.arms[0]
@@ -76,7 +76,7 @@ def test_without_a_compiler_c_is_skipped_with_a_word(monkeypatch):
     monkeypatch.setattr(rivals, "compiler", lambda: None)
     found = rounds.measure(**SMALL, progress=False)
     assert [row.word for row in found if row.name == rounds.C] == ["no C compiler here"]
-    assert ["the same in C", "no C compiler here"] in rounds.table(found)[1]
+    assert ["the same in C", "no C compiler here"] in rounds.bench_table(found)[1]
 
 
 def test_a_compiler_that_fails_is_said(monkeypatch):
@@ -86,7 +86,7 @@ def test_a_compiler_that_fails_is_said(monkeypatch):
 
 
 def test_medians_and_spreads_by_hand():
-    row = rounds.Row("x", 2, 8, 10, ns=[1.0, 2.0, 3.0, 4.0, 5.0])
+    row = rounds.BenchRow("x", 2, 8, 10, ns=[1.0, 2.0, 3.0, 4.0, 5.0])
     assert row.median == 3.0 and row.spread == pytest.approx((4.5 - 1.5) / 2 / 3)
 
 

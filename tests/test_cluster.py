@@ -48,7 +48,7 @@ trials = 4
 
 
 def write(outcomes, folder):
-    results.write(outcomes, folder, "test")
+    results.write_results(outcomes, folder, "test")
     return contents(folder)
 
 
@@ -69,9 +69,9 @@ def test_any_executor_finds_the_bytes_of_the_threads(by_threads, tmp_path, kind)
 def test_chunks_and_answers_are_plain_and_refusals_come_back_as_they_were():
     spec = parse(TEXT, "spread.toml")
     seats = {"here": chunks.Seat(0, 0, 0, "LB-WeightUCB")}
-    data = chunks.chunk(chunks.texts([spec]), [chunks.Job(3, 1, seats)])
+    data = chunks.trial_chunk(chunks.spec_texts([spec]), [chunks.Job(3, 1, seats)])
     assert json.loads(data)["needs"] == work.sources()
-    answer = chunks.play(data)
+    answer = chunks.play_chunk(data)
     assert type(answer) is bytes and answer.startswith(b"DRIFTWSE")
     (one,) = chunks.played(*work.opened(answer))
     world = dw.worlds.Turn(horizon=2000)
@@ -96,11 +96,11 @@ def test_trials_of_one_world_are_played_together_and_come_out_as_alone(monkeypat
     asked = []
     monkeypatch.setattr(chunks, "simulate", lambda *a, **k: asked.append(k["trials"]) or dw.simulate(*a, **k))
     jobs = [chunks.Job(3, trial, seats) for trial in range(9)] + [chunks.Job(4, 0, seats)]
-    together = chunks.played(*work.opened(chunks.play(chunks.chunk(chunks.texts([spec]), jobs))))
+    together = chunks.played(*work.opened(chunks.play_chunk(chunks.trial_chunk(chunks.spec_texts([spec]), jobs))))
     assert asked == [list(range(9)), [0]]
     for job, one in zip(jobs, together, strict=True):
-        data = chunks.chunk(chunks.texts([spec]), [job])
-        (alone,) = chunks.played(*work.opened(chunks.play(data)))
+        data = chunks.trial_chunk(chunks.spec_texts([spec]), [job])
+        (alone,) = chunks.played(*work.opened(chunks.play_chunk(data)))
         assert (one.name, one.trial) == (alone.name, alone.trial) and (one.regret == alone.regret).all()
 
 
@@ -110,14 +110,14 @@ def test_a_worker_with_other_sources_is_refused_by_name(other):
     asked = json.loads(work.chunk(0))
     asked["needs"][other] = "another"
     with refused("worker", f"{other} another", work.me(), "install the same"):
-        work.opened(chunks.play(json.dumps(asked).encode()))
+        work.opened(chunks.play_chunk(json.dumps(asked).encode()))
 
 
 def test_a_spec_that_is_not_its_text_is_refused():
     spec = parse(TEXT, "spread.toml")
     other = parse(TEXT.replace("2000", "3000"), "spread.toml")
     with refused("spec", "its text"):
-        chunks.texts([dataclasses.replace(spec, contests=other.contests)])
+        chunks.spec_texts([dataclasses.replace(spec, contests=other.contests)])
 
 
 def test_stretches_are_about_as_long_as_asked_and_short_at_the_end():

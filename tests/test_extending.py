@@ -417,7 +417,7 @@ def try_panel():
         "Fade", "Fade", "Restart", "FadeRestart"
     ]  # fmt: skip
     assert "seasons" in panels.PANELS and panels.find("seasons").key == "seasons"
-    outcomes, _ = results.read(Path("out"))
+    outcomes, _ = results.read_results(Path("out"))
     heading, picture, table, *notes = report._panel(Measured(outcomes), "seasons")
     assert heading.text == "Seasons" and picture.caption.startswith("Season: d = 2, T = 60, 50 arms")
     assert [row[0] for row in table.rows] == ["LB-WeightUCB", "fades", "restarts", "fades and restarts"]

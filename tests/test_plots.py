@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from colours import coded, linear
 from driftwise.draw import plots, styles
-from driftwise.draw.figure import Axis, Curve, Figure, Line
+from driftwise.draw.figure import Axis, Figure, Line, Reference
 from driftwise.draw.lettering import line_names
 from driftwise.errors import BadInput
 
@@ -70,7 +70,7 @@ def figure(labels, finals, key="LB", trials=5, rounds=120, curves=False):
         shape = final * (at / at[-1]) ** 0.8
         regret = shape * (1 + 0.1 * (np.arange(trials) - (trials - 1) / 2)[:, None])
         regret[:, :-1] += rng.normal(0.0, final / 300, (trials, rounds - 1))
-        curve = Curve(at, 0.9 * shape, shape, shape) if curves else None
+        curve = Reference(at, 0.9 * shape, shape, shape) if curves else None
         lines.append(Line(label, regret, np.full(trials, np.nan), curve))
     return Figure(key, "Linear bandits", tuple(at.tolist()), tuple(lines))
 
@@ -174,7 +174,7 @@ def test_no_two_lines_of_a_figure_look_alike(labels):
 @given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=12), st.floats(0.01, 0.8))
 def test_spread_labels_keep_order_distance_and_bounds(wanted, gap):
     wanted = np.sort(wanted)
-    places = plots.spread(wanted, gap, 0.0, 10.0)
+    places = plots.draw_spread(wanted, gap, 0.0, 10.0)
     assert np.all(np.diff(places) >= gap - 1e-9)
     assert places[0] >= 0.0 and places[-1] <= 10.0 + 1e-9
     if len(wanted) == 1 or np.diff(wanted).min() >= gap + 1e-9:
@@ -182,7 +182,7 @@ def test_spread_labels_keep_order_distance_and_bounds(wanted, gap):
 
 
 def test_spread_moves_equal_labels_to_both_sides():
-    np.testing.assert_allclose(plots.spread(np.array([5.0, 5.0, 5.0]), 1.0, 0.0, 10.0), [4.0, 5.0, 6.0])
+    np.testing.assert_allclose(plots.draw_spread(np.array([5.0, 5.0, 5.0]), 1.0, 0.0, 10.0), [4.0, 5.0, 6.0])
 
 
 STRANGE = {
@@ -255,7 +255,7 @@ def test_only_a_log_sweep_leaves_out_zero():
 
 def test_a_published_curve_that_two_lines_answer_to_is_drawn_once():
     at = np.array([50.0, 100.0])
-    curve = Curve(at, at, at, at)
+    curve = Reference(at, at, at, at)
     lines = tuple(Line(label, np.ones((2, 2)), np.ones(2), curve) for label in ("D-LinUCB", "D-LinUCB as published"))
     with plots._picture([Figure("LB", "", (50, 100), lines)], plots._WIDE) as picture:
         assert sum(line.get_linestyle() == "--" for line in picture.axes[0].lines) == 1

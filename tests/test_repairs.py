@@ -121,10 +121,10 @@ def test_the_mixture_of_theorem_5_grows_in_the_mean():
 
 @pytest.mark.parametrize(("norm", "least"), [("V", 0.10), ("two matrices", 0.95)])
 def test_the_printed_radius_is_crossed_and_the_repaired_one_is_not(norm, least):
-    found = slips.crossed(norm, T=6000, runs=200)
+    found = slips.share_crossed(norm, T=6000, runs=200)
     assert found.printed > least > slips.DELTA
     assert found.repaired <= 0.01
-    assert slips.crossed(norm, T=300, runs=200).printed < found.printed, "more rounds, more crossings"
+    assert slips.share_crossed(norm, T=300, runs=200).printed < found.printed, "more rounds, more crossings"
 
 
 # Sections 2 and 3.

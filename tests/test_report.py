@@ -94,12 +94,12 @@ def test_random_play_loses_what_a_blind_policy_does():
 def test_the_slope_of_a_power_is_its_exponent_and_its_interval_covers():
     at = np.log([1.0, 2.0, 4.0, 8.0])
     exact = np.exp(0.6 * at)[None] * np.array([[1.0], [2.0], [5.0]])
-    assert growth.slope(at, exact) == (pytest.approx(0.6), pytest.approx(0.0, abs=1e-12))
-    assert growth.slope(at, exact[:1])[1] == math.inf
+    assert growth.fitted_slope(at, exact) == (pytest.approx(0.6), pytest.approx(0.0, abs=1e-12))
+    assert growth.fitted_slope(at, exact[:1])[1] == math.inf
     # With ten trials of skewed noise the jackknife covers a little less than its 95% (seen: 0.92).
     rng = np.random.default_rng(0)
     noisy = np.exp(0.6 * at) * rng.gamma(4.0, size=(400, 10, 4))
-    covered = [abs(mean - 0.6) <= width for mean, width in (growth.slope(at, rows) for rows in noisy)]
+    covered = [abs(mean - 0.6) <= width for mean, width in (growth.fitted_slope(at, rows) for rows in noisy)]
     assert np.mean(covered) >= 0.90
 
 

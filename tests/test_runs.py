@@ -59,7 +59,7 @@ def contents(folder):
 
 def finished(out):
     """How many policies' trials a folder holds."""
-    store = trials.Store(out)
+    store = trials.TrialStore(out)
     return sum(len(store._rows(path.name)) for path in out.glob("trials/*") if path.name != "incoming")
 
 
@@ -147,7 +147,7 @@ def test_a_folder_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
     spec = parse(TEXT, "short.toml")
     outcome = trials.play([spec], writable(tmp_path / "new"))[0]
     for path in (tmp_path / "new").glob("trials/*/*.rows"):
-        for number, row in trials.Store(tmp_path / "new")._rows(path.parent.name).items():
+        for number, row in trials.TrialStore(tmp_path / "new")._rows(path.parent.name).items():
             if number < 3:
                 (tmp_path / "old" / "trials" / path.parent.name).mkdir(parents=True, exist_ok=True)
                 np.savez(tmp_path / "old" / "trials" / path.parent.name / f"{number:05d}.npz", regret=row)
@@ -191,7 +191,7 @@ def test_one_thread_or_two_give_the_same_sweep(tmp_path):
     one = trials.play([spec], writable(tmp_path / "a"), jobs=1)
     two = trials.play([spec], writable(tmp_path / "b"), jobs=2)
     for outcome, name in ((one, "a"), (two, "b")):
-        results.write(outcome, tmp_path / name, "test")
+        results.write_results(outcome, tmp_path / name, "test")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     lines = one[0].figures[0].lines
     assert [line.regret.shape for line in lines] == [(6, 2), (6, 2), (4, 2)]
@@ -268,10 +268,10 @@ def test_strange_words_are_shown_as_they_are(tmp_path, capsys):
 def test_fields_without_end_are_written(tmp_path):
     spec = parse(TEXT + '\n[[policies]]\nname = "MASTER+LogUCB1"\ntest_scale = inf\n', "short.toml").repeated(1, None)
     outcomes = trials.play([spec], tmp_path)
-    results.write(outcomes, tmp_path, "test")
+    results.write_results(outcomes, tmp_path, "test")
     policy = json.loads((tmp_path / "summary.json").read_text())["panels"][0]["policies"][3]["policy"]
     assert policy["test_scale"] == "inf"
-    assert results.read(tmp_path)[0][0].figures[0].lines[3].mean == outcomes[0].figures[0].lines[3].mean
+    assert results.read_results(tmp_path)[0][0].figures[0].lines[3].mean == outcomes[0].figures[0].lines[3].mean
 
 
 def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):

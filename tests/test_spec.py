@@ -9,7 +9,7 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.errors import BadInput
 from driftwise.experiments.paper import panels
-from driftwise.experiments.paper.published import curves
+from driftwise.experiments.paper.published import published_curves
 from driftwise.experiments.run.spec import load, parse
 
 GOOD = """\
@@ -161,7 +161,7 @@ def test_every_built_in_spec_is_listed_and_its_published_curves_exist():
     specs = [panels.built_in(name) for name in panels.ALL]
     assert len({spec.key for spec in specs}) == len(specs)
     wanted = {(spec.key, entry.published) for spec in specs for entry in spec.entries if entry.published}
-    assert wanted == set(curves()), "every published curve is shown, and no other"
+    assert wanted == set(published_curves()), "every published curve is shown, and no other"
     for spec in specs:
         assert spec.trials == (3 if spec.key == "speed" else 20) and spec.seed == 0  # runs timed alone are few
         for contests in spec.contests:

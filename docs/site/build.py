@@ -109,14 +109,14 @@ def linear(trials: int) -> str:
     """The paper's linear figure, drawn anew."""
     from driftwise.cli import main
     from driftwise.draw.plots import draw_each
-    from driftwise.experiments.paper.published import beside
+    from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
 
     began, folder = time.perf_counter(), BUILD / "lb"
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         main(["reproduce", "lb", "--trials", str(trials), "--out", str(folder)])
-    outcomes, _ = results.read(folder)
-    draw_each(beside(outcomes[0]).figures[0], folder)
+    outcomes, _ = results.read_results(folder)
+    draw_each(beside_published(outcomes[0]).figures[0], folder)
     for tail in ("", "-narrow"):
         both((folder / f"LB{tail}.svg").read_text(encoding="utf-8"), f"lb{tail}")
     return f"lb: {time.perf_counter() - began:.1f} s"

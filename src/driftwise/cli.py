@@ -133,13 +133,13 @@ def run(
 @app.command()
 def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` filled.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
-    from driftwise.experiments.paper.published import beside
+    from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
     from driftwise.experiments.run.folder import alone
 
-    outcomes, page = results.read(folder)
+    outcomes, page = results.read_results(folder)
     with alone(folder):
-        _draw(list(map(beside, outcomes)), folder, page)
+        _draw(list(map(beside_published, outcomes)), folder, page)
 
 
 def _run(
@@ -148,7 +148,7 @@ def _run(
 ) -> None:  # fmt: skip
     """Play, keep, draw and tabulate."""
     from driftwise.draw import plots
-    from driftwise.experiments.paper.published import beside
+    from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
     from driftwise.experiments.run.folder import alone
     from driftwise.experiments.run.trials import play
@@ -157,8 +157,8 @@ def _run(
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
         with _executor(on, tls) as executor:
-            outcomes = list(map(beside, play(repeated, folder, jobs, executor=executor)))
-        results.write(outcomes, folder, words, page)
+            outcomes = list(map(beside_published, play(repeated, folder, jobs, executor=executor)))
+        results.write_results(outcomes, folder, words, page)
         if plots.can_draw():
             _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
         else:
@@ -184,7 +184,7 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[
     from driftwise.experiments.paper import report
 
     if page:
-        counts = report.write(outcomes, folder)
+        counts = report.write_report(outcomes, folder)
         _table("The paper's claims", counts.columns, counts.rows, counts.numeric)
         written = ["report.html", "report.md", "figures"]
     else:
@@ -212,11 +212,11 @@ def bench(
     for name in only or ():
         one_of("only", name, [row["name"] for row in catalogue()])
     found = rounds.measure(horizon=horizon, repeats=repeats, names=only)
-    columns, lines = rounds.table(found)
+    columns, lines = rounds.bench_table(found)
     _table("CPU time of a round, spread, × LB-WeightUCB", columns, lines, numeric=range(1, len(columns)))
     if out is not None:
-        keep(out / "bench.json", (json.dumps(rounds.plain(found), indent=1) + "\n").encode())
-        chart.draw(found, out / "bench.svg")
+        keep(out / "bench.json", (json.dumps(rounds.plain_rows(found), indent=1) + "\n").encode())
+        chart.draw_chart(found, out / "bench.svg")
         print(f"wrote {out / 'bench.json'}, {out / 'bench.svg'}", file=sys.stderr)
 
 
@@ -241,7 +241,7 @@ def evaluate(
 
     from driftwise._internal.files import keep
     from driftwise.data.evaluate import evaluate as judge
-    from driftwise.data.page import verdict, write
+    from driftwise.data.page import verdict, write_page
     from driftwise.data.policy import named_policy, only_clicks
     from driftwise.tables import read_log
 
@@ -258,7 +258,7 @@ def evaluate(
         _table(title, columns, rows, numeric=range(1, len(columns)))
     print("\n".join([*found.reasons(), str(found.drift), verdict(found).replace("**", "")]))
     if out is not None:
-        written = write(found, out)
+        written = write_page(found, out)
         keep(out / "evaluation.json", json.dumps(found.to_dict(), indent=1) + "\n")
         print("wrote " + ", ".join(map(str, [*written, out / "evaluation.json"])), file=sys.stderr)
 
@@ -303,11 +303,11 @@ def sums_(
 
 
 def _report(outcome: Outcome) -> None:
-    from driftwise.draw.tables import table
+    from driftwise.draw.tables import text_table
 
     spec = outcome.spec
     for figure in outcome.figures:
-        grid = table(figure)
+        grid = text_table(figure)
         _table(f"{figure.title}, {spec.trials} trials, seed {spec.seed}", grid.columns, grid.rows, grid.numeric)
     for note in spec.notes:
         print(f"  {note}")

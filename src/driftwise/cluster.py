@@ -29,7 +29,7 @@ _CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 _WANTED = "local:N, or the address of a Dask scheduler such as tcp://127.0.0.1:8786"
 
 
-class Lost(DriftwiseError):
+class SchedulerLost(DriftwiseError):
     """A scheduler, or too many workers, went away; nothing finished is lost."""
 
 
@@ -119,15 +119,16 @@ def _sentences(where: str) -> Iterator[None]:
     except distributed.scheduler.KilledWorker as error:
         last = getattr(getattr(error, "last_worker", None), "address", "unknown")
         told = f"on: a chunk lost its worker {AGAIN + 1} times, the last at {last}"
-        raise Lost(f"{told}; look at its memory; {_RESUME}") from None
+        raise SchedulerLost(f"{told}; look at its memory; {_RESUME}") from None
     except (CommClosedError, FutureCancelledError, CancelledError, asyncio.CancelledError, TimeoutError) as error:
-        raise Lost(f"on: the scheduler at {where} does not answer ({type(error).__name__}); {_RESUME}") from None
+        said = f"on: the scheduler at {where} does not answer ({type(error).__name__})"
+        raise SchedulerLost(f"{said}; {_RESUME}") from None
     except ImportError as error:
         raise BadInput("worker", str(error), "a driftwise like the driver's", "install it on every worker") from None
     except OSError as error:
         if isinstance(error.filename, str):  # a file's, not the network's
             raise
-        raise Lost(f"on: no scheduler answers at {where} ({error}); {_RESUME}") from None
+        raise SchedulerLost(f"on: no scheduler answers at {where} ({error}); {_RESUME}") from None
 
 
 def _quietly() -> None:

@@ -17,7 +17,7 @@ from driftwise.policies.engines import Sizes, bound
 from driftwise.policies.own import asked
 from driftwise.policies.scratch import on_a_line
 from driftwise.policies.state import NO_BOARD
-from driftwise.worlds.base import Abreast, World
+from driftwise.worlds.base import EightTrials, World
 
 NO_INTS = np.zeros(0, dtype=np.int64)
 
@@ -30,7 +30,7 @@ def together(policy: object, world: World, trials: int = EIGHT) -> bool:
 def compile_together(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
     none = np.zeros((0, EIGHT))
-    nothing = Abreast(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
+    nothing = EightTrials(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
     _play(policy, on_a_line(abreast_size(world.dim)), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
 
 
@@ -58,7 +58,7 @@ def play_together(
 
 
 def _play(
-    policy: Compiled, states: Floats, world: World, tapes: Abreast, chosen: Ints, regret: Floats
+    policy: Compiled, states: Floats, world: World, tapes: EightTrials, chosen: Ints, regret: Floats
 ) -> None:
     """A stretch of rounds in compiled code; what eight trials remember goes on in `states`."""
     rounds = (*tapes, world.link_code, world.reward_code, float(world.noise), 0.0, chosen, regret)

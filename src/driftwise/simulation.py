@@ -61,10 +61,10 @@ class Result:
 
     def interval(self, name: str, against: str | None = None) -> tuple[float, float]:
         """Mean final regret and the half-width of its 95% interval; of the paired difference if `against` is given."""
-        return interval(self.final(name) - (self.final(against) if against else 0.0))
+        return t_interval(self.final(name) - (self.final(against) if against else 0.0))
 
 
-def interval(values: Floats) -> tuple[float, float]:
+def t_interval(values: Floats) -> tuple[float, float]:
     """The mean of one number per trial and the half-width of its 95% interval, infinite for a single trial."""
     n = len(values)
     return float(values.mean()), half_width(float(values.std(ddof=1)) / math.sqrt(n), n) if n > 1 else math.inf

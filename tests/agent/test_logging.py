@@ -14,7 +14,7 @@ import pytest
 import driftwise as dw
 from agent.living import linear, unit_arms
 from driftwise.tables import check_log, read_log
-from driftwise.tables.write import Row, Writer
+from driftwise.tables.write import LogRow, Writer
 from refusing import refused
 
 CLOCKS = {
@@ -326,7 +326,9 @@ def test_where_folders_cannot_be_locked_parts_of_two_writers_are_all_there(tmp_p
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", unable)
-    row = Row(1, "x", None, 0.0, 1, 0, None, 1, np.ones(3), 1.0, False, 0.0, 0.0, 0.0, "p", 0, 0.5, 0.0, 1, 1, "open")
+    row = LogRow(
+        1, "x", None, 0.0, 1, 0, None, 1, np.ones(3), 1.0, False, 0.0, 0.0, 0.0, "p", 0, 0.5, 0.0, 1, 1, "open"
+    )  # fmt: skip
     writers = [Writer(tmp_path, format="jsonl", rows=2) for _ in range(2)]
 
     def work(writer, first):

@@ -11,8 +11,8 @@ import pytest
 
 import driftwise as dw
 import naive_evaluate as naive
-from driftwise.data.estimate import Terms, estimates
-from driftwise.data.likelihood import Sample, interval
+from driftwise.data.estimate import RowTerms, estimates
+from driftwise.data.likelihood import Sample, likelihood_interval
 from driftwise.data.page import verdict
 from driftwise.tables import log_of
 
@@ -26,7 +26,7 @@ _SPEC.loader.exec_module(bench)
 def test_an_interval_is_what_its_definition_says(arms, explore, rows, model):
     terms, _, _ = bench.log_of_world(np.random.default_rng(1), arms, explore, rows, bench.WORLDS["A"])
     more = (terms.logged, terms.expected) if model else ()
-    found = interval(Sample(terms.weight, terms.reward, np.full(rows, 1.0 / rows), rows, terms.most, *more))
+    found = likelihood_interval(Sample(terms.weight, terms.reward, np.full(rows, 1.0 / rows), rows, terms.most, *more))
     assert found == pytest.approx(naive.likelihood_interval(terms.weight, terms.reward, terms.most, *more), abs=2e-5)
 
 
@@ -81,7 +81,7 @@ def test_a_log_that_hardly_plays_the_policy_gets_no_verdict(seed):
 
 
 def test_rewards_that_are_all_nothing_are_not_known_to_be_nothing():
-    terms = Terms(np.zeros(500), np.ones(500)).within((0.0, 1.0), 80.0)
+    terms = RowTerms(np.zeros(500), np.ones(500)).within((0.0, 1.0), 80.0)
     for one in estimates(terms, terms.names).values():
         assert one.value == 0.0 and one.low == 0.0 and 1e-3 < one.high < 0.05
 

@@ -22,17 +22,17 @@ def keep(target: Path, data: bytes | str) -> None:
 
 def keep_durably(target: Path, data: bytes, *, new: bool = False) -> None:
     """Write a private file that is on disk when this returns. `new` raises FileExistsError where the target exists."""
-    aside = beside(target)
+    aside = file_beside(target)
     try:
         with os.fdopen(private(aside), "wb") as file:
             file.write(data)
-        settle(aside, target, new=new)
+        settle_files(aside, target, new=new)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
 
 
-def beside(target: Path) -> Path:
+def file_beside(target: Path) -> Path:
     """The name that a file has in this thread until it is whole."""
     return target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{HALF}")
 
@@ -43,7 +43,7 @@ def private(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
 
 
-def settle(aside: Path, target: Path, *, new: bool = False) -> None:
+def settle_files(aside: Path, target: Path, *, new: bool = False) -> None:
     """Sync a whole file, move it to its place and sync the folder; a target that is replaced hands on its mode."""
     with aside.open("rb+") as file:
         if not new and target.exists():

@@ -536,10 +536,10 @@ class Agent:
 
     def to_bytes(self) -> bytes:
         """The whole agent, open decisions included, as one container."""
-        from driftwise.agent.snapshot import written
+        from driftwise.agent.snapshot import write_snapshot
 
         with turn(self, self._learning), self._choosing:
-            return written(self)
+            return write_snapshot(self)
 
     @classmethod
     def from_bytes(
@@ -547,9 +547,9 @@ class Agent:
     ) -> Agent:
         """The agent that `to_bytes` wrote; it goes on bit for bit. A policy of your own, or with a link of your own, is
         passed again."""
-        from driftwise.agent.snapshot import read
+        from driftwise.agent.snapshot import read_snapshot
 
-        return read(cls, data, policy, now)
+        return read_snapshot(cls, data, policy, now)
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which is there whole or not at all, and on disk when this returns."""

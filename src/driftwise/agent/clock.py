@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 from driftwise._internal.validate import one_of, real
-from driftwise.agent.sections import ANEW, count, no
+from driftwise.agent.sections import ANEW, no, section_count
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
 from driftwise.policies.memory import Fade, Keep
@@ -81,7 +81,7 @@ class Clock:
 
     def fill(self, facts: dict[str, Any], seq: int, tick: int) -> None:
         """Read the section of an agent at decision `seq` whose state is at a tick."""
-        self.newest = count(facts, "newest")
+        self.newest = section_count(facts, "newest")
         if facts["agent"] > 1:
             self.silence = real("silence", facts["silence"], 0.0, way_out=ANEW)
         if self.kind == "rounds" and self.newest != seq:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftwise.agent.replay import Lesson, replayed
-from driftwise.agent.sections import check_vectors, count, no, shaped, table
+from driftwise.agent.sections import check_vectors, no, section_count, section_table, shaped
 from driftwise.agent.states import States, turn
 from driftwise.kernels.point import Floats, Ints
 from driftwise.ledger import Terms
@@ -52,15 +52,15 @@ class Meter:
         """Its arrays in a snapshot."""
         lanes = len(self.history[0][1]) if self.history else 0
         return {
-            "recent_ticks": table([one[:2] for one in self.recent], 2, np.int64),
-            "recent": table([[*one[2].ravel(), one[3]] for one in self.recent], dim + 1, np.float64),
+            "recent_ticks": section_table([one[:2] for one in self.recent], 2, np.int64),
+            "recent": section_table([[*one[2].ravel(), one[3]] for one in self.recent], dim + 1, np.float64),
             "history_ticks": np.array([tick for tick, _ in self.history], dtype=np.int64),
-            "history": table([weights for _, weights in self.history], lanes, np.float64),
+            "history": section_table([weights for _, weights in self.history], lanes, np.float64),
         }
 
     def fill(self, facts: dict[str, Any], arrays: dict[str, Any], policy: Asked, terms: Terms, states: States) -> None:
         """Read the section of an agent that has these."""
-        self.stride, self.waited = max(1, count(facts, "stride")), count(facts, "waited")
+        self.stride, self.waited = max(1, section_count(facts, "stride")), section_count(facts, "waited")
         dim, many = policy.dim or 1, arrays["recent"].shape[0]
         ticks = shaped(arrays, "recent_ticks", (many, 2), "i8").tolist()
         rows = shaped(arrays, "recent", (many, dim + 1), "f8")

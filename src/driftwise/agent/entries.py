@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwise.agent.record import COUNTED, Book, Decision, Entry, checked_id, checked_item
-from driftwise.agent.sections import check_vectors, count, no, packed, plain, shaped, table
+from driftwise.agent.sections import check_vectors, no, packed, plain_section, section_count, section_table, shaped
 from driftwise.ledger import CLOSED, Terms, Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.own import Lent, vector_of
@@ -23,10 +23,12 @@ def arrays(book: Book, policy: Any) -> dict[str, Any]:
     return {
         **({} if lent is None else _lent_arrays(lent)),
         "names": packed([[entry.decision.id, entry.decision.item, entry.mark] for entry in entries]),
-        "whole": table([_whole(entry) for entry in entries], _WHOLE, np.int64),
-        "numbers": table([_numbers(entry) for entry in entries], _NUMBERS, np.float64),
+        "whole": section_table([_whole(entry) for entry in entries], _WHOLE, np.int64),
+        "numbers": section_table([_numbers(entry) for entry in entries], _NUMBERS, np.float64),
         "draws": np.array([entry.decision.draws for entry in entries], dtype=np.int64),
-        "vectors": table([vector_of(entry.x).ravel() for entry in book.open.values()], policy.dim or 1, np.float64),
+        "vectors": section_table(
+            [vector_of(entry.x).ravel() for entry in book.open.values()], policy.dim or 1, np.float64
+        ),
     }
 
 
@@ -56,8 +58,8 @@ def fill(
     """Counts and decisions of an agent at decision `seq`, whose next may be born at tick `ahead` at the latest."""
     if set(facts["counts"]) != set(COUNTED):
         raise no("other counters")
-    book.counts = {name: count(facts["counts"], name) for name in COUNTED}
-    opened, names = count(facts, "open"), plain(arrays["names"], "names")
+    book.counts = {name: section_count(facts["counts"], name) for name in COUNTED}
+    opened, names = section_count(facts, "open"), plain_section(arrays["names"], "names")
     if not isinstance(names, list) or not all(isinstance(one, list) and len(one) == 3 for one in names):
         raise no("names of another shape")
     own, rows, dim = policy.taught_with_arms, len(names), policy.dim or 1

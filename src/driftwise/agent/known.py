@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Known:
+class AgentFacts:
     """`facts` are words and their values; `coefficients` all of θ as it is played, the largest first, by name: those
     of the agent's features, or x0, x1, …; none for a policy of your own."""
 
@@ -24,7 +24,7 @@ class Known:
     coefficients: tuple[tuple[str, float], ...]
 
 
-def known(agent: Agent) -> Known:
+def known(agent: Agent) -> AgentFacts:
     """All of it as it is now, on the state that the next decision would be chosen on."""
     policy, clock = agent._policy, agent._clock
     with turn(agent, agent._learning), agent._choosing:
@@ -48,4 +48,4 @@ def known(agent: Agent) -> Known:
         facts.append(("effective observations", f"{policy.worth(state):.1f}"))
     names = [f"x{i}" for i in range(theta.size)] if agent.features is None else agent.features.names
     order = np.argsort(-np.abs(theta), kind="stable")
-    return Known(tuple(facts), tuple((names[i], float(theta[i])) for i in order))
+    return AgentFacts(tuple(facts), tuple((names[i], float(theta[i])) for i in order))

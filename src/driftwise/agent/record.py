@@ -16,7 +16,7 @@ from driftwise.policies.arms import ArmSet
 
 if TYPE_CHECKING:
     from driftwise.agent.writing import AgentLog
-    from driftwise.tables.write import Row
+    from driftwise.tables.write import LogRow
 
 Item: TypeAlias = str | int | None
 
@@ -104,7 +104,7 @@ class Book:
     def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
         """An open decision is settled; the oldest closed one beyond `remember` is forgotten."""
         log, id, name, waiting = self.log, entry.decision.id, verdict.value, []
-        rows: list[Row] = []
+        rows: list[LogRow] = []
         if log is not None:
             waiting, rows = log.waiting, [log.row(entry, verdict, value)]
         oldest = next(iter(self.closed)) if len(self.closed) >= self.remember > 0 else None

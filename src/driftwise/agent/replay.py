@@ -13,7 +13,7 @@ import numpy as np
 
 from driftwise._internal.progress import bar
 from driftwise.kernels.point import Floats
-from driftwise.policies.questions import Asked, Curve, Predicts
+from driftwise.policies.questions import Asked, LinkCurve, Predicts
 
 # tick, born, x (1, d, 1), reward
 Lesson = tuple[int, int, Floats, float]
@@ -75,7 +75,7 @@ class _Linear:
 class _Curved:
     """Estimates behind a link, one a memory: θ += H⁻¹x (r - μ(x'θ)), H faded sums of μ' xx' above the ridge d/S²."""
 
-    def __init__(self, curve: Curve, count: int, dim: int) -> None:
+    def __init__(self, curve: LinkCurve, count: int, dim: int) -> None:
         self.curve, self.eye = curve, curve.ridge * np.eye(dim)
         self.H, self.theta = np.zeros((count, dim, dim)), np.zeros((count, dim))
 

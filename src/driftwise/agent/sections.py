@@ -18,7 +18,7 @@ def no(what: str, wanted: str = "the snapshot of an agent") -> BadInput:
     return BadInput("data", what, wanted, ANEW)
 
 
-def count(facts: dict[str, Any], name: str, most: int = MOST) -> int:
+def section_count(facts: dict[str, Any], name: str, most: int = MOST) -> int:
     """A count in the header."""
     value = facts[name]
     if type(value) is not int or not 0 <= value <= most:
@@ -26,7 +26,7 @@ def count(facts: dict[str, Any], name: str, most: int = MOST) -> int:
     return value
 
 
-def table(rows: list[Any], width: int, kind: Any) -> Any:
+def section_table(rows: list[Any], width: int, kind: Any) -> Any:
     """Rows as one array, also where there are none."""
     return np.array(rows, dtype=kind).reshape(len(rows), width)
 
@@ -55,7 +55,7 @@ def packed(data: Any) -> Any:
     return np.frombuffer(json.dumps(data).encode(), dtype=np.uint8)
 
 
-def plain(raw: Any, what: str = "rows") -> Any:
+def plain_section(raw: Any, what: str = "rows") -> Any:
     """Plain data from the bytes of an array."""
     try:
         text = raw.tobytes()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftwise.agent.record import Book, Logged
-from driftwise.agent.sections import no, packed, plain
+from driftwise.agent.sections import no, packed, plain_section
 from driftwise.policies.arms import ArmSet
 from driftwise.tables.encoder import Encoder
 
@@ -37,10 +37,10 @@ def _plain(one: Logged) -> list[Any]:
 def fill(encoder: Encoder | None, book: Book, dim: int, found: dict[str, Any]) -> None:
     """Item rows are encoded anew; what open decisions will be logged with is checked against them."""
     if encoder is not None:
-        encoder.know(dict(plain(found["items"])))
+        encoder.know(dict(plain_section(found["items"])))
     if "logged" not in found:
         return
-    entries, listed = list(book.open.values()), plain(found["logged"])
+    entries, listed = list(book.open.values()), plain_section(found["logged"])
     rows, at = found["logged_arms"], 0
     good = len(entries) == len(listed) and rows.dtype == np.dtype("f8") and rows.ndim == 2
     if not good or not np.isfinite(rows).all() or rows.shape[1] != dim:

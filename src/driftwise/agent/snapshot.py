@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driftwise._internal import container
 from driftwise.agent import entries, shown
 from driftwise.agent.lineage import Lineage
-from driftwise.agent.sections import ANEW, MOST, count, no
+from driftwise.agent.sections import ANEW, MOST, no, section_count
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
 from driftwise.policies.names import restored_policy
@@ -26,7 +26,7 @@ VERSION = 2  # 1: states of the wall clock count from tick 0, in 1970
 _SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "default_reward", "max_open", "remember")
 
 
-def written(agent: Agent) -> bytes:
+def write_snapshot(agent: Agent) -> bytes:
     """The agent as bytes, while nobody else uses it."""
     book, states, policy, meter = agent._book, agent._states, agent._policy, agent._meter
     kept = policy.written(states.front)
@@ -52,7 +52,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) -> Agent:
+def read_snapshot(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) -> Agent:
     """The agent these bytes hold, or the one sentence."""
     facts, arrays = container.unpack("agent", data, ANEW)
     if facts.get("agent") not in range(1, VERSION + 1):
@@ -97,32 +97,32 @@ def _zero(facts: dict[str, Any], clock: str) -> int | None:
     """The tick that the state counts from."""
     if facts["agent"] == 1:
         return 0
-    if facts["zero"] is None and clock == "wall" and count(facts, "learned") == 0:
+    if facts["zero"] is None and clock == "wall" and section_count(facts, "learned") == 0:
         return None
-    return count(facts, "zero", most=MOST if clock == "wall" else 0)
+    return section_count(facts, "zero", most=MOST if clock == "wall" else 0)
 
 
 def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int | None) -> Any:
     """The state as its policy reads it; the clock of a built-in one is where the agent stands."""
-    if policy.dim is None and count(facts, "seq"):
+    if policy.dim is None and section_count(facts, "seq"):
         policy.dim = int(arrays["vectors"].shape[1])  # of a policy of the user's own, which the first arms told
     state = policy.held(arrays, ANEW)
     if policy.taught_with_arms:
         return state
-    learned, wall = count(facts, "learned"), facts["settings"]["clock"] == "wall"
+    learned, wall = section_count(facts, "learned"), facts["settings"]["clock"] == "wall"
     shown = shown_at(policy, zero, learned) if wall and zero is not None else learned
     if wall and facts["agent"] == 1 and shown != learned:  # the first tick of a period was taken for the last before
         state.set_clock(state.clock + (shown - learned))
     if state.clock != shown:
         raise no(f"a state at tick {state.clock:g}", f"one at tick {shown:g}")
-    state.outside, state.told = count(facts, "outside"), facts["told"] is True
+    state.outside, state.told = section_count(facts, "outside"), facts["told"] is True
     return state
 
 
 def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Each part reads its own section."""
     policy, terms, states, clock = agent._policy, agent._terms, agent._states, agent._clock
-    agent._seq, states.tick = count(facts, "seq"), count(facts, "learned")
+    agent._seq, states.tick = section_count(facts, "seq"), section_count(facts, "learned")
     clock.fill(facts, agent._seq, states.tick)
     lineage = Lineage.read(facts, facts["origin"])
     if lineage is None:

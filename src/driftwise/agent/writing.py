@@ -14,7 +14,7 @@ from driftwise.kernels.point import Ints
 from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ActionSet
 from driftwise.policies.own import vector_of
-from driftwise.tables.write import Row, Status, Writer, last_lesson
+from driftwise.tables.write import LogRow, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
@@ -41,7 +41,7 @@ class AgentLog:
         return self._writer.status
 
     @property
-    def waiting(self) -> list[Row]:
+    def waiting(self) -> list[LogRow]:
         """Rows that wait for their part: see `Writer.waiting`."""
         return self._writer.waiting
 
@@ -49,7 +49,7 @@ class AgentLog:
         """A row was put behind those that wait."""
         self._writer.added()
 
-    def row(self, entry: Entry, verdict: Verdict, value: float) -> Row:
+    def row(self, entry: Entry, verdict: Verdict, value: float) -> LogRow:
         """The row of an open decision that is about to be closed; its counts are those of before."""
         one, shown, agent = entry.decision, entry.shown, self._agent
         lesson = verdict in LESSONS
@@ -57,7 +57,7 @@ class AgentLog:
         if one.n == 0:  # a set that is no list, in which nothing has a place
             place = None
         x = entry.x
-        return Row(
+        return LogRow(
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
             None if x is None else vector_of(x), one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from driftwise.data.likelihood import Sample, interval, mean_interval
+from driftwise.data.likelihood import Sample, likelihood_interval, mean_interval
 from driftwise.kernels.point import Floats
 
 # The share of the reward range from which on an interval says nothing.
@@ -55,7 +55,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RowTerms:
     """What a row says: its reward, its weight w, and where there is a model, q̂ of the logged arm and Σ_a π(a) q̂(a).
 
     `range` is what a reward may be, `most` how large a weight may be.
@@ -71,14 +71,15 @@ class Terms:
     def __len__(self) -> int:
         return len(self.reward)
 
-    def cut(self, rows: slice) -> Terms:
+    def cut(self, rows: slice) -> RowTerms:
         """A stretch of it."""
         said, expected = (None if one is None else one[rows] for one in (self.logged, self.expected))
-        return Terms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
+        return RowTerms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
 
-    def within(self, range: tuple[float, float], most: float) -> Terms:
+    def within(self, range: tuple[float, float], most: float) -> RowTerms:
         """The same where rewards and weights are known to be in these bounds."""
-        return Terms(self.reward, self.weight, self.logged, self.expected, range, max(most, float(self.weight.max())))
+        most = max(most, float(self.weight.max()))
+        return RowTerms(self.reward, self.weight, self.logged, self.expected, range, most)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ def ratio(top: Floats, bottom: Floats, discounts: Floats) -> tuple[float, Floats
 
 
 def estimates(
-    terms: Terms, names: Iterable[str], discounts: Floats | None = None, minus_logged: bool = False
+    terms: RowTerms, names: Iterable[str], discounts: Floats | None = None, minus_logged: bool = False
 ) -> dict[str, Estimate]:
     """Estimates by name, rows weighed by discounts; or what they have over the logged rewards, row by row paired."""
     g = np.ones(len(terms)) if discounts is None else discounts
@@ -129,9 +130,10 @@ def estimates(
             value, influence = value - base, influence - other
         with_model = name == "DR"
         if with_model not in ends:
-            ends[with_model] = interval(sample_of(terms, g, with_model), minus_logged)
+            ends[with_model] = likelihood_interval(sample_of(terms, g, with_model), minus_logged)
         near, far = (start + span * one for one in ends[with_model])
-        found = Estimate(min(max(value, near), far), spread(influence), len(terms), terms.effective(g), near, far)
+        value = min(max(value, near), far)
+        found = Estimate(value, weight_spread(influence), len(terms), terms.effective(g), near, far)
         reason = _reason(terms, g, (far - near) / (widest * span))
         made[name] = found if reason is None else dataclasses.replace(
             found, value=math.nan, error=math.nan, reason=reason
@@ -139,7 +141,7 @@ def estimates(
     return made
 
 
-def _reason(terms: Terms, discounts: Floats, share: float) -> str | None:
+def _reason(terms: RowTerms, discounts: Floats, share: float) -> str | None:
     """Why the log cannot tell, if it cannot."""
     if not (terms.weight * discounts).any():
         return "no logged row plays what the policy would play"
@@ -149,7 +151,7 @@ def _reason(terms: Terms, discounts: Floats, share: float) -> str | None:
     return None
 
 
-def sample_of(terms: Terms, discounts: Floats, with_model: bool) -> Sample:
+def sample_of(terms: RowTerms, discounts: Floats, with_model: bool) -> Sample:
     """Rows in units of the reward range; those that say the same are counted once."""
     low, high = terms.range
     total, squares = float(discounts.sum()), float(discounts @ discounts)
@@ -168,7 +170,7 @@ def sample_of(terms: Terms, discounts: Floats, with_model: bool) -> Sample:
     return Sample(pairs.real.copy(), pairs.imag.copy(), np.bincount(place, share).astype(np.float64), n, terms.most)
 
 
-def matched(terms: Terms, discounts: Floats | None = None, minus_logged: bool = False) -> Estimate:
+def matched(terms: RowTerms, discounts: Floats | None = None, minus_logged: bool = False) -> Estimate:
     """The mean of the rewards of rows that a policy matched, which have weight 1; or what it has over the logged ones,
     whose interval is put together from those of the two means (Donner, Zou 2012)."""
     found = _plain(terms, terms.weight if discounts is None else discounts * terms.weight)
@@ -181,12 +183,12 @@ def matched(terms: Terms, discounts: Floats | None = None, minus_logged: bool = 
     return Estimate(value, math.hypot(found.error, base.error), len(terms), found.effective, low, high)
 
 
-def logged(terms: Terms, discounts: Floats | None = None) -> Estimate:
+def logged(terms: RowTerms, discounts: Floats | None = None) -> Estimate:
     """The mean of the logged rewards."""
     return _plain(terms, np.ones(len(terms)) if discounts is None else discounts)
 
 
-def _plain(terms: Terms, g: Floats) -> Estimate:
+def _plain(terms: RowTerms, g: Floats) -> Estimate:
     """The mean of rewards that these weights discount."""
     low, high = terms.range
     if not g.any():
@@ -195,10 +197,10 @@ def _plain(terms: Terms, g: Floats) -> Estimate:
     value, influence = ratio(terms.reward, np.ones(len(terms)), g)
     unit = np.clip((terms.reward - low) / (high - low), 0.0, 1.0)
     near, far = (low + (high - low) * one for one in mean_interval(unit, g / g.sum(), effective(g)))
-    return Estimate(min(max(value, near), far), spread(influence), len(terms), effective(g), near, far)
+    return Estimate(min(max(value, near), far), weight_spread(influence), len(terms), effective(g), near, far)
 
 
-def spread(influence: Floats) -> float:
+def weight_spread(influence: Floats) -> float:
     """The standard error that influences make, with n/(n-1) for the mean that was taken off."""
     n = len(influence)
     return math.sqrt(float(influence @ influence) * n / (n - 1)) if n > 1 else math.inf

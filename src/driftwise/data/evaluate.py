@@ -20,9 +20,9 @@ from driftwise._internal.progress import bar
 from driftwise._internal.rng import checked_seed
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.agent.drift import Drift
-from driftwise.data.estimate import Estimate, Terms, estimates, logged, matched
+from driftwise.data.estimate import Estimate, RowTerms, estimates, logged, matched
 from driftwise.data.ledger import Ledger
-from driftwise.data.walk import Model, Player, Source, model_of, replay, weigh
+from driftwise.data.walk import ArmSource, Model, Player, model_of, replay, weigh_rows
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.answers import MOST_REWARD
@@ -69,7 +69,7 @@ class Evaluation:
     half_life: float
     missing: int
     arms: Ints
-    terms: Terms
+    terms: RowTerms
     report: dict[str, Any]
     drift: Drift
     cohort: str | None = None
@@ -154,7 +154,7 @@ def evaluate(
     blocks = whole("blocks", blocks, 1, "pass how many stretches of time to look at, e.g. 10")
     if half_life is not None:
         half_life = real("half_life", half_life, 0.0, low_open=True, way_out="pass rows, e.g. 1000")
-    rows = Source(read_log(log), items, features)
+    rows = ArmSource(read_log(log), items, features)
     book = rows.ledger
     given = book.range() if rewards is None else _range(rewards, book)
     player = Player(policy, epsilon, checked_seed(seed), book.wall)
@@ -163,7 +163,7 @@ def evaluate(
             book.check_uniform()
             arms, terms = replay(player, rows, tick)
         else:
-            arms, terms = weigh(player, rows, model_of(player, rows, model, ridge), given, tick)
+            arms, terms = weigh_rows(player, rows, model_of(player, rows, model, ridge), given, tick)
     shown = called(policy) if name is None else str(name)
     terms = terms.within(given, book.most() if method == "weights" else 1.0)
     return _judged(shown, method, terms, arms, blocks, half_life, book, player.report(), player.drift(given))
@@ -182,7 +182,7 @@ def _range(rewards: object, book: Ledger) -> tuple[float, float]:
 
 
 def _judged(
-    name: str, method: Method, terms: Terms, arms: Ints, blocks: int, half_life: float | None, book: Ledger,
+    name: str, method: Method, terms: RowTerms, arms: Ints, blocks: int, half_life: float | None, book: Ledger,
     report: dict[str, Any], drift: Drift,
 ) -> Evaluation:
     """Estimates of all kinds from the terms."""
@@ -191,7 +191,7 @@ def _judged(
     fading = np.exp(np.arange(n - 1, -1, -1) * (-math.log(2.0) / half))
     edges = np.linspace(0, n, min(blocks, n) + 1).astype(np.int64).tolist()
 
-    def found(cut: Terms, discounts: Floats | None = None, gain: bool = False) -> dict[str, Estimate]:
+    def found(cut: RowTerms, discounts: Floats | None = None, gain: bool = False) -> dict[str, Estimate]:
         if method == "replay":
             return {"replay": matched(cut, discounts, gain)}
         return estimates(cut, cut.names, discounts, gain)

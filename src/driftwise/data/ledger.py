@@ -107,7 +107,7 @@ def _lossy(propensity: Floats, draws: Ints) -> bool:
     return bool(whole.all() and len(np.unique(propensity)) > _FEW)
 
 
-def read(log: Log) -> Ledger:
+def read_events(log: Log) -> Ledger:
     """The ledger of a log, or the sentence that says why there is none."""
     if "propensity" not in log.columns:
         raise BadInput("log", "no column propensity", "the propensity of each choice", HOW)

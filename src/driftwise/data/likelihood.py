@@ -68,7 +68,7 @@ class Sample:
         return np.array(corners).T
 
 
-def interval(sample: Sample, minus_logged: bool = False) -> tuple[float, float]:
+def likelihood_interval(sample: Sample, minus_logged: bool = False) -> tuple[float, float]:
     """The 95% interval of the mean of w r, or of w r - r."""
     low, high = _ends(sample, sample.weight * sample.reward - (sample.reward if minus_logged else 0.0), minus_logged)
     least = -1.0 if minus_logged else 0.0
@@ -77,7 +77,7 @@ def interval(sample: Sample, minus_logged: bool = False) -> tuple[float, float]:
 
 def mean_interval(reward: Floats, share: Floats, n: float) -> tuple[float, float]:
     """The 95% interval of the mean of rewards from 0 to 1 that all count alike."""
-    return interval(Sample(np.ones(len(reward)), reward, share, n, math.inf))
+    return likelihood_interval(Sample(np.ones(len(reward)), reward, share, n, math.inf))
 
 
 def _ends(sample: Sample, term: Floats, minus_logged: bool) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from driftwise.policies.arms import ArmSet
 from driftwise.policies.names import called
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Asked, Policy
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,7 +127,7 @@ class Backtest:
         Rounds near each other are alike, so the interval is Student's over `blocks` stretches of time that are (nearly)
         equally long, as if the stretches were independent.
         """
-        return interval(block_means(self.rewards[name] - self.rewards[against], blocks))
+        return t_interval(block_means(self.rewards[name] - self.rewards[against], blocks))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers: the mean of each policy, of the best arm of every round, and the reports."""

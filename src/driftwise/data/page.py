@@ -16,7 +16,7 @@ _COLOURS = {"IPS": "window", "SNIPS": "restart", "DR": "weighted", "replay": "we
 _SIZES = {"": (7.0, 3.4), "-narrow": (4.0, 3.4)}
 
 
-def write(found: Evaluation, folder: Path) -> list[Path]:
+def write_page(found: Evaluation, folder: Path) -> list[Path]:
     """report.html and report.md, with the charts where matplotlib is there; the files written."""
     drawn = can_draw()
     if drawn:

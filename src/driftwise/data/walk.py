@@ -15,8 +15,8 @@ import numpy as np
 from driftwise._internal.validate import real
 from driftwise.agent.drift import Drift, Meter, reading
 from driftwise.agent.states import States, start_clock
-from driftwise.data.estimate import Terms
-from driftwise.data.ledger import HOW, Ledger, read
+from driftwise.data.estimate import RowTerms
+from driftwise.data.ledger import HOW, Ledger, read_events
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import ArmSet
@@ -37,7 +37,7 @@ _SAME = 1e-9
 Model = Literal["policy", "ridge"]
 
 
-class Source:
+class ArmSource:
     """Where arms come from: the column arms, or candidates with vectors of items, or with features and contexts."""
 
     def __init__(self, log: Log, items: Mapping[str, Any] | None, features: Features | None) -> None:
@@ -52,7 +52,7 @@ class Source:
                 raise BadInput("log", f"columns {', '.join(log.columns)}", wanted, HOW)
             self.columns = ["arm", "candidates"]
             self._know(items or {}, features)
-        self.ledger: Ledger = read(log)
+        self.ledger: Ledger = read_events(log)
 
     def _know(self, items: Mapping[str, Any], features: Features | None) -> None:
         if features is None:
@@ -116,7 +116,7 @@ def _alike(made: Floats, logged: Floats) -> bool:
     return made.shape == logged.shape and bool(np.abs(made - logged).max() <= _SAME)
 
 
-class Held:
+class BorrowedRows:
     """Rows as they are asked for: each twice, for its choice and for its lesson, or once."""
 
     def __init__(self, rows: Iterator[tuple[int, Lent]], uses: Ints) -> None:
@@ -194,7 +194,7 @@ class Player:
         return reading(self.policy, self._states.front, self.meter, rewards, lambda _: None)
 
 
-def model_of(player: Player, source: Source, model: Model, ridge: float) -> Player | None:
+def model_of(player: Player, source: ArmSource, model: Model, ridge: float) -> Player | None:
     """Who foretells rewards for DR; None where nobody can."""
     if model == "policy":
         return player if player.policy.scores_arms else None
@@ -205,9 +205,9 @@ def model_of(player: Player, source: Source, model: Model, ridge: float) -> Play
     return Player(LinearUCB(dim=dim, memory=Keep(), lam=ridge, L=longest, R=0.0), 0.0, 0, source.ledger.wall)
 
 
-def weigh(
-    player: Player, source: Source, model: Player | None, rewards: tuple[float, float], tick: Callable[[float], None]
-) -> tuple[Ints, Terms]:
+def weigh_rows(
+    player: Player, source: ArmSource, model: Player | None, rewards: tuple[float, float], tick: Callable[[float], None]
+) -> tuple[Ints, RowTerms]:
     """The weight of every row that counts, and what the model says, each on the state it was chosen on; in time.
 
     What the model says of an arm is clipped to the range of rewards before the policy's shares weigh it: the mean of
@@ -217,7 +217,7 @@ def weigh(
     arms, weight = np.empty(n, dtype=np.int64), np.empty(n)
     said, expected = np.empty(n), np.empty(n)
     students = [player] if model is None or model is player else [player, model]
-    held = Held(source.rows(player.policy.dim), 1 + ledger.counts.astype(np.int64))
+    held = BorrowedRows(source.rows(player.policy.dim), 1 + ledger.counts.astype(np.int64))
     learned = 0
 
     def learn(upto: int) -> int:
@@ -245,15 +245,15 @@ def weigh(
     order = ledger.in_time
     order = order[ledger.counts[order]]
     more = (said[order], expected[order]) if model is not None else (None, None)
-    return arms[order], Terms(ledger.reward[order], weight[order], *more)
+    return arms[order], RowTerms(ledger.reward[order], weight[order], *more)
 
 
-def replay(player: Player, source: Source, tick: Callable[[float], None]) -> tuple[Ints, Terms]:
+def replay(player: Player, source: ArmSource, tick: Callable[[float], None]) -> tuple[Ints, RowTerms]:
     """Rows in which the policy plays what was played are its own experience, the others never were."""
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.zeros(n)
     drawn = np.random.default_rng(player.seed)  # for the share epsilon
-    held = Held(source.rows(player.policy.dim), np.ones(n, dtype=np.int64))
+    held = BorrowedRows(source.rows(player.policy.dim), np.ones(n, dtype=np.int64))
     for place, number in enumerate(ledger.in_time.tolist()):
         row = held.take(number)
         arm = player.choose(row.arms, place, player.clock)
@@ -266,6 +266,6 @@ def replay(player: Player, source: Source, tick: Callable[[float], None]) -> tup
         tick(1)
     if not weight.any():
         raise BadInput("log", "no row in which the policy plays what was played", "one that matches", "log more rows")
-    return arms, Terms(ledger.reward[ledger.in_time], weight)
+    return arms, RowTerms(ledger.reward[ledger.in_time], weight)
 
 

@@ -9,7 +9,7 @@ from driftwise._internal.validate import Floats
 
 
 @dataclass(frozen=True)
-class Curve:
+class Reference:
     """What a line is held to: a mean and a band over rounds or swept values."""
 
     at: Floats
@@ -33,7 +33,7 @@ class Line:
     label: str
     regret: Floats
     times: Floats
-    curve: Curve | None = None
+    curve: Reference | None = None
     drawn: bool = True
     published_seconds: float | None = None
 

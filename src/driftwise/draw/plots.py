@@ -179,7 +179,7 @@ class _Panel:
         order = np.argsort(heights, kind="stable")
         gap = 1.3 * size / 72
         places = np.empty(len(lines))
-        places[order] = spread(heights[order], gap, low + 0.3 * gap, max(high, low + (len(lines) - 0.7) * gap))
+        places[order] = draw_spread(heights[order], gap, low + 0.3 * gap, max(high, low + (len(lines) - 0.7) * gap))
         scale: dict[str, Any] = {"transform": self.picture.dpi_scale_trans}
         for line, name, height, place in zip(lines, self.names, heights, places, strict=True):
             style = self.styles[line.label]
@@ -193,7 +193,7 @@ class _Panel:
             self._text(x + _TEXT, place, name, fontsize=size, va="center_baseline", gid="label")
 
 
-def spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
+def draw_spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
     """The places nearest in squares to the wanted ones, which ascend, a gap apart and between low and high."""
     steps = gap * np.arange(len(wanted))
     blocks: list[tuple[float, int]] = []

@@ -7,10 +7,10 @@ import math
 from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line
 from driftwise.draw.page import Table
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 
-def table(figure: Figure) -> Table:
+def text_table(figure: Figure) -> Table:
     """Final regret beside what was published, or of every policy at every value of an axis."""
     return _swept(figure) if figure.axis else _final(figure)
 
@@ -33,7 +33,8 @@ def _final(figure: Figure) -> Table:
 
 
 def _row(line: Line) -> list[str]:
-    found = [line.label, str(len(line.regret)), plus_minus(*interval(line.final)), f"{line.low:.0f}–{line.high:.0f}"]
+    final = plus_minus(*t_interval(line.final))
+    found = [line.label, str(len(line.regret)), final, f"{line.low:.0f}–{line.high:.0f}"]
     found += [f"{line.curve.final:.0f}", f"{line.mean / line.curve.final:.2f}"] if line.curve else ["–", "–"]
     return [*found, _span(line.times), f"{line.published_seconds:.2f}" if line.published_seconds else "–"]
 
@@ -44,7 +45,7 @@ def _swept(figure: Figure) -> Table:
     columns = [first, *(line.label for line in figure.lines)]
     rows = [
         [f"{value:g}" if isinstance(value, float) else str(value)]
-        + [plus_minus(*interval(line.regret[:, place])) for line in figure.lines]
+        + [plus_minus(*t_interval(line.regret[:, place])) for line in figure.lines]
         for place, value in enumerate(figure.at)
     ]
     rows.append(["seconds a run", *(_span(line.times) for line in figure.lines)])

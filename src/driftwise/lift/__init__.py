@@ -3,7 +3,7 @@
 from driftwise.lift.betting import Bets
 from driftwise.lift.comparison import Guardrail, Lift, Look
 from driftwise.lift.intervals import Interval
-from driftwise.lift.ramp import Ramp, Verdict
+from driftwise.lift.ramp import Ramp, RampVerdict
 from driftwise.lift.ratio import mismatch
 from driftwise.lift.sums import Arm, UnitSums
 

@@ -17,7 +17,7 @@ from driftwise.lift.intervals import Interval
 Step = Literal["advanced", "stopped"]
 
 
-class Verdict(NamedTuple):
+class RampVerdict(NamedTuple):
     """What a look says of a step: what to do, why, and the numbers it follows from."""
 
     step: Step | None
@@ -34,7 +34,7 @@ class Ramp(NamedTuple):
     guardrails: Mapping[str, Guardrail] = {}
     level: float = LEVEL
 
-    def judge(self, lift: Lift, place: int) -> Verdict:
+    def judge(self, lift: Lift, place: int) -> RampVerdict:
         """What to do at a step, from the comparison of that step alone.
 
         It stops when the reward's interval lies below the margin, or a guardrail's beyond its own. It advances when the
@@ -43,13 +43,13 @@ class Ramp(NamedTuple):
         """
         reward, harms, split = lift.judged(self.level / len(self.shares))
         if not split:
-            return Verdict(None, "sample_ratio", reward, harms)
+            return RampVerdict(None, "sample_ratio", reward, harms)
         if reward.high < self.margin:
-            return Verdict("stopped", "reward", reward, harms)
+            return RampVerdict("stopped", "reward", reward, harms)
         for name, rail in self.guardrails.items():
             if harms[name].low > rail.margin:
-                return Verdict("stopped", name, reward, harms)
+                return RampVerdict("stopped", name, reward, harms)
         clear = all(harms[name].high < rail.margin for name, rail in self.guardrails.items())
         if clear and reward.low > self.margin and place + 1 < len(self.shares):
-            return Verdict("advanced", "reward", reward, harms)
-        return Verdict(None, "", reward, harms)
+            return RampVerdict("advanced", "reward", reward, harms)
+        return RampVerdict(None, "", reward, harms)

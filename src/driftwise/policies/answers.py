@@ -15,7 +15,7 @@ from driftwise.policies.arms import NORM_SLACK, ActionSet, ArmSet, Choice
 from driftwise.policies.held import Hold
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import described
-from driftwise.policies.questions import Level, Predicts, Problem
+from driftwise.policies.questions import LevelReport, Predicts, WorldFacts
 from driftwise.policies.state import Layout, State
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Answers:
     def cost(self) -> float:
         return STEPPED_COST if self.stepped else self.lane_cost
 
-    def check_problem(self, name: str, problem: Problem) -> None:
+    def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Its dimension, arms no longer than L, its link, rewards that `learn` takes; a linear policy takes all."""
         if self.dim != problem.dim:
             wanted = f"dim = {problem.dim}, the world's"
@@ -256,7 +256,7 @@ class Answers:
     def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
         return tuple(self.effective().tolist()), weights
 
-    def level(self, state: State) -> Level | None:
+    def level(self, state: State) -> LevelReport | None:
         return None
 
     @property

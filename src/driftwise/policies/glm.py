@@ -27,7 +27,7 @@ from driftwise.policies.border import check_index, check_uniform, log_confidence
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, curves, noise, row_of
 from driftwise.policies.plain import later
-from driftwise.policies.questions import Curve, Predicts
+from driftwise.policies.questions import LinkCurve, Predicts
 from driftwise.policies.state import Layout, State, layout
 
 # A fading history is cut where what it leaves out moves the estimate by less than this (docs/math.md#estimates).
@@ -163,7 +163,7 @@ class GeneralizedUCB(Compiled):
         noise = max(float(self.R or row.noise or self.m / 2.0), 1e-6)  # m/2: Hoeffding, for a bounded link
         reach = math.inf if self.S is None or self.L is None else float(self.S) * float(self.L)
         wide = widening(row.code) if chances else 0.0
-        return super().predicts._replace(curve=Curve(mean, slope, chances, wide, noise, reach, self.scoring()[0]))
+        return super().predicts._replace(curve=LinkCurve(mean, slope, chances, wide, noise, reach, self.scoring()[0]))
 
     def check_wall_clock(self) -> None:
         super().check_wall_clock()

@@ -23,7 +23,7 @@ from driftwise.policies.base import Compiled
 from driftwise.policies.engines import Sizes
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
-from driftwise.policies.questions import Asked, Level, Policy, Predicts, Problem
+from driftwise.policies.questions import Asked, LevelReport, Policy, Predicts, WorldFacts
 
 
 def asked(policy: object, name: str = "policy") -> Asked:
@@ -115,7 +115,7 @@ class Own:
     def together(self, sizes: Sizes) -> bool:
         return False
 
-    def check_problem(self, name: str, problem: Problem) -> None:
+    def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Its own calls say what does not fit."""
 
     def remembering(self, memory: Memory) -> Any:
@@ -249,7 +249,7 @@ class Own:
     def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
         return (), weights
 
-    def level(self, state: OwnState) -> Level | None:
+    def level(self, state: OwnState) -> LevelReport | None:
         return None
 
     def report(self, state: OwnState) -> dict[str, Any]:

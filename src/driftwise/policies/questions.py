@@ -27,7 +27,7 @@ class Policy(Protocol):
     def learn(self, state: Any, arms: Any, arm: int, reward: float) -> None: ...
 
 
-class Problem(NamedTuple):
+class WorldFacts(NamedTuple):
     """What a world says of itself to a policy that is to play it."""
 
     dim: int
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
     offered: ActionSet | None  # where the set is the same in every round, and no list
 
 
-class Curve(NamedTuple):
+class LinkCurve(NamedTuple):
     """Rewards behind a link: μ and μ' on arrays, whether they are chances, and what an estimate is scored by."""
 
     mean: Callable[[Floats], Floats]
@@ -54,10 +54,10 @@ class Predicts(NamedTuple):
 
     noise: float
     length: float
-    curve: Curve | None = None
+    curve: LinkCurve | None = None
 
 
-class Level(NamedTuple):
+class LevelReport(NamedTuple):
     """A level that all arms share: evidence in nats that it moves apart, whether that is believed, and how long the
     likeliest memory keeps the level and preferences, in ticks."""
 
@@ -110,7 +110,7 @@ class Asked(Protocol):
     def can_fail(self) -> bool:
         """Whether a lesson can fail, or is dearer than a copy of the state."""
 
-    def check_problem(self, name: str, problem: Problem) -> None:
+    def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Refuse a problem that it cannot play."""
 
     # ---------------------------------------------------------------------------------------- time
@@ -258,7 +258,7 @@ class Asked(Protocol):
     def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
         """Rounds of its memories and rows of weights as a reader wants them, those of one length as one."""
 
-    def level(self, state: Any) -> Level | None:
+    def level(self, state: Any) -> LevelReport | None:
         """The drift of a level that all arms share, where it tells that apart."""
 
     @property

@@ -38,7 +38,7 @@ NO_BOARD = np.zeros(0)
 MOST_NUMBERS = 2**31
 
 
-class Group(NamedTuple):
+class GroupPlace(NamedTuple):
     """Where a group lies in its packed array."""
 
     start: int
@@ -81,14 +81,14 @@ class Layout:
 
     def _place(
         self, declared: tuple[groups.Group, ...], shapes: dict[str, tuple[int, ...]]
-    ) -> tuple[int, dict[str, Group]]:
+    ) -> tuple[int, dict[str, GroupPlace]]:
         """One group behind the other; the length of all, and those that are not empty."""
         start, placed = 0, {}
         for name, *_ in declared:
             stop = start + math.prod(shapes[name])
             self.flags[groups.GROUP_AT[name]] = start
             if stop > start:
-                placed[name] = Group(start, stop, shapes[name])
+                placed[name] = GroupPlace(start, stop, shapes[name])
             start = stop
         return start, placed
 

@@ -26,7 +26,7 @@ from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
-from driftwise.policies.questions import Level
+from driftwise.policies.questions import LevelReport
 from driftwise.policies.scratch import for_scores
 from driftwise.policies.state import State
 
@@ -257,12 +257,12 @@ class TrendBank(Bank):
         awake = (rounds <= AWAKE) | np.isinf(rounds) | (shares > 0.0).any(axis=0)
         return tuple(rounds[awake].tolist()), shares[:, awake]
 
-    def level(self, state: State) -> Level | None:
+    def level(self, state: State) -> LevelReport | None:
         if not self.levels:
             return None
         evidence = float(state.evidence[0])
         memory, level, _ = self.apart[self.likeliest(state)]
-        return Level(evidence, evidence > levels.BELIEVED, level, float(memory.rounds))
+        return LevelReport(evidence, evidence > levels.BELIEVED, level, float(memory.rounds))
 
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the

@@ -18,8 +18,8 @@ import numpy as np
 
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, check_finite, column_of
-from driftwise.tables.logs import ROWS, Filed, Group, Part
-from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, READABLE, VERSION, Batch, Ragged, asked, null_of
+from driftwise.tables.logs import ROWS, Filed, Part, RowGroup
+from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, READABLE, VERSION, Batch, Ragged, asked_columns, null_of
 from driftwise.tables.seals import file_holds
 
 try:
@@ -73,7 +73,7 @@ class ArrowBased(Part):
         return None if found is None else found.decode("utf-8", "replace")
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
-        names = [name for name in asked(columns) if name in self.columns]
+        names = [name for name in asked_columns(columns) if name in self.columns]
         start = 0
         with told(self.name):
             for found in self._record_batches(names, rows):
@@ -106,7 +106,7 @@ class ParquetPart(Filed, ArrowBased):
         made.groups, made._proven = groups, self._proven
         return made
 
-    def row_groups(self) -> list[Group] | None:
+    def row_groups(self) -> list[RowGroup] | None:
         with told(self.name), self._open() as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             found = [_group(one) for one in groups]
@@ -141,7 +141,7 @@ class ParquetPart(Filed, ArrowBased):
             yield from file.iter_batches(batch_size=rows, row_groups=self.groups, columns=names, use_threads=False)
 
 
-def _group(group: Any) -> Group | None:
+def _group(group: Any) -> RowGroup | None:
     """What the statistics of a row group say; None where they do not say it, and the rows themselves will tell."""
     columns: dict[str, Any] = {}
     missing: Any = None
@@ -151,7 +151,7 @@ def _group(group: Any) -> Group | None:
     known = all(getattr(one, "has_min_max", False) and type(one.max) is int for one in (born, paid))
     if not known or not getattr(reward, "has_null_count", False):
         return None
-    return Group(group.num_rows, group.num_rows - reward.null_count, born.max, paid.max)
+    return RowGroup(group.num_rows, group.num_rows - reward.null_count, born.max, paid.max)
 
 
 class ArrowPart(Filed, ArrowBased):

@@ -14,7 +14,7 @@ except ImportError:  # not on Windows, where parts still never replace each othe
     fcntl = None  # type: ignore[assignment]
 
 
-class Claim:
+class FolderClaim:
     """A lock on a folder itself, held until `release` or the end of the process, however it ends.
 
     The child of a fork lets go of it, and the parent keeps it. A file system without locks of folders (NFS) grants
@@ -58,7 +58,7 @@ class Claim:
             os.close(file)
 
 
-_HELD: weakref.WeakSet[Claim] = weakref.WeakSet()
+_HELD: weakref.WeakSet[FolderClaim] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 from driftwise._internal.validate import array, one_of, real, text, whole
 from driftwise.errors import BadInput
-from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, Levels, Number, listed, name_of, text_of
+from driftwise.tables.fields import KINDS, OTHER, Field, Hashed, LevelsField, Number, listed, name_of, text_of
 
 UNKNOWN = ("refuse", "allow")
 
@@ -40,7 +40,7 @@ class Features:
     unknown: Literal["refuse", "allow"] = "refuse"
 
     number: ClassVar[type[Number]] = Number
-    levels: ClassVar[type[Levels]] = Levels
+    levels: ClassVar[type[LevelsField]] = LevelsField
     hashed: ClassVar[type[Hashed]] = Hashed
 
     def __post_init__(self) -> None:
@@ -174,5 +174,5 @@ def _fitted(rows: list[dict[str, Any]], most: int, width: int) -> dict[str, Fiel
         elif values:
             counted = Counter(str(text_of(value)) for value in values)
             often = [level for level, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
-            made[field] = Hashed(width) if len(often) > 10 * most else Levels(tuple(often[:most]))
+            made[field] = Hashed(width) if len(often) > 10 * most else LevelsField(tuple(often[:most]))
     return made

@@ -73,7 +73,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Levels:
+class LevelsField:
     """One place a level, and a last one for all others."""
 
     levels: tuple[str, ...]
@@ -121,5 +121,5 @@ class Hashed:
         return [f"{field}#{place}" for place in range(self.width)]
 
 
-Field: TypeAlias = Number | Levels | Hashed
-KINDS: dict[str, Any] = {"number": Number, "levels": Levels, "hashed": Hashed}
+Field: TypeAlias = Number | LevelsField | Hashed
+KINDS: dict[str, Any] = {"number": Number, "levels": LevelsField, "hashed": Hashed}

@@ -15,7 +15,7 @@ from typing import Any
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, column_of
 from driftwise.tables.logs import ROWS, Filed
-from driftwise.tables.schema import COLUMNS, ORIGIN, Batch, asked, bad_row
+from driftwise.tables.schema import COLUMNS, ORIGIN, Batch, asked_columns, bad_row
 from driftwise.tables.seals import line_holds
 
 
@@ -62,7 +62,7 @@ class LinesPart(Filed):
             yield found
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
-        names = [name for name in asked(columns) if name in self.columns]
+        names = [name for name in asked_columns(columns) if name in self.columns]
         start, waiting = 0, []
         for one in self._objects():
             waiting.append(one)

@@ -17,7 +17,7 @@ import numpy as np
 from driftwise._internal.files import HALF
 from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, column_of
-from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked
+from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked_columns
 
 # Rows of a batch: 10 MB at d=20, and nothing is gained by more.
 ROWS = 65_536
@@ -25,7 +25,7 @@ ROWS = 65_536
 _READABLE = "a .parquet, .arrow, .feather or .jsonl file, a folder of such parts, a table or a data frame"
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows that a part can be read without: how many, how many rewards, the newest birth and the newest reward."""
 
     rows: int
@@ -69,7 +69,7 @@ class Part:
         """Its rows in order, at most so many at a time, with these columns."""
         raise NotImplementedError
 
-    def row_groups(self) -> list[Group] | None:
+    def row_groups(self) -> list[RowGroup] | None:
         """Its groups of rows, by what is written of them, without reading them; None where nothing is."""
         return None
 
@@ -89,7 +89,7 @@ class Filed(Part):
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Held(Part):
+class MemoryPart(Part):
     """A part that is numpy columns in memory."""
 
     def __init__(self, columns: dict[str, Any], name: str = "memory") -> None:
@@ -122,7 +122,7 @@ class Held(Part):
         return found.hexdigest()
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
-        names = [name for name in asked(columns) if name in self._columns]
+        names = [name for name in asked_columns(columns) if name in self._columns]
         for start in range(0, self._rows, rows):
             stop = min(start + rows, self._rows)
             yield Batch(
@@ -191,7 +191,7 @@ class Log:
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
         """All rows in order, at most so many at a time, with these columns."""
-        names = asked(columns)
+        names = asked_columns(columns)
         for part in self.parts:
             yield from part.batches(names, rows)
 
@@ -236,8 +236,8 @@ def _at(path: Path) -> list[Part]:
 
 def log_of(**columns: Any) -> Log:
     """A log of plain columns in memory, named as in the schema; arms are rows of arrays (n, d), or a `Ragged`."""
-    asked(columns)
-    return Log([Held(columns)])
+    asked_columns(columns)
+    return Log([MemoryPart(columns)])
 
 
 def _parquet(path: Path) -> Part:

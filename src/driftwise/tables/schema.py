@@ -155,7 +155,7 @@ def bad_row(
     return BadInput("log", f"{shown[:60]} in row {row}, column {column} of {part}", wanted, way_out)
 
 
-def asked(columns: Iterable[str]) -> tuple[str, ...]:
+def asked_columns(columns: Iterable[str]) -> tuple[str, ...]:
     """Names of columns, each of which the schema has."""
     if isinstance(columns, str):
         raise BadInput("columns", columns, "a list of names", f"pass [{columns!r}]")

@@ -28,7 +28,7 @@ import numpy as np
 from driftwise._internal.files import HALF, keep_durably
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
-from driftwise.tables.claim import Claim
+from driftwise.tables.claim import FolderClaim
 from driftwise.tables.logs import read_log
 from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION
 from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
@@ -40,7 +40,7 @@ FORMATS = ("parquet", "jsonl")
 _RARE = ("measure", "cohort")
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     """A row of the log, a value a column; times are seconds since 1970, vectors arrays of any shape."""
 
     seq: int
@@ -129,7 +129,7 @@ class Writer:
         self._most = whole("rows", rows, 1)
         self._seconds = real("seconds", seconds, 0.0, low_open=True)
         self._number = self._begin()
-        self.waiting: list[Row] = []  # one list all its life: rows are added behind, and taken in front
+        self.waiting: list[LogRow] = []  # one list all its life: rows are added behind, and taken in front
         self._since = 0.0
         self._failure: Exception | None = None
         self._written = self._aside = 0
@@ -151,7 +151,7 @@ class Writer:
         """The number of the next part; what a killed process left half written goes."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._claim = Claim(self.folder)
+            self._claim = FolderClaim(self.folder)
             for half in self.folder.glob(f"part-*{HALF}"):
                 half.unlink(missing_ok=True)
             numbers = [int(one.name[5:13]) for one in self.folder.glob("part-*.*") if one.name[5:13].isdigit()]
@@ -159,7 +159,7 @@ class Writer:
             raise BadInput("path", str(self.folder), "a folder that can be written", str(slip.strerror)) from None
         return max(numbers, default=0) + 1
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """A row, which is on disk when a part is full, or after `flush`."""
         self.waiting.append(row)
         self.added()
@@ -228,7 +228,7 @@ class Writer:
                 self._failure = None
                 self._since = time.monotonic()
 
-    def _part(self, rows: list[Row]) -> None:
+    def _part(self, rows: list[LogRow]) -> None:
         """The first rows that wait as a part; where one of them cannot be encoded as parts around it."""
         try:
             data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields, self.origin)
@@ -275,7 +275,7 @@ def last_lesson(folder: Path) -> int:
 # ------------------------------------------------------------------------------------------ formats
 
 
-def _lines(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
+def _lines(rows: list[LogRow], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
     """Rows as JSON lines."""
     made: list[bytes] = []
     for row in rows:
@@ -310,12 +310,12 @@ def _iso(seconds: float) -> str:
     return f"{_micros(seconds).astype('int64').astype('datetime64[us]')}Z"
 
 
-def _parquet(rows: list[Row], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
+def _parquet(rows: list[LogRow], arms: bool, fields: dict[str, bool] | None, origin: str | None) -> bytes:
     """Rows as a Parquet file of the schema's own types."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=True))
+    columns: dict[str, Any] = dict(zip(LogRow._fields, zip(*rows, strict=True), strict=True))
     x = np.concatenate([np.ravel(one) for one in columns["x"]]).astype(np.float64, copy=False)
     vector = pa.list_(pa.float64(), x.size // len(rows))
     made: dict[str, Any] = {}

@@ -45,7 +45,7 @@ def draw_arms(rng: np.random.Generator, sets: int, n: int, d: int, draw: str, no
     return out
 
 
-def tiled(sets: Sequence[Floats]) -> Floats:
+def arm_tiles(sets: Sequence[Floats]) -> Floats:
     """Up to eight sets (d, n) as lanes of tiles of four arms (n/4, d, 4, 8); lanes beyond them are as the last, and
     arms that fill up the last tile as the first, which no tie chooses."""
     d, n = sets[0].shape

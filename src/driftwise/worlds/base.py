@@ -19,10 +19,10 @@ from driftwise.kernels.links import LINKS
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
 from driftwise.kernels.trials import best_of_eight_
-from driftwise.policies.questions import Problem
+from driftwise.policies.questions import WorldFacts
 from driftwise.policies.regions import Region
 from driftwise.theory.bounds import change_number, path_length
-from driftwise.worlds.arms import DRAWS, NORMS, draw_arms, tiled
+from driftwise.worlds.arms import DRAWS, NORMS, arm_tiles, draw_arms
 
 REWARDS = {"gaussian": chance.GAUSSIAN, "bernoulli": chance.BERNOULLI, "poisson": chance.POISSON}
 # Links that rewards of a kind may have, and the one they usually have: the first whose usual rewards they are.
@@ -45,7 +45,7 @@ class Tape(NamedTuple):
     best: Floats
 
 
-class Abreast(NamedTuple):
+class EightTrials(NamedTuple):
     """A stretch of rounds of eight trials: arms in tiles (n/4, d, 4, 8), theta (B, d), draws and best (B, 8)."""
 
     arms: Floats
@@ -132,9 +132,9 @@ class World:
         return self._measured[1]
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> WorldFacts:
         """What a policy that is to play it must fit."""
-        return Problem(self.dim, self.L, self.link_name, self.reward, self.region)
+        return WorldFacts(self.dim, self.L, self.link_name, self.reward, self.region)
 
     @property
     def region(self) -> Region | None:
@@ -218,11 +218,11 @@ class World:
         """Whether `tapes_abreast` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
         return not self.fresh and self.region is None and type(self).tapes is World.tapes
 
-    def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[Abreast]:
+    def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[EightTrials]:
         """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
         drawn = trials if self.arms_of is None else [self.arms_of] * len(trials)
         turns, room, start = Turns(), np.empty((FOUR, EIGHT)), 0
-        arms = tiled([self._arms(turns.begin(seed, "arms", trial), 0, 1)[0] for trial in drawn])
+        arms = arm_tiles([self._arms(turns.begin(seed, "arms", trial), 0, 1)[0] for trial in drawn])
         marks = [(turns.begin(seed, "tape", trial), turns.mark())[1] for trial in trials]
         for theta in self.path():
             rounds = len(theta)
@@ -232,7 +232,7 @@ class World:
                 marks[lane] = turns.mark()
             draws[:, len(marks) :] = draws[:, len(marks) - 1 : len(marks)]
             best_of_eight_(arms, theta, self.link_code, room, best)
-            yield Abreast(arms, theta, draws, best)
+            yield EightTrials(arms, theta, draws, best)
             start += rounds
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from driftwise.draw.plots import pyplot
-from driftwise.experiments.bench.rounds import Row
+from driftwise.experiments.bench.rounds import BenchRow
 
 _MARKS = ("o", "s", "^", "D", "v")
 
 
-def draw(rows: Sequence[Row], target: Path) -> None:
+def draw_chart(rows: Sequence[BenchRow], target: Path) -> None:
     """Microseconds a round, fastest contender at the smallest size on top."""
     plot = pyplot()
     timed = [row for row in rows if row.ns]

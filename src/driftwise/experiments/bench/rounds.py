@@ -25,7 +25,7 @@ _LONGEST = 4.0  # seconds that one turn of one contender may take
 
 
 @dataclass
-class Row:
+class BenchRow:
     """One contender at one size: CPU nanoseconds a round in each turn, and its mean regret a round where it has one."""
 
     name: str
@@ -50,13 +50,13 @@ class Row:
         return (high - low) / 2.0 / self.median
 
 
-Turns = Callable[[Row], None]  # one turn: appends to ns
+Turns = Callable[[BenchRow], None]  # one turn: appends to ns
 
 
 def measure(
     *, horizon: int, repeats: int, sizes: Sequence[tuple[int, int]] = SIZES, names: Sequence[str] | None = None,
     others: Mapping[str, Callable[[Turn], Turns]] | None = None, progress: bool | None = None,
-) -> list[Row]:
+) -> list[BenchRow]:
     """Every row of the catalogue that is compiled (or those named), NumPy, C, and others that play a world in turns."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -78,11 +78,11 @@ def measure(
 def _contenders(
     size: tuple[int, int], horizon: int, names: Sequence[str] | None, others: Mapping[str, Callable[[Turn], Turns]],
     folder: Path,
-) -> list[tuple[Row, Turns]]:
+) -> list[tuple[BenchRow, Turns]]:
     dim, arms = size
     linear = Turn(dim=dim, arms=arms, horizon=horizon)
     clicks = Turn(dim=dim, arms=arms, horizon=horizon, reward="bernoulli")
-    found: list[tuple[Row, Turns]] = []
+    found: list[tuple[BenchRow, Turns]] = []
     for entry in catalogue():
         if names is not None and entry["name"] not in names:
             continue
@@ -90,11 +90,11 @@ def _contenders(
         policy = make(entry["name"], **world.facts)
         if not policy.stepped:
             rounds = _fitting(policy, world)
-            found.append((Row(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
-    found.append((Row(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))
+            found.append((BenchRow(entry["name"], dim, arms, rounds), _ours(policy, _shortened(world, rounds))))
+    found.append((BenchRow(NUMPY, dim, arms, min(horizon, 300)), _numpy(linear)))
     found.append(_in_c(linear, arms, folder))
     for name, other in others.items():
-        found.append((Row(name, dim, arms, min(horizon, _OTHER_ROUNDS), ours=False), other(linear)))
+        found.append((BenchRow(name, dim, arms, min(horizon, _OTHER_ROUNDS), ours=False), other(linear)))
     return found
 
 
@@ -112,7 +112,7 @@ def _fitting(policy: Compiled, world: Turn) -> int:
 
 
 def _ours(policy: Compiled, world: World) -> Turns:
-    def turn(row: Row) -> None:
+    def turn(row: BenchRow) -> None:
         result = simulate({"it": policy}, world, trials=1, jobs=1, record="last", progress=False)
         row.ns.append(float(result.seconds["it"][0]) / row.rounds * 1e9)
         row.regret = float(result.regret["it"][0, -1]) / row.rounds
@@ -124,21 +124,21 @@ def _numpy(world: World) -> Turns:
     return lambda row: row.ns.append(rivals.numpy_round(world, row.rounds) * 1e9)
 
 
-def _in_c(world: Turn, arms: int, folder: Path) -> tuple[Row, Turns]:
-    row = Row(C, world.dim, arms, world.horizon)
+def _in_c(world: Turn, arms: int, folder: Path) -> tuple[BenchRow, Turns]:
+    row = BenchRow(C, world.dim, arms, world.horizon)
     cc = rivals.compiler()
     program = (folder / "limit") if (folder / "limit").exists() else cc and rivals.compile_limit(folder, cc)
     if not program:
         row.word = "no C compiler here" if cc is None else "the C compiler failed"
 
-    def turn(row: Row) -> None:
+    def turn(row: BenchRow) -> None:
         assert program
         row.ns.append(rivals.c_round(Path(program), world.dim, arms, min(world.horizon, 1000), 3) * 1e9)
 
     return row, turn
 
 
-def plain(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+def plain_rows(rows: Sequence[BenchRow]) -> list[Mapping[str, Any]]:
     """The rows for JSON, each with its multiple of LB-WeightUCB at the same size."""
     unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
     return [
@@ -152,7 +152,7 @@ def plain(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
     ]  # fmt: skip
 
 
-def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def bench_table(rows: Sequence[BenchRow]) -> tuple[list[str], list[list[str]]]:
     """Columns and lines: a contender a line, a size a column; ns with its spread and the multiple of LB-WeightUCB."""
     sizes = sorted({(row.dim, row.arms) for row in rows})
     unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
@@ -163,7 +163,7 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return ["algorithm", *(f"d={d}, n={n}" for d, n in sizes)], lines
 
 
-def _cell(row: Row | None, unit: float | None) -> str:
+def _cell(row: BenchRow | None, unit: float | None) -> str:
     if row is None or not row.ns:
         return row.word if row is not None else ""
     times = f" × {row.median / unit:.2f}" if unit else ""

@@ -15,7 +15,7 @@ from driftwise.experiments.paper.panels import ALL, built_in
 from driftwise.experiments.paper.published import SECONDS
 from driftwise.experiments.run.results import Outcome
 from driftwise.experiments.run.spec import Spec
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 YES, NO, OPEN = VERDICTS
 # "As good as" and "as fast as" allow this factor; a smaller difference in time is none.
@@ -84,7 +84,7 @@ Who = tuple[str, str]  # a panel and a label
 
 def decide(values: Floats, limit: float = 0.0) -> str:
     """Whether a mean is below a limit: its whole 95% interval is, none of it is, or neither."""
-    mean, width = interval(values)
+    mean, width = t_interval(values)
     return YES if mean + width < limit else NO if mean - width > limit else OPEN
 
 
@@ -99,7 +99,7 @@ def below(found: Measured, text: str, low: Who, high: Who) -> Claim:
     """A claim that one policy loses less than another."""
     one, other = found.line(*low), found.line(*high)
     gap = difference(found, low, high)
-    numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {plus_minus(*interval(gap), sign='+')}"
+    numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {plus_minus(*t_interval(gap), sign='+')}"
     verdict = decide(gap)
     again = _otherwise(verdict, [decide(difference(found, low, high, norm)) for norm in OTHER_NORMS])
     return Claim(text, verdict, numbers + _published(one, other), found.command(low[0], high[0]), again)
@@ -133,7 +133,7 @@ def _as_well(found: Measured) -> Iterator[Claim]:
         numbers = f"{ours.mean:.0f} against {other.mean:.0f}{_published(ours, other)}"
         worlds = (("LB", "here"), ("russac_slow", "on Russac's slow drift"), ("russac_abrupt", "on its jumps"))
         for key, world in worlds:
-            ratio = interval(found.final(key, "LB-WeightUCB") / found.final(key, label))
+            ratio = t_interval(found.final(key, "LB-WeightUCB") / found.final(key, label))
             numbers += f"; {world} {plus_minus(*ratio, digits=3)} times"
         verdicts = [decide(found.final("LB", "LB-WeightUCB", norm) / found.final("LB", label, norm), MARGIN)
                     for norm in ("unit", *OTHER_NORMS)]  # fmt: skip
@@ -214,7 +214,7 @@ def _still(found: Measured) -> Iterator[Claim]:
         figure = found.figure(key)
         for place, (world, about) in enumerate((("still", "P_T = 0"), ("nearly still", "0 < P_T < d/T"))):
             one, other = (figure.line(label).regret[:, place] for label in (ours, static))
-            ratio = interval(one / np.maximum(other, 1e-9))
+            ratio = t_interval(one / np.maximum(other, 1e-9))
             numbers = f"{one.mean():.0f} against {other.mean():.0f}; {plus_minus(*ratio, digits=2)} times"
             text = f"{about}: {ours} recovers {static} in a {world} world (at most {MARGIN - 1:.0%} more regret)"
             yield Claim(text, decide(one / np.maximum(other, 1e-9), MARGIN), numbers, found.command(key))
@@ -224,9 +224,10 @@ def _piecewise(found: Measured) -> Iterator[Claim]:
     """Improvement on Russac et al. 2021, which the text claims of the bound and plots nowhere."""
     for S in (1, 5):
         low, high = (f"PW_S{S}", "SCB-PW-WeightUCB"), (f"PW_S{S}", "SC-D-GLUCB")
-        one, other = (interval(found.line(*who).final) for who in (low, high))
+        one, other = (t_interval(found.line(*who).final) for who in (low, high))
         gap = difference(found, low, high)
-        numbers = f"{plus_minus(*one)} against {plus_minus(*other)}; difference {plus_minus(*interval(gap), sign='+')}"
+        apart = plus_minus(*t_interval(gap), sign="+")
+        numbers = f"{plus_minus(*one)} against {plus_minus(*other)}; difference {apart}"
         text = f"Piecewise, S = {S}: SCB-PW-WeightUCB improves on SC-D-GLUCB (Russac et al. 2021)"
         yield Claim(text, decide(gap), numbers, found.command(low[0]))
 
@@ -248,6 +249,6 @@ def _own_tuning(found: Measured) -> Iterator[Claim]:
         low, high = ("own_tuning", name), ("own_tuning", f"{name} by its source")
         gap = difference(found, low, high)
         one, other = found.line(*low).mean, found.line(*high).mean
-        numbers = f"{one:.0f} against {other:.0f}; difference {plus_minus(*interval(gap), sign='+')}"
+        numbers = f"{one:.0f} against {other:.0f}; difference {plus_minus(*t_interval(gap), sign='+')}"
         text = f"{name} benefits from the refined tuning, against that of its own source"
         yield Claim(text, decide(gap), numbers, found.command(low[0]))

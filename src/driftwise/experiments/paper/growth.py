@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise._internal.validate import Floats
-from driftwise.draw.figure import Curve, Figure, Guide, Line
+from driftwise.draw.figure import Figure, Guide, Line, Reference
 from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured
 from driftwise.experiments.paper.theorems import THEOREMS, Setting, Theorem
 from driftwise.kernels.links import LINKS
@@ -67,12 +67,13 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
     broken = bool((regret > bound).any())
     if quantity == "d":  # in more dimensions arms differ less along θ, and whoever plays loses less
         regret = regret / [random_loss(contest.world, outcome.spec.seed) for contest in contests]
-    measured = slope(at[-_LAST:], regret[:, -_LAST:])
+    measured = fitted_slope(at[-_LAST:], regret[:, -_LAST:])
     theory = theorem.exponents[quantity]
     verdict = YES if sum(measured) <= theory + SLACK else NO if broken else OPEN
     return Slope(
         family, {"drift": "Γ_T" if family == "PW" else "P_T"}.get(quantity, quantity), theory, measured,
-        slope(at, regret), slope(at[-_LAST:], bound[None, -_LAST:])[0], verdict, found.command(_GROWTH[family]),
+        fitted_slope(at, regret), fitted_slope(at[-_LAST:], bound[None, -_LAST:])[0], verdict,
+        found.command(_GROWTH[family]),
     )  # fmt: skip
 
 
@@ -98,10 +99,10 @@ def _further(found: Measured, key: str, number: int, label: str) -> Slope:
             regret = regret / np.array([world.path_length for world in worlds]) ** order.drift
     else:
         at = np.log([float(world.horizon) if quantity == "T" else world.path_length for world in worlds])
-    measured = slope(at[-_LAST:], regret[:, -_LAST:])
+    measured = fitted_slope(at[-_LAST:], regret[:, -_LAST:])
     verdict = YES if sum(measured) <= theory + SLACK else OPEN
     named = {"drift": "P_T"}.get(quantity, quantity)
-    return Slope(label, named, theory, measured, slope(at, regret), math.nan, verdict, found.command(key))
+    return Slope(label, named, theory, measured, fitted_slope(at, regret), math.nan, verdict, found.command(key))
 
 
 def _quantity(figure: Figure) -> str:
@@ -109,7 +110,7 @@ def _quantity(figure: Figure) -> str:
     return _QUANTITIES[figure.axis.field]
 
 
-def slope(at: Floats, rows: Floats) -> tuple[float, float]:
+def fitted_slope(at: Floats, rows: Floats) -> tuple[float, float]:
     """Slope of the logarithm of the mean over trials, and the half-width of its 95% interval by the jackknife.
 
     Single trials have no slope worth the name: one may lose next to nothing at one value by luck of its arms.
@@ -165,7 +166,7 @@ def guided(found: Measured, key: str) -> tuple[Figure, ...]:
         lines = []
         for each in one.lines:
             guide = power(each, _ORDERS[each.label])
-            lines.append(dataclasses.replace(each, curve=Curve(at, guide, guide, guide)))
+            lines.append(dataclasses.replace(each, curve=Reference(at, guide, guide, guide)))
         orders = [("the bound before", PREVIOUS[families[0]])] if families else []
         orders += [("the lower bound", LOWER)] if families == ["LB"] else []
         guides = tuple(Guide(name, at, power(one.lines[0], order)) for name, order in orders)

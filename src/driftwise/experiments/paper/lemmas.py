@@ -147,7 +147,7 @@ def lemma_claims(found: Measured, first: Errors) -> list[Claim]:
     cannot be told.
     """
     program, table = "`python -m driftwise.experiments.paper.slips`", "`python bench/crossings.py`"
-    small = slips.crossed("V")
+    small = slips.share_crossed("V")
     one_arm = f"crossed in {small.printed:.0%} of runs with one arm, γ = 0.9 and a small S, where δ allows 5%"
     jumped = f"exceeded in {slips.lemma_9().printed:.0%} of runs one round after a jump of θ (d = 1, S = 10)"
     rows = [_estimation(found, number, first if number == 1 else None) for number in _PANELS]

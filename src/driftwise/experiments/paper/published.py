@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from driftwise.draw.figure import Curve
+from driftwise.draw.figure import Reference
 from driftwise.experiments.run.results import Outcome
 
 # Seconds per run of 6,000 rounds in the paper's bar chart, which is of the LB panel.
@@ -24,17 +24,17 @@ SECONDS = {
 
 
 @cache
-def curves() -> dict[tuple[str, str], Curve]:
+def published_curves() -> dict[tuple[str, str], Reference]:
     """All published curves by (panel, algorithm)."""
     rows: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     with (files("driftwise.experiments.paper") / "published.csv").open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             numbers = tuple(float(row[name]) for name in ("t", "mean_regret", "band_low", "band_high"))
             rows.setdefault((row["panel"], row["algorithm"]), []).append(numbers)
-    return {key: Curve(*np.array(values).T) for key, values in rows.items()}
+    return {key: Reference(*np.array(values).T) for key, values in rows.items()}
 
 
-def beside(outcome: Outcome) -> Outcome:
+def beside_published(outcome: Outcome) -> Outcome:
     """The outcome with what was published of its lines: the curves that its spec names, and the seconds of LB."""
     spec = outcome.spec
     if spec.sweeps:
@@ -42,7 +42,9 @@ def beside(outcome: Outcome) -> Outcome:
     (figure,), seconds = outcome.figures, SECONDS if spec.key == "LB" else {}
     lines = tuple(
         replace(
-            line, curve=curves().get((spec.key, entry.published or "")), published_seconds=seconds.get(entry.label)
+            line,
+            curve=published_curves().get((spec.key, entry.published or "")),
+            published_seconds=seconds.get(entry.label),
         )
         for line, entry in zip(figure.lines, spec.entries, strict=True)
     )

@@ -17,13 +17,13 @@ from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.figure import Figure
 from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
-from driftwise.draw.tables import plus_minus, table
+from driftwise.draw.tables import plus_minus, text_table
 from driftwise.experiments.paper import claims, growth, lemmas, slips
 from driftwise.experiments.paper.claims import Claim, Measured
 from driftwise.experiments.paper.panels import GROWTH, OWN, PANELS, SENSITIVITY, SLIPS, UNIFORM
 from driftwise.experiments.paper.published import SECONDS
 from driftwise.experiments.run.results import Outcome, versions
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 # "Near" the published value: within this factor.
 _NEAR = 1.15
@@ -41,7 +41,7 @@ def _say(key: str, **facts: Any) -> str:
     return str(_words()[key]).format(**facts)
 
 
-def write(outcomes: Sequence[Outcome], folder: Path) -> Table:
+def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
     """report.html, report.md and the figures of both; the count of verdicts comes back."""
     found = Measured(outcomes)
     heart, seen = lemmas.heart(found)
@@ -152,7 +152,7 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
     yield Heading(spec.title)
     for number, figure in enumerate(outcome.figures):
         yield _picture(figure, _world(outcome, number))
-        yield table(figure)
+        yield text_table(figure)
     if key == "LB":
         yield Text(_say("speed"))
         yield _speed(found.figure("speed"), "LB-WeightUCB")
@@ -217,7 +217,7 @@ def _uniform(found: Measured) -> Iterator[Block]:
         yield _beside(figure)
     yield Text(_say("own"))
     for key in found.keys(OWN):
-        yield table(found.figure(key))
+        yield text_table(found.figure(key))
 
 
 def _beside(figure: Figure) -> Table:
@@ -225,8 +225,9 @@ def _beside(figure: Figure) -> Table:
     rows = []
     for line in figure.lines:
         printed, wide = line.regret.T
-        ratio = plus_minus(*interval(wide / np.maximum(printed, 1e-9)), digits=2)
-        rows.append([line.label, str(len(printed)), plus_minus(*interval(printed)), plus_minus(*interval(wide)), ratio])
+        ratio = plus_minus(*t_interval(wide / np.maximum(printed, 1e-9)), digits=2)
+        both = [plus_minus(*t_interval(one)) for one in (printed, wide)]
+        rows.append([line.label, str(len(printed)), *both, ratio])
     return Table(("algorithm", "trials", "printed", "uniform=True", "ratio"), rows, range(1, 5))
 
 
@@ -295,7 +296,7 @@ def _open(found: Measured) -> Iterator[Block]:
     for key in found.keys(SENSITIVITY):
         for figure in found.outcome(key).figures:
             yield Heading(figure.title, 3)
-            yield table(figure)
+            yield text_table(figure)
     yield Text(_say("arms"))
 
 

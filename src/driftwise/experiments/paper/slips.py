@@ -32,7 +32,7 @@ class Crossed(NamedTuple):
     repaired: float
 
 
-def crossed(norm: str, forget: float = 0.1, T: int = 6000, runs: int = 400, clicks: bool = False) -> Crossed:
+def share_crossed(norm: str, forget: float = 0.1, T: int = 6000, runs: int = 400, clicks: bool = False) -> Crossed:
     """One arm x = 1, θ = 0 and λ = 1: how often the noise part of β (or β̄, R = 1/2) is crossed in V⁻¹ or in Ṽ⁻¹."""
     rng, gamma, R = np.random.default_rng(0), 1.0 - forget, 0.5 if clicks else 1.0
     total, worst = np.zeros(runs), np.zeros((2, runs))
@@ -119,7 +119,8 @@ def _radii() -> Iterator[Slip]:
             ("The same in Ṽ⁻¹, as D-LinUCB and BVD-GLM-UCB use it, Gaussian noise", "two matrices", False, 6000),
             ("The same in Ṽ⁻¹ with clicks, R = 1/2, T = 2,000", "two matrices", True, 2000))  # fmt: skip
     for text, norm, clicks, T in rows:
-        yield Slip(f"{text}, γ = 0.9, δ = {DELTA:g}: crossed at some round", *_share(crossed(norm, T=T, clicks=clicks)))
+        yield Slip(f"{text}, γ = 0.9, δ = {DELTA:g}: crossed at some round", 
+                   *_share(share_crossed(norm, T=T, clicks=clicks)))  # fmt: skip
 
 
 def _theorem_5() -> Slip:

@@ -41,7 +41,7 @@ class Job:
         return sum(self.costs.values())
 
 
-def texts(specs: Sequence[Spec]) -> list[list[str]]:
+def spec_texts(specs: Sequence[Spec]) -> list[list[str]]:
     """The text of each spec and a name for its file: what a worker makes the same spec of."""
     found = []
     for spec in specs:
@@ -57,7 +57,7 @@ def _spec(text: str, file: str) -> Spec:
     return parse(text, file)
 
 
-def chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
+def trial_chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
     """Jobs as plain data, with the texts of the specs they are of."""
     needed = sorted({seat.spec for job in jobs for seat in job.seats.values()})
     listed = [[job.seed, job.trial, list(job.seats.items())] for job in jobs]
@@ -65,7 +65,7 @@ def chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
 
 
 @work.answering
-def play(asked: Any) -> work.Found:
+def play_chunk(asked: Any) -> work.Found:
     """Play the trials of a chunk: those of the same policies in the same world together, several at a time."""
     specs = {number: _spec(text, file) for number, text, file in asked["specs"]}
     together: dict[str, tuple[int, Any, list[int]]] = {}

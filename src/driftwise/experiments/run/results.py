@@ -54,7 +54,7 @@ def _axis(sweep: Sweep) -> Axis:
     return Axis(sweep.over.split(".")[1], sweep.times, sweep.axis, sweep.scale)
 
 
-def write(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
+def write_results(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
     """specs/*.toml, curves.npz and summary.json: all that `read` needs, and the same bytes for the same trials.
 
     What differs from run to run, the seconds, goes to seconds.json. `page` says whether there is a report to redraw.
@@ -93,7 +93,7 @@ def _json(target: Path, data: Any) -> None:
     keep(target, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read(folder: Path) -> tuple[list[Outcome], bool]:
+def read_results(folder: Path) -> tuple[list[Outcome], bool]:
     """What `write` left, to be drawn again, and whether there is a report."""
     try:
         summary, seconds = (
@@ -152,7 +152,7 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     if spec.sweeps:
         return found | {
             "sweeps": [
-                {"over": sweep.over, "at": [plain(value) for value in figure.at], "times": sweep.times,
+                {"over": sweep.over, "at": [plain_results(value) for value in figure.at], "times": sweep.times,
                  "regret": {line.label: line.regret.mean(axis=0).tolist() for line in figure.lines}}
                 for figure, sweep in zip(outcome.figures, spec.sweeps, strict=True)
             ]
@@ -160,11 +160,11 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     (figure,), world = outcome.figures, spec.contests[0][0].world
     policies = spec.contests[0][0].policies
     return found | {
-        "world": plain(world) | {"path_length": world.path_length, "changes": world.changes},
+        "world": plain_results(world) | {"path_length": world.path_length, "changes": world.changes},
         "policies": [
             {
                 "label": line.label,
-                "policy": plain(policies[line.label]),
+                "policy": plain_results(policies[line.label]),
                 "trials": len(line.regret),
                 "regret": {"mean": line.mean, "min": line.low, "max": line.high},
                 "published": line.curve.final if line.curve else None,
@@ -174,10 +174,10 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def plain(thing: Any) -> Any:
+def plain_results(thing: Any) -> Any:
     """A dataclass as a dictionary that says what it was."""
     if not is_dataclass(thing) or isinstance(thing, type):
         kept = isinstance(thing, (str, int, type(None))) or (isinstance(thing, float) and math.isfinite(thing))
         return thing if kept else str(thing)  # JSON has no infinity
-    values = {one.name.rstrip("_"): plain(getattr(thing, one.name)) for one in fields(thing)}
+    values = {one.name.rstrip("_"): plain_results(getattr(thing, one.name)) for one in fields(thing)}
     return {"type": type(thing).__name__} | values

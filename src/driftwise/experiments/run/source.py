@@ -14,7 +14,7 @@ from driftwise.errors import BadInput
 Place = tuple[str | int, ...]
 
 
-class Source:
+class SpecSource:
     """The text, what it says, and where it says so."""
 
     def __init__(self, text: str, file: str) -> None:

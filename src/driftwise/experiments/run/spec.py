@@ -13,7 +13,7 @@ from driftwise._internal.rng import checked_seed
 from driftwise._internal.validate import one_of, whole
 from driftwise.draw.figure import SCALES, is_number
 from driftwise.errors import BadInput
-from driftwise.experiments.run.source import Place, Source
+from driftwise.experiments.run.source import Place, SpecSource
 from driftwise.policies.base import Compiled
 from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
 from driftwise.policies.memory import KINDS as MEMORIES
@@ -31,7 +31,7 @@ _LONG = 100
 
 
 @dataclass(frozen=True)
-class Entry:
+class PolicyEntry:
     """One line of a figure: an algorithm by name, fields that differ from its theorem's, and how it is shown."""
 
     name: str
@@ -76,7 +76,7 @@ class Spec:
     seed: int
     record: Record
     notes: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[PolicyEntry, ...]
     sweeps: tuple[Sweep, ...]
     contests: tuple[tuple[Contest, ...], ...]
 
@@ -84,7 +84,7 @@ class Spec:
         """The rounds recorded; a sweep keeps the last."""
         return [int(one) for one in recorded_rounds(self.record, world.horizon)]
 
-    def trials_of(self, entry: Entry) -> int:
+    def trials_of(self, entry: PolicyEntry) -> int:
         """A slow policy may have fewer."""
         return min(self.trials, entry.trials or self.trials)
 
@@ -117,7 +117,7 @@ def load(path: Path) -> Spec:
 
 def parse(text: str, file: str) -> Spec:
     """A spec from its text; every mistake is one sentence with its line."""
-    source = Source(text, file)
+    source = SpecSource(text, file)
     top = _checked(source, (), source.data, _TOP, ("title", "world", "policies"))
     for name, kind in (("title", str), ("key", str), ("notes", list)):
         source.kind((), top, name, kind)
@@ -149,7 +149,7 @@ _OWN = ("name", "label", "published", "drawn", "trials")
 
 
 def _checked(
-    source: Source, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
+    source: SpecSource, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Any]:
     """A table with all it needs and nothing unknown."""
     if not isinstance(table, dict):
@@ -164,7 +164,7 @@ def _checked(
     return dict(table)
 
 
-def _entries(source: Source, tables: Any) -> Iterator[Entry]:
+def _entries(source: SpecSource, tables: Any) -> Iterator[PolicyEntry]:
     if not isinstance(tables, list) or not tables:
         source.fail(("policies",), "policies", tables, "at least one [[policies]] table", 'add name = "LB-WeightUCB"')
     seen: set[str] = set()
@@ -184,10 +184,10 @@ def _entries(source: Source, tables: Any) -> Iterator[Entry]:
         with source.at(place):
             trials = _trials(table["trials"]) if "trials" in table else None
         fields = _values(source, place, table, _OWN)
-        yield Entry(table["name"], label, fields, table.get("published"), table.get("drawn", True), trials)
+        yield PolicyEntry(table["name"], label, fields, table.get("published"), table.get("drawn", True), trials)
 
 
-def _values(source: Source, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
+def _values(source: SpecSource, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
     """The fields of a table, but for those that are the spec's own."""
     found = {}
     for key, value in table.items():
@@ -214,7 +214,7 @@ def _value(key: str, value: Any) -> Any:
     return tuple(_value(key, one) for one in value) if isinstance(value, list) else value
 
 
-def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
+def _sweeps(source: SpecSource, tables: Any) -> Iterator[Sweep]:
     if not isinstance(tables, list):
         source.fail(("sweep",), "sweep", tables, "[[sweep]] tables", "write [[sweep]] with double brackets")
     seen: set[str] = set()
@@ -241,7 +241,7 @@ def _sweeps(source: Source, tables: Any) -> Iterator[Sweep]:
         yield Sweep(**{**table, "values": values})
 
 
-def _world(source: Source, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
+def _world(source: SpecSource, table: Any, changed: Mapping[str, Any], at: Place = ("world",)) -> World:
     kinds = list(WORLDS)
     _checked(source, ("world",), table, [*{name: 1 for kind in kinds for name in _fields(kind)}, "kind"], ("kind",))
     with source.at(("world",)):
@@ -258,7 +258,7 @@ def _fields(kind: str) -> list[str]:
 
 
 def _contest(
-    source: Source, world: World, entries: Sequence[Entry], told: Mapping[str, Any], at: Place | None = None
+    source: SpecSource, world: World, entries: Sequence[PolicyEntry], told: Mapping[str, Any], at: Place | None = None
 ) -> Contest:
     policies = {}
     for number, entry in enumerate(entries):
@@ -269,7 +269,7 @@ def _contest(
 
 
 def _swept(
-    source: Source, table: Any, entries: Sequence[Entry], sweeps: Sequence[Sweep]
+    source: SpecSource, table: Any, entries: Sequence[PolicyEntry], sweeps: Sequence[Sweep]
 ) -> Iterator[tuple[Contest, ...]]:
     for number, sweep in enumerate(sweeps):
         place, (side, field) = ("sweep", number, "values"), sweep.over.split(".")

@@ -38,7 +38,7 @@ class Played(NamedTuple):
     seconds: float
 
 
-class Store:
+class TrialStore:
     """Finished trials by identity and number, and how long each took in timings.jsonl."""
 
     def __init__(self, folder: Path) -> None:

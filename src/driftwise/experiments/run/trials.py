@@ -27,9 +27,9 @@ from driftwise.errors import BadInput
 from driftwise.experiments.run import chunks
 from driftwise.experiments.run.chunks import Job, Seat
 from driftwise.experiments.run.folder import sweep_out
-from driftwise.experiments.run.results import Outcome, figures, plain, versions
+from driftwise.experiments.run.results import Outcome, figures, plain_results, versions
 from driftwise.experiments.run.spec import Spec
-from driftwise.experiments.run.store import Store
+from driftwise.experiments.run.store import TrialStore
 from driftwise.policies.base import Compiled
 from driftwise.worlds import World
 
@@ -46,7 +46,7 @@ def play(
     if executor is not None and jobs is not None:
         raise BadInput("jobs", jobs, "none beside an executor, which has its own workers", "leave it out")
     sweep_out(folder)
-    store = Store(folder)
+    store = TrialStore(folder)
     missing = _missing(specs, store)
     with bar("trials", sum(one.cost for one in missing), progress) as tick:
         if executor is not None:
@@ -60,7 +60,7 @@ def play(
 
 def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
     """A name for what a trial's numbers depend on, its own number apart."""
-    about = [plain(world), plain(policy), seed, list(map(int, rounds)), versions(), _sources()]
+    about = [plain_results(world), plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
     text = json.dumps(about, sort_keys=True)
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
@@ -107,7 +107,7 @@ def _wanted(spec: Spec) -> Iterator[Wanted]:
         yield from (one._replace(trial=trial) for one, trials in everyone if trial < trials)
 
 
-def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
+def _missing(specs: Sequence[Spec], store: TrialStore) -> list[Job]:
     """One job per world and trial, for all policies of all specs that have not played it."""
     jobs: dict[tuple[str, int, str, int], Job] = {}
     seen: set[tuple[str, int]] = set()
@@ -124,16 +124,16 @@ def _missing(specs: Sequence[Spec], store: Store) -> list[Job]:
 
 
 def _play_all(
-    specs: Sequence[Spec], missing: Sequence[Job], store: Store, executor: Executor, tick: Callable[[float], None]
+    specs: Sequence[Spec], missing: Sequence[Job], store: TrialStore, executor: Executor, tick: Callable[[float], None]
 ) -> None:
     """Chunks go out and come back; this process alone writes."""
     costs = {(name, job.trial): cost for job in missing for name, cost in job.costs.items()}
     pace, seconds = Pace(), work.SECONDS_HERE if isinstance(executor, ThreadPoolExecutor) else work.SECONDS
-    queue, texts = work.Queue(missing, seconds, pace.expected), chunks.texts(specs)
+    queue, texts = work.Queue(missing, seconds, pace.expected), chunks.spec_texts(specs)
 
     def cut(room: int) -> bytes | None:
         jobs = queue.stretch(room)
-        return chunks.chunk(texts, jobs) if jobs else None
+        return chunks.trial_chunk(texts, jobs) if jobs else None
 
     def take(facts: Any, arrays: work.Arrays) -> None:
         played = chunks.played(facts, arrays)
@@ -143,7 +143,7 @@ def _play_all(
             pace.learn(one.name, cost, one.seconds)
             tick(cost)
 
-    work.run(chunks.play, cut, take, executor, "trials")
+    work.run(chunks.play_chunk, cut, take, executor, "trials")
 
 
 class Pace:
@@ -170,7 +170,7 @@ class Pace:
         return seconds
 
 
-def _gather(spec: Spec, store: Store) -> Outcome:
+def _gather(spec: Spec, store: TrialStore) -> Outcome:
     """The outcome of a spec whose trials are all there."""
     log = store.seconds()
     rows: dict[tuple[int, str], dict[tuple[int, int], tuple[Floats, float]]] = {}

@@ -15,7 +15,7 @@ from driftwise.service.core.recompute import Era, eras_of, upon
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow
 from driftwise.service.stores.store import Store
-from driftwise.tables.write import Row, Writer
+from driftwise.tables.write import LogRow, Writer
 
 _NOTHING: tuple[float | None, float | None, int | None, int | None] = (None, None, None, None)
 
@@ -89,7 +89,7 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
 
 def _row(
     store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
-) -> Row | None:
+) -> LogRow | None:
     """A decision with what came of it; none where its arms were forgotten."""
     found = offered(store, one)
     if found is None:
@@ -102,7 +102,7 @@ def _row(
         value, at = reward.value, reward.at
         tick, number = reward.tick - since.origin, reward.learned - since.learned
     known = lessons[one.state_seq] - since.learned if one.state_seq >= since.first else None
-    return Row(
+    return LogRow(
         one.seq, one.id, name, one.at, one.born - since.origin, one.arm, one.item, one.n, arms[one.arm],
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),

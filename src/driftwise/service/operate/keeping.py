@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from driftwise._internal.files import beside, private, settle
+from driftwise._internal.files import file_beside, private, settle_files
 from driftwise.errors import BadInput
 from driftwise.service.core.access import SCOPES, checked_scopes, hashed, new_key
 from driftwise.service.stores.opening import check_there, is_shared, one_file, open_store
@@ -31,7 +31,7 @@ def backup(path: str | Path, out: Path) -> int:
         if out.exists():
             raise BadInput("out", str(out), "a file that is not there yet", "pass another name")
         with copied(store, out) as aside:
-            settle(aside, out, new=True)
+            settle_files(aside, out, new=True)
     except FileExistsError:
         raise BadInput("out", str(out), "a file that is not there yet", "pass another name") from None
     finally:
@@ -42,7 +42,7 @@ def backup(path: str | Path, out: Path) -> int:
 @contextmanager
 def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
     """A copy of what is committed, under another name beside `out`. It says of itself that it has no log: wal.py."""
-    aside = beside(out)
+    aside = file_beside(out)
     try:
         os.close(private(aside))
         copy = sqlite3.connect(aside)

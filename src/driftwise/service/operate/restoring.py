@@ -12,7 +12,7 @@ import os
 import time
 from pathlib import Path
 
-from driftwise._internal.files import settle, sync_folder
+from driftwise._internal.files import settle_files, sync_folder
 from driftwise.errors import BadInput
 from driftwise.service.operate.keeping import copied
 from driftwise.service.stores.lock import Lock
@@ -87,7 +87,7 @@ def check_rows(store: SQLiteStore) -> None:
 def _place(store: SQLiteStore, target: Path, there: list[Path]) -> Path | None:
     with copied(store, target) as aside:
         kept = _second_names(target, there) if there else None
-        settle(aside, target)
+        settle_files(aside, target)
         for path in _files_beside(target):
             path.unlink(missing_ok=True)
         sync_folder(target.parent)

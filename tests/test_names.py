@@ -1,0 +1,60 @@
+"""One name, one thing: no public class or function of the package has the name of another one.
+
+A name that is new here must be found nowhere else. OLD is what there is today; a rename takes a name out of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import driftwise
+
+SOURCES = Path(driftwise.__file__).parent
+# A command and what it runs: `driftwise backup` and the function that copies a database.
+COMMANDS = {"backup", "evaluate", "explain", "export", "forget", "refold", "restore", "run", "serve", "verify"}
+# One piece by one name in every memory, adaptation and family: loops are bound to them by that name. So are the
+# sections of an agent's snapshot.
+PIECES = {
+    "absorb_", "accepts", "run_", "turn_", "weight", "after_", "before_", "bank_scores_", "Lanes", "lane_follow_",
+    "lane_foretell_", "lane_fresh_", "lane_learn_", "arrays", "fill", "migrate", "version_of",
+}  # fmt: skip
+# Names that stand for two things. None may be added.
+OLD = {
+    "Arm", "Asked", "Batch", "Conflict", "Connection", "Desk", "Engine", "Estimate", "Interval", "Known", "Line",
+    "Listed", "Live", "Log", "Page", "Point", "Region", "Sums", "back_", "backward_", "bound", "clear_", "declared",
+    "delays", "digest", "document", "dot", "drift", "eliminate_", "factor_", "forward_", "identity", "invert_",
+    "largest", "listed", "log_of", "moment", "offered", "passing", "play", "real", "reduce_", "rows_of", "settle",
+    "shape_", "shares", "shown", "solve_", "spread", "stretch", "summit_", "table", "text", "text_of", "through_",
+    "written",
+}  # fmt: skip
+
+
+def defined(sources: dict[str, str]) -> dict[str, list[str]]:
+    """Where each public class and function of modules is defined."""
+    found = defaultdict(list)
+    for path, text in sources.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                if not node.name.startswith("_"):
+                    found[node.name].append(path)
+    return found
+
+
+def test_no_new_name_stands_for_two_things():
+    found = defined({str(path.relative_to(SOURCES)): path.read_text() for path in SOURCES.rglob("*.py")})
+    twice = {name: paths for name, paths in found.items() if len(paths) > 1}
+    new = {name: paths for name, paths in twice.items() if name not in COMMANDS | PIECES | OLD}
+    assert not new, f"give one of each another name: {new}"
+
+
+def test_what_users_import_has_its_name_alone_above_the_kernels():
+    paths = [path for path in SOURCES.rglob("*.py") if "kernels" not in path.parts]
+    found = defined({str(path.relative_to(SOURCES)): path.read_text() for path in paths})
+    assert not {name: found[name] for name in driftwise.__all__ if len(found[name]) > 1 and name not in COMMANDS}
+
+
+def test_a_name_that_stands_for_two_things_is_found():
+    found = defined({"a.py": "class Row: pass\ndef one(): pass", "b.py": "class Row: pass\ndef _one(): pass"})
+    assert {name for name, paths in found.items() if len(paths) > 1} == {"Row"}
