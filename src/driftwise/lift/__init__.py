@@ -7,4 +7,4 @@ from driftwise.lift.ramp import Ramp, RampVerdict
 from driftwise.lift.ratio import mismatch
 from driftwise.lift.sums import Arm, UnitSums
 
-__all__ = ["Arm", "Bets", "Guardrail", "Interval", "Lift", "Look", "Ramp", "UnitSums", "Verdict", "mismatch"]
+__all__ = ["Arm", "Bets", "Guardrail", "Interval", "Lift", "Look", "Ramp", "RampVerdict", "UnitSums", "mismatch"]
