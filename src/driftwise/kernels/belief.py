@@ -1,13 +1,14 @@
 """What a lane believes: θ is normal about an estimate, plain or with a trend, its noise and scale told or learned.
 
 The prior is θ ~ N(0, S²/d) and the noise R, so the ridge is ρ₀ = R²d/S² and an arm's value has variance R²‖x‖² in the
-inverse of G + ρ₀I (MATH.md 8). A lane with a trend takes r for x'(θ - lag·v) and v for N(0, S²/(dN²)); eliminating v
-leaves the precision of θ alone.
+inverse of G + ρ₀I (docs/math.md#posterior-radius). A lane with a trend models r as x'(θ - lag·v), v ~ N(0, S²/(dN²)).
+Eliminating v leaves the precision of θ alone.
 
-The gauge holds what is learned about noise and scale: neither enters the sums, so both may change at any time.
+The gauge holds what is learned about noise and scale. Neither enters the sums, so both may change at any time.
 
-A click is learned as the value and with the weight that Newton's step of the log likelihood gives it (MATH.md 4, the
-estimate in one pass, its ridge outside the sums): then all of this holds for clicks, with R = 1 and x'θ in log odds.
+A click is learned as the value and with the weight that Newton's step of the log likelihood gives (the one-pass
+estimate of docs/math.md#estimates, with the ridge outside the sums). The same formulas then hold for clicks, with
+R = 1 and x'θ in log odds.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ GAUGE = 6
 # nobody made one: too small an R sticks before it has grown, too large a one explores for long.
 GUESS_WEIGHT, FAINT = 10.0, 0.5
 # Where S is not told it is so many root mean squares of what rewards are besides noise, which is no less than such a
-# part of them: too small an S hurts most, but one of noise alone makes every change cost more (MATH.md 8).
+# part of them (docs/math.md#learned-scale). Too small an S hurts most; an S of noise alone makes changes cost more.
 REACH, LEAST_SIGNAL = 2.5, 0.3
 # A ridge that is a smaller part of the sums than this is lost in their rounding, and directions that were never played
 # would be anything; where rewards have no noise, a learned one gets there.
@@ -236,7 +237,7 @@ def belief_scores_(
 
 @piece
 def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board) -> None:
-    """Mean and bonus of every arm by the radius of the theorem, δ = 1/t, at the ridge of the belief (MATH.md 1 and 8):
+    """Mean and bonus of every arm by a theorem's radius with δ = 1/t and the ridge ρ₀ (docs/math.md#audits):
     R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
     d = board.z.size
     prior = prior_of(point, lane, gauge, d)

@@ -1,4 +1,6 @@
-"""BVD-GLM-UCB (Faury, Russac, Abeille, Calauzènes 2021): its projection, in the three stages of MATH.md 2, and entries.
+"""BVD-GLM-UCB (Faury, Russac, Abeille, Calauzènes 2021): its projection in three stages, and its entries.
+
+The stages are those of docs/math.md#generalized-linear.
 
 E(θ) = {θ': ‖g(θ')-g(θ)‖_{Ṽ⁻¹} ≤ β̄}. (i) θ̂ in the ball. (ii) E(θ̂) meets the ball: its point nearest to θ̂ in that
 very norm. (iii) Else the joint program: least ‖g(θ')+β̄Ṽ^{1/2}η-b‖_{V⁻²} over ‖θ'‖ ≤ S, ‖η‖ ≤ 1; for a given θ' the η

@@ -1,4 +1,4 @@
-"""A lane of the generalized linear families: GLB, SCB, SC-D-GLUCB and posterior by flag (MATH.md 2-4 and 8).
+"""A lane of the GLM families: GLB, SCB, SC-D-GLUCB and posterior by flag (docs/math.md#generalized-linear).
 
 `learn` runs and absorbs as in the linear family, keeps the history as atoms (or folds it into one pass), and in its
 last phase solves the estimate, so that `choose` only reads: theta holds θ̂, shown the point the rule plays with. Where

@@ -1,13 +1,13 @@
 """A lane that tells a level from preferences: r = a_t + x'θ, the level a_t forgotten at one pace, θ at another.
 
-A filter of the level takes the same fading mean of arms and of rewards, x̄ and r̄; what they miss, x - x̄ and r - r̄, has
-no level in it, and θ is regressed on that (MATH.md 8: least squares for a level that walks at random). Lanes come in
-fours by the memory of θ, and the j-th of every four has the same memory of the level. For values these share a filter,
-and lane j has filter j % 4. A click is what each lane makes of it, log odds with a weight as Newton's step has it
-(kernels/belief.py), so that for clicks every lane has a filter of its own.
+A filter of the level takes the same fading mean of arms and of rewards, x̄ and r̄. The differences x - x̄ and r - r̄ have
+no level in them, and θ is regressed on these (docs/math.md#levels: least squares for a level that walks at random).
+Lanes come in fours by the memory of θ; the j-th of every four has the same memory of the level. For values these share
+a filter: lane j has filter j % 4. For clicks every lane has a filter of its own, because each lane turns a click into
+log odds and a weight by its own Newton step (kernels/belief.py).
 
-The first guess of a level, 0 with the weight R²/S², stays apart from what was seen, for R and S may change at any time.
-A filter's time stands still once all but a millionth has faded: no level gets so unknown that numbers give out.
+The first guess of a level, 0 with the weight R²/S², is kept apart from the data: R and S may change at any time.
+A filter's time stops once all but a millionth has faded, so that the numbers stay in range.
 """
 
 from __future__ import annotations

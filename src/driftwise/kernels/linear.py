@@ -1,4 +1,4 @@
-"""The linear family: scores and lessons (MATH.md 1).
+"""The linear family: scores and lessons (docs/math.md#linear).
 
 Rounds (kernels/rounds.py) are bound to the pieces that live entries use; that is why both play the same arms.
 """
@@ -66,7 +66,7 @@ def confidence(table: Floats, row: int, clock: float) -> float:
 
 @piece
 def linear_radius(point: Point, row: int, squares: float, clock: float, d: int) -> float:
-    """The multiplier of the bonus: β of MATH.md 1 times the exploration factor."""
+    """The multiplier of the bonus: β of docs/math.md#linear times the exploration factor."""
     table = point.table
     beta = math.nan
     if point.flags[RADIUS] == CONSTANT:
@@ -126,7 +126,7 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 
 @piece
 def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums) -> None:
-    """The published code's slip: the twin starts from the *new* G, not from the old twin (MATH.md 1)."""
+    """The published code's slip: the twin starts from the *new* G, not from the old twin (docs/math.md#linear)."""
     X, at, arm = lesson.X, lesson.at, lesson.arm
     fade = decay(point.table, row, lesson.ticks)
     w = weight(point, row, lesson.age) if arm >= 0 else 0.0

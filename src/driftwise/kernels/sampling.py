@@ -1,4 +1,4 @@
-"""Rules that sample: θ, or one multiplier of all bonuses, drawn anew for every choice (MATH.md 8).
+"""Rules that sample: θ, or one multiplier of all bonuses, drawn anew for every choice (docs/math.md#sampling).
 
 A draw is a number, the state's key and a try: number b of the normals of try k is `normal(*key, draw, b, 2k)`. Choices
 are made by try 0; the others are there to count how often an arm is played. Lessons are those of the rules whose

@@ -1,4 +1,4 @@
-"""Eight trials of a linear policy at once, a trial a lane (MATH.md 1).
+"""Eight trials of a linear policy at once, a trial a lane (docs/math.md#linear).
 
 All have the same policy, path and noise, and each its own arms and tape. What a memory counts does not depend on what
 is seen, so that one row of counters serves all eight. Every lane takes the operations of kernels/linear.py in their

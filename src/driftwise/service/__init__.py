@@ -1,4 +1,4 @@
-"""Decisions over HTTP: an answer means it is on disk, and anyone can recompute it (PRODUCT.md 6).
+"""Decisions over HTTP: an answer means it is on disk, and anyone can recompute it (docs/contract.md#the-service).
 
 Rooms, each of which imports only those above it (http and dashboard each other):
 

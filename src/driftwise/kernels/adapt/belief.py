@@ -1,7 +1,7 @@
 """The compiled entries of policies that believe: alone, or in a bank of memories, some with a trend.
 
 They serve what the entries of kernels/linear.py do not: noise and scale that are learned, trends, and clicks in a bank
-of such lanes (MATH.md 8).
+of such lanes (docs/math.md#auto).
 """
 
 from __future__ import annotations

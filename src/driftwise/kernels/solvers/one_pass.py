@@ -1,4 +1,4 @@
-"""The estimate in one pass (MATH.md 4): O(d²) memory and time, no history.
+"""The estimate in one pass (docs/math.md#estimates): O(d²) memory and time, no history.
 
 H (lanes, d, d) starts as reg·I and theta (lanes, d) as 0; scratch is the slate of newton.py.
 """

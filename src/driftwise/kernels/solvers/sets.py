@@ -75,7 +75,7 @@ class Region(NamedTuple):
 
 @routine
 def stretch(kind: int, D: float, rho: float, level: float) -> float:
-    """The radius of MATH.md's (a) or (a'), where no atom's x'θ moves by more than D between θ̂ and the set."""
+    """The radius of (a) or (a') (docs/math.md#self-concordant); D bounds how far any atom's x'θ moves from θ̂."""
     if kind == CONVEX:
         return math.sqrt((2.0 + D) * level)
     return math.sqrt(1.0 + D) * min(math.sqrt(1.0 + D) * rho, math.sqrt(level))

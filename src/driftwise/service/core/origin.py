@@ -1,8 +1,8 @@
 """Which machine and which version of driftwise computed an era, and what follows where it was another one.
 
 A machine is known by its probe (machine.py). A state that another machine or version computed may be "not recomputable
-here", which is not damage (PRODUCT.md 1). The version only explains a difference: sources that changed and compute the
-same are no reason to refuse anything.
+here", which is not damage (docs/contract.md#machines). The version only explains a difference: a version that computes
+the same bits is no reason to refuse a state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decisions whose time is over without a reward: their default is learned, the oldest first (PRODUCT.md 3).
+"""Decisions whose time is over without a reward: their default is learned, the oldest first (docs/contract.md#rewards).
 
 What waits is read from the store a stretch at a time, because there may be millions. A default is a row like that of
 any reward, so that a fold, a verify and an export know nothing of clocks.

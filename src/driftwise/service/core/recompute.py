@@ -38,7 +38,7 @@ def eras_of(store: Store, stream: int) -> list[Era]:
 
 
 def upon(made: Setup, row: DecisionRow) -> int:
-    """The tick of the state that a decision was chosen on (PRODUCT.md 1)."""
+    """The tick of the state that a decision was chosen on (docs/contract.md#ticks)."""
     return made.clock().upon(row.born)
 
 

@@ -1,4 +1,4 @@
-"""`driftwise export`: a stream as the log of PRODUCT.md 5, which `Agent.learn_log`, `dw.sums` and others read."""
+"""`driftwise export`: a stream as a log (docs/contract.md#logs), which `Agent.learn_log`, `dw.sums` and others read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire (PRODUCT.md 6): what is asked, what is answered, the one shape of an error, and the limits."""
+"""The wire (docs/contract.md#the-wire): what is asked, what is answered, the one shape of an error, and the limits."""
 
 from __future__ import annotations
 
