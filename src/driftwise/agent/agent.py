@@ -1,9 +1,9 @@
 """The agent: any policy, for a product whose rewards come late, out of order or never (docs/contract.md#ticks).
 
-Two locks, taken in this order: `_learning` by whoever changes what is known, `_choosing` by whoever decides and, for
-the moment of the swap (states.py), by a learner. MASTER and BOB, which play one decision at a time, take both to
-decide: a round without a reward must have ended before the next is chosen. The file is long because it is the whole
-surface of an agent.
+There are two locks, taken in this order. `_learning` is held by a thread that changes what is known. `_choosing` is
+held by a thread that decides and, for the moment of the swap (states.py), by a thread that learns. MASTER and BOB play
+one decision at a time and take both locks to decide, because a round without a reward must end before the next choice.
+The file is long because it is the whole interface of an agent.
 """
 
 from __future__ import annotations
@@ -70,13 +70,14 @@ if TYPE_CHECKING:
 class Agent:
     """A policy in live use: `decide` among arms, `reward` when it is known, `save` and `load` across restarts.
 
-    rewards: the least and the largest a reward may be. clock: what time is counted in, "rounds" (decisions), "wall"
-    (ticks of the wall clock, `tick` seconds or a span such as "20m") or "rewards" (rewards learned); where it is left
-    out "wall" if anything is given as a span of time or a tick, else "rounds". half_life: over a
-    policy with memory=Keep(), in ticks or as time on the wall clock. epsilon: the share of decisions drawn uniformly.
-    expire_after: how old, in ticks or as time, a decision may be when its reward comes; then it is closed, with
-    `default_reward` if there is one. max_open: open decisions kept, the oldest going first; remember: closed ones.
-    features: how a context and items become arms.
+    rewards: the smallest and the largest possible reward. clock: the unit of time, "rounds" (decisions), "wall" (ticks
+    of the wall clock, `tick` seconds or a time such as "20m") or "rewards" (rewards learned). The default is "wall" if
+    any setting is a time or a tick is given, and "rounds" otherwise. half_life: the half-life of the memory, in ticks
+    or as a time; the policy must have memory=Keep(). epsilon: the share of decisions that are drawn uniformly.
+    expire_after: the largest age, in ticks or as a time, at which a reward is learned; an older decision is closed,
+    with `default_reward` if there is one. max_open: the number of open decisions that are kept; the oldest is dropped
+    first. remember: the number of closed decisions that are known by their ids. features: how a context and items
+    become arms.
     """
 
     def __init__(
@@ -126,10 +127,10 @@ class Agent:
         cls, dim: int, half_life: float | str | None = None, click_rate: float | tuple[float, float] | None = None,
         *, L: float | None = None, **options: Any,
     ) -> Agent:
-        """An agent for clicks: the default bank of memories, or with a half-life the one memory it means.
+        """An agent for clicks. It plays Auto, or with a half-life one memory of that length.
 
-        A half-life that is a number counts decisions; "14d" is time. click_rate is what share is clicked, or the least
-        and the largest share, if that is known. Arms longer than L are refused, where one is given.
+        A half-life that is a number counts decisions; "14d" is a time. click_rate is the share that is clicked, or the
+        smallest and the largest share, if it is known. Arms longer than L are refused if L is given.
         """
         from driftwise.agent.presets import clicks
 
@@ -141,8 +142,7 @@ class Agent:
         cls, dim: int, low: float, high: float, half_life: float | str | None = None, *, L: float | None = None,
         **options: Any,
     ) -> Agent:
-        """An agent for rewards from low to high: the default bank of memories, or with a half-life the one memory it
-        means."""
+        """An agent for rewards from low to high. It plays Auto, or with a half-life one memory of that length."""
         from driftwise.agent.presets import values
 
         policy, more = values(dim, low, high, half_life, L, options)
@@ -152,25 +152,25 @@ class Agent:
 
     @property
     def policy(self) -> Any:
-        """The policy it plays, with half-life and times in ticks."""
+        """The policy that the agent plays, with half-life and times in ticks."""
         return self._policy.given
 
     @property
     def features(self) -> Features | None:
-        """How a context and items become arms, where that was declared."""
+        """How a context and items become arms; None if the agent has no features."""
         return None if self._encoder is None else self._encoder.features
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each event happened, how many decisions are open now, and how many closed ones their log could not
-        hold (`unlogged`, since this process began)."""
+        """How often each event happened, how many decisions are open, and how many rows the log could not hold
+        (`unlogged`, since the process began)."""
         book = self._book
         aside = 0 if book.log is None else book.log.status.aside
         return {**book.counts, "open": len(book.open), "unlogged": book.unlogged + aside}
 
     @property
     def state(self) -> Any:
-        """A copy of what the policy remembers."""
+        """A copy of the policy's state."""
         with turn(self, self._choosing):
             return self._policy.seen(self._states.front.copy())
 
@@ -190,13 +190,13 @@ class Agent:
         context: Mapping[str, Any] | None = None, id: str | None = None, allowed: npt.ArrayLike | None = None,
         cost: npt.ArrayLike | None = None, now: float | None = None, jump: bool = False,
     ) -> Decision:
-        """Choose one of the arms (n, d), or a vector of a set such as dw.Ball(2). The same id and arms again: the same
-        decision again.
+        """Choose one of the arms (n, d), or a vector of a continuous set such as dw.Ball(2). A repeated call with the
+        same id and arms returns the same decision.
 
-        items are names of the arms; allowed is booleans (n,) or the indices of arms that may be played; cost (n,) is
-        taken off their scores. With features= a context will do instead of arms: items are then names of items, or
-        their rows by name, which are kept. On the wall clock a `now` that is far ahead of the last time (40 half-lives,
-        or 1,000 times the longest silence) is refused unless such a `jump` is meant.
+        items are the names of the arms. allowed is booleans (n,) or the indices of the arms that may be played. cost
+        (n,) is subtracted from the scores. With features a context may replace the arms; items are then names of items,
+        or their rows by name, which the agent keeps. On the wall clock a `now` far ahead of the last time (40
+        half-lives, or 1,000 times the longest silence) is refused unless jump=True.
         """
         turn(self, self._choosing)
         told = None
@@ -235,7 +235,8 @@ class Agent:
         self, many: Iterable[Arms], *, ids: Sequence[str | None] | None = None, now: float | None = None,
         jump: bool = False,
     ) -> list[Decision | BadInput]:
-        """A decision for each set of arms, in order; one that is refused gives its sentence and stops nobody."""
+        """A decision for each set of arms, in order. A refused call gives its BadInput in its place; the others are
+        carried out."""
         sets = list(many)
         names = [None] * len(sets) if ids is None else list(ids)
         if len(names) != len(sets):
@@ -352,8 +353,8 @@ class Agent:
     # ---------------------------------------------------------------------------------------- reward
 
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
-        """Learn what a decision brought: "learned", "duplicate" or "late"; what cannot be true is refused, and so is a
-        `now` far ahead without `jump` (see `decide`)."""
+        """Learn the reward of a decision. Returns "learned", "duplicate" or "late". An impossible reward is refused,
+        and so is a `now` far ahead without `jump` (see `decide`)."""
         try:
             value = self._terms.checked(value)
         except BadInput:
@@ -374,7 +375,8 @@ class Agent:
     def reward_many(
         self, rewards: Iterable[tuple[str, float]], now: float | None = None, *, jump: bool = False
     ) -> list[Verdict | BadInput]:
-        """A verdict for each (id, value), in order; one that is refused gives its sentence and stops nobody."""
+        """A verdict for each (id, value), in order. A refused call gives its BadInput in its place; the others are
+        carried out."""
         verdicts: list[Verdict | BadInput] = []
         for pair in rewards:
             try:
@@ -386,7 +388,7 @@ class Agent:
         return verdicts
 
     def cancel(self, id: str) -> Verdict:
-        """Close a decision that was never carried out: no reward will come, and nothing is learned."""
+        """Close a decision that was never carried out. Nothing is learned for it, and no default."""
         with turn(self, self._learning):
             entry = self._book.find(id) if isinstance(id, str) else None
             if entry is None:
@@ -429,7 +431,7 @@ class Agent:
             if default is not None:
                 try:
                     self._learn(entry, default, tick, Verdict.DEFAULTED)
-                except Exception:  # said in counts["failed"]: whoever happens to call now did nothing wrong
+                except Exception:  # counted in counts["failed"]: the current caller did nothing wrong
                     self._close(entry, Verdict.EXPIRED)
             else:
                 self._close(entry, Verdict.EXPIRED)
@@ -450,10 +452,10 @@ class Agent:
             tick = self._states.tick + 1
         with self._choosing:
             if entry.verdict is not Verdict.OPEN:  # crowded out a moment ago
-                if verdict is Verdict.LEARNED:  # a default that is no longer due is nobody's late reward
+                if verdict is Verdict.LEARNED:  # a default that is no longer due is no late reward
                     self._book.counts["late"] += 1
                 return Verdict.LATE
-            self._taught = entry  # which nobody crowds out now: books and state must tell the same
+            self._taught = entry  # which must not be evicted now: books and state must agree
         decision, x = entry.decision, entry.x
         try:
             self._states.take(
@@ -488,20 +490,21 @@ class Agent:
         self, path: str | Path, *, arms: bool = False, format: str | None = None, rows: int = 50_000,
         seconds: float = 60.0,
     ) -> AgentLog:
-        """Write a row for every decision when it closes, as parts in a folder; flush() and close() what this returns.
+        """Write a row for every decision when it closes, as parts in a folder. Call flush() and close() on the result.
 
-        A part is whole or absent, and is written when so many rows have gathered or so many seconds have passed. arms:
-        log all arms, which evaluation needs. format: "parquet", the default where pyarrow is installed, or "jsonl".
+        A part is written when `rows` rows have gathered or `seconds` have passed, and is whole or absent. arms: log all
+        arms, which evaluation needs. format: "parquet", the default if pyarrow is installed, or "jsonl".
         """
         from driftwise.agent.writing import log_to
 
         return log_to(self, path, arms, format=format, rows=rows, seconds=seconds)
 
     def learn_log(self, log: Any, *, gaps: bool = False, progress: bool | None = False) -> int:
-        """Learn the lessons of a log that come after those already learned; how many there were.
+        """Learn the lessons of a log that come after those already learned. Returns their number.
 
-        The state is, bit for bit, that of the agent that wrote it. A log with lessons missing is refused unless `gaps`
-        are meant; one with a bad row changes nothing. progress: a bar on stderr; None is for a long log in a terminal.
+        The state is then, bit for bit, that of the agent that wrote the log. A log with missing lessons is refused
+        unless gaps=True. A log with a bad row changes nothing. progress: a bar on stderr; by default for a long log in
+        a terminal.
         """
         from driftwise.agent.folding import learn_log
 
@@ -513,18 +516,19 @@ class Agent:
         self, what: Decision | str | Arms, arms: Arms | None = None, *, items: Sequence[Item] | None = None,
         features: Sequence[str] | None = None, now: float | None = None,
     ) -> Explanation:
-        """Why: every arm's estimate, bonus and score, and the features that moved the choice most.
+        """Explain a choice: estimate, bonus and score of every arm, and the features that moved the choice most.
 
-        Of arms, what would be chosen now; of a decision, the arms it was chosen from as they look now: those of the
-        last decisions are at hand, for others pass `arms`; of an open one there is its own vector at least. An agent
-        that is driven by now= is explained at the newest time it was told, unless another is given here.
+        For arms it explains what would be chosen now. For a decision it explains the arms it was chosen from, on the
+        state as it is now. The agent keeps the arms of the last decisions; for others pass `arms`; of an open decision
+        it has at least the vector played. An agent that is driven by now= is explained at the newest time it was given,
+        unless `now` is given here.
         """
         from driftwise.agent.explain import explain
 
         return explain(self, what, arms, items, features, self._asked_at(now))
 
     def drift(self) -> Drift:
-        """How long it remembers, and whether a shorter or longer memory would have predicted better."""
+        """How long the agent remembers, and whether a shorter or longer memory would have predicted better."""
         return drift(self)
 
     # ---------------------------------------------------------------------------------------- keeping
@@ -545,14 +549,14 @@ class Agent:
     def from_bytes(
         cls, data: bytes, *, policy: Policy | None = None, now: Callable[[], float] = time.time
     ) -> Agent:
-        """The agent that `to_bytes` wrote; it goes on bit for bit. A policy of your own, or with a link of your own, is
-        passed again."""
+        """The agent that `to_bytes` wrote; it continues bit for bit. Pass a policy of your own, or one with a link of
+        your own, again."""
         from driftwise.agent.snapshot import read_snapshot
 
         return read_snapshot(cls, data, policy, now)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, which is there whole or not at all, and on disk when this returns."""
+        """Write the agent to a file. The file is whole or absent, and on disk when this returns."""
         from driftwise._internal.files import keep_durably
 
         data, log = self.to_bytes(), self._book.log
@@ -568,7 +572,7 @@ class Agent:
         return cls.from_bytes(Path(path).read_bytes(), policy=policy, now=now)
 
     def merge(self, other: Agent) -> None:
-        """Take in all that another agent of the same policy has learned from rewards of its own."""
+        """Learn all that another agent with the same policy has learned from rewards of its own."""
         from driftwise.agent.merge import merge
 
         merge(self, other)

@@ -1,4 +1,4 @@
-"""What an agent is asked, checked at the border."""
+"""Checks of what an agent is asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checked_range(policy: Asked, rewards: object) -> tuple[float, float]:
 
 
 def unknown(id: object) -> BadInput:
-    """What is said of an id nobody knows."""
+    """The error for an unknown id."""
     return BadInput("id", id, "the id of a decision this agent remembers", "pass decision.id, or a larger remember=")
 
 
@@ -61,7 +61,7 @@ def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
 
 
 def check_set(policy: Asked, offered: ActionSet, items: object, allowed: object, cost: object) -> None:
-    """What a set that is no list cannot have, and who cannot play one."""
+    """Refuse options that a continuous set cannot have, and policies that cannot play one."""
     for name, value in (("items", items), ("allowed", allowed), ("cost", cost)):
         if value is not None:
             raise BadInput(name, value, "a list of arms, each of which has its own", "leave it out with a set")
@@ -69,15 +69,15 @@ def check_set(policy: Asked, offered: ActionSet, items: object, allowed: object,
 
 
 def density_of(arms: ActionSet, explored: bool) -> str | None:
-    """What a propensity is a density per unit of; nothing where it is a chance."""
+    """The unit of a propensity that is a density; empty where it is a chance."""
     return arms.measure if explored and arms.measure != "count" else None
 
 
 def checksum(arms: ActionSet, places: Ints | None, price: Floats | None) -> str:
-    """What a caller's decision is about, to know it again by.
+    """A checksum of the arms of a decision, by which a repeated call is recognised.
 
-    It guards against a caller's slip, not against an enemy of their own requests: 32 bits of CRC are four times as fast
-    as a digest, and a set that was prepared is summed up once.
+    It guards against mistakes of the caller, not against attacks on the caller's own requests. A CRC of 32 bits is four
+    times as fast as a digest, and a prepared set is summed once.
     """
     found = arms.crc
     for part in (places, price):

@@ -54,7 +54,7 @@ class Chooser:
 
     def _from_set(self, state: Any, region: ActionSet, seq: int) -> Picked:
         """The choice from a set that is no list. The policy's own point has a chance; one that is drawn uniformly has a
-        density, epsilon over the set's volume. What a rule that samples would play has a density nobody computes."""
+        density, epsilon over the set's volume. The density of what a rule that samples would play is not computed."""
         policy, epsilon = self.policy, self.epsilon
         draw = None if policy.deterministic else seq
         if epsilon > 0.0 and region.measure is None:

@@ -1,9 +1,9 @@
 """The drift meter: how long an agent remembers, and whether another memory would have predicted better.
 
-A bank weighs its memories as it goes, and its weights over time are the answer. Any other policy has one memory; there
-the last rewards (1024 at most) are predicted once more with a quarter, half, once, twice and four times that memory
-(replay.py), which costs nothing until it is asked for. A policy of one's own does not say how long it remembers; there
-a few memories are held against one that forgets nothing.
+A bank weighs its memories, and its weights over time are the answer. Another policy has one memory. For it the last
+rewards (1024 at most) are predicted again with a quarter, half, once, twice and four times that memory (replay.py),
+only when the meter is read. A policy of the user's own does not say how long it remembers; a few memories are then
+compared with one that forgets nothing.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Meter:
 
 @dataclass(frozen=True)
 class LevelDrift:
-    """What is seen of a level that all arms share, apart from preferences among them.
+    """What is known about a level that all arms share, apart from preferences among them.
 
-    `evidence` is by how many nats, those of long ago faded, lanes with a level apart foretold rewards better; where it
-    is `believed` they are played. `level` is how long the likeliest of them remembers the level, in ticks, and
+    `evidence` is the number of nats, fading with time, by which lanes with a level predicted rewards better. If it is
+    `believed`, these lanes are played. `level` is how long the likeliest of them remembers the level, in ticks, and
     `preferences` how long it remembers preferences.
     """
 
@@ -120,13 +120,13 @@ class LevelDrift:
 
 @dataclass(frozen=True)
 class Drift:
-    """What there is to see of drift.
+    """The result of `Agent.drift`.
 
-    `memories` are in ticks. `at` are ticks, and `weights` (len(at), len(memories)) what share of belief each memory
-    had then. `advantage` is how many nats a reward each memory predicted better than the one played now, or than one
-    that forgets nothing where nobody knows that (None for a bank, whose weights say it). `remembers` is the memory
-    played, in ticks, NaN where nobody knows; `days` the same where the clock knows. `level` tells the drift of a level
-    that all arms share from that of preferences, where the policy does; then `memories` are those without a level.
+    `memories` are in ticks. `at` are ticks, and `weights` (len(at), len(memories)) the weight of each memory at these
+    ticks. `advantage` is how many nats per reward each memory predicted better than the one played now, or than one
+    that forgets nothing where the memory played is unknown (None for a bank, which has weights). `remembers` is the
+    memory played, in ticks, or NaN where it is unknown; `days` is the same where the clock measures time. `level`
+    describes a level that all arms share, where the policy has one; `memories` are then those without a level.
     """
 
     memories: tuple[float, ...]

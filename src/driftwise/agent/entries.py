@@ -64,7 +64,7 @@ def fill(
         raise no("names of another shape")
     own, rows, dim = policy.taught_with_arms, len(names), policy.dim or 1
     whole = shaped(arrays, "whole", (rows, _WHOLE), "i8").tolist()
-    unknown = own or any(row[4] == 0 for row in whole)  # nobody knows how likely a sampled point of a ball is
+    unknown = own or any(row[4] == 0 for row in whole)  # the density of a sampled point of a ball is unknown
     numbers = shaped(arrays, "numbers", (rows, _NUMBERS), "f8", unknown=unknown).tolist()
     draws = shaped(arrays, "draws", (rows,), "i8").tolist() if "draws" in arrays else [0] * rows
     vectors = shaped(arrays, "vectors", (opened, dim), "f8")

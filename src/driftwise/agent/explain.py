@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Every arm as the policy sees it now, the best first in `order`.
+    """Every arm as the policy scores it now, the best first in `order`.
 
     `pulls` are (feature, θ_i (x_i - y_i)) for the arm chosen against the runner-up, the strongest first. `effective` is
-    (Σw)²/Σw², the observations the estimate is worth; `memory` the rounds remembered, `days` the same where the clock
-    knows; a policy of your own tells none of these, nor θ. `decision` is the record, if one was asked about: what it
-    was chosen by then, and not now. `missing` says how many of its arms are not shown, and why. A bank for clicks
-    chooses among the arms its memories propose; `proposed` says which, the others having an estimate and no bonus.
+    (Σw)²/Σw², the observations that the estimate is worth. `memory` is the number of rounds remembered, `days` the same
+    where the clock measures time. A policy of the user's own has none of these, and no θ. `decision` is the record of
+    the decision that was asked about, with the numbers of its moment. `missing` says how many of its arms are not
+    shown, and why. A bank for clicks chooses among the arms that its memories propose: `proposed` says which; the
+    others have an estimate and no bonus.
     """
 
     items: tuple[Item, ...]

@@ -1,4 +1,4 @@
-"""What an agent knows, apart from any choice: its policy, its clock, what happened, and θ by the features' names."""
+"""What an agent knows: its policy, its clock, its counts, and θ by the names of the features."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """`facts` are words and their values; `coefficients` all of θ as it is played, the largest first, by name: those
-    of the agent's features, or x0, x1, …; none for a policy of your own."""
+    """`facts` are names and values. `coefficients` are all of θ as it is played, the largest first, by the names of the
+    agent's features or x0, x1, …. A policy of the user's own has none."""
 
     facts: tuple[tuple[str, str], ...]
     coefficients: tuple[tuple[str, float], ...]
 
 
 def known(agent: Agent) -> AgentFacts:
-    """All of it as it is now, on the state that the next decision would be chosen on."""
+    """The facts on the state that the next decision would be chosen on."""
     policy, clock = agent._policy, agent._clock
     with turn(agent, agent._learning), agent._choosing:
         lessons = agent._states.tick

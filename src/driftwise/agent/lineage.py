@@ -1,9 +1,9 @@
-"""Where the lessons of an agent come from, so that `merge` counts none twice.
+"""The sources of an agent's lessons, so that `merge` counts no lesson twice.
 
-`agents` are those whose own lessons it has: itself, and what was merged into it. `logs` are the agents whose logs it
-learned from, and `parts` what it learned of any log: the parts that were folded, or reduced to sums. Two agents that
-learned different parts of one log may be merged; two that learned a common part, or an agent and one that learned from
-its log, may not. A part that was rewritten (converted, cut anew) is another part.
+`agents` are the agents whose own lessons it has: itself, and those merged into it. `logs` are the agents whose logs it
+learned from, and `parts` the parts of logs that were folded, or reduced to sums. Two agents that learned different
+parts of one log may be merged. Two agents that learned a common part may not, nor may an agent and one that learned its
+log. A part that was rewritten (converted, cut differently) counts as another part.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Lineage:
         return Lineage(set(self.agents), set(self.logs), set(self.parts))
 
     def check_apart(self, other: Lineage) -> None:
-        """Refuse another agent that has lessons which are here already."""
+        """Refuse another agent that has lessons which this one has too."""
         shared = (
             ("source", self.agents & other.agents), ("the log of source", self.agents & other.logs),
             ("the log of source", self.logs & other.agents), ("part", self.parts & other.parts),

@@ -1,4 +1,4 @@
-"""Good policies for those who know their product and not this library."""
+"""The policies behind Agent.for_clicks and Agent.for_values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clicks(
     dim: int, half_life: float | str | None, click_rate: float | tuple[float, float] | None, L: float | None,
     options: dict[str, Any],
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The default for clicks; with a half-life the posterior rule that fades by it."""
+    """Auto for clicks; with a half-life the posterior rule that fades by it."""
     told: dict[str, Any] = {"S": None} if click_rate is None else {"S": advise(click_rate=click_rate, L=L or 1.0)["S"]}
     if half_life is None:
         return make("Auto", dim=dim, link="logistic", L=L, **told), _clock(None, options)
@@ -28,7 +28,7 @@ def clicks(
 def values(
     dim: int, low: float, high: float, half_life: float | str | None, L: float | None, options: dict[str, Any]
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The default for numbers; with a half-life the posterior rule that fades by it, its noise and scale learned."""
+    """Auto for numbers; with a half-life the posterior rule that fades by it, with learned noise and scale."""
     advise(values=(low, high))  # raises where there is no range
     if half_life is None:
         return make("Auto", dim=dim, L=L), _clock(None, options)

@@ -1,8 +1,8 @@
 """An agent as one container: policy and settings as plain data, the rest as arrays (docs/contract.md#snapshots).
 
-What is read is proven before it is used: the policy is built anew by its own constructor and must have the digest it
-was saved with, the state is vetted as any loaded state, and every decision in the books is checked against both. A
-policy of the user's own is passed again, and writes and reads its state itself.
+Everything that is read is checked before it is used. The policy is built by its own constructor and must have the
+digest it was saved with. The state is checked as any loaded state. Every decision is checked against both. A policy of
+the user's own is passed again, and writes and reads its state itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "def
 
 
 def write_snapshot(agent: Agent) -> bytes:
-    """The agent as bytes, while nobody else uses it."""
+    """The agent as bytes. No other thread may use it meanwhile."""
     book, states, policy, meter = agent._book, agent._states, agent._policy, agent._meter
     kept = policy.written(states.front)
     facts = {
@@ -53,7 +53,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
 
 
 def read_snapshot(cls: type[Agent], data: object, policy: Any, now: Callable[[], float]) -> Agent:
-    """The agent these bytes hold, or the one sentence."""
+    """The agent that these bytes hold, or BadInput."""
     facts, arrays = container.unpack("agent", data, ANEW)
     if facts.get("agent") not in range(1, VERSION + 1):
         raise no(f"version {facts.get('agent')!r} of agents")

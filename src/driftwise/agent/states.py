@@ -1,4 +1,4 @@
-"""Two states and a swap: whoever chooses sees the last lesson whole, and never waits for the next."""
+"""Two states and a swap: a choice sees the last complete lesson and never waits for the next one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def shown_at(policy: Asked, zero: int, tick: int) -> float:
 
 
 class States:
-    """The state that is published, the one behind it, and one that is brought forward in time where time matters.
+    """The published state, the state behind it, and a copy that is advanced in time where time matters.
 
-    `choosing` is held by whoever chooses, and by a learner only for the swap; learners take turns by a lock of theirs.
-    `tick` is that of the published state, `viewed` the tick that it was last brought forward to. `zero` is the tick
-    that the state counts its time from. It is None for a state that is to start at the first lesson: at the birth of
-    the decision learned from, which every log of the lessons tells. Until then no time passes for it.
+    A thread that chooses holds `choosing`; a thread that learns holds it only for the swap. Threads that learn take
+    turns by another lock. `tick` is the tick of the published state, `viewed` the tick that its copy was last advanced
+    to. `zero` is the tick from which the state counts its time. It is None until the first lesson; it is then the birth
+    of the decision that was learned from, which every log of the lessons has. Until then no time passes for the state.
     """
 
     __slots__ = ("back", "choosing", "front", "policy", "tick", "view", "viewed", "zero")
@@ -48,10 +48,10 @@ class States:
         return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.told}
 
     def at(self, tick: int) -> Any:
-        """The published state, or where time has passed since its last lesson a copy that is brought to this tick.
+        """The published state, or, if time has passed since its last lesson, a copy that is advanced to this tick.
 
-        Always from the published state in one step, so that a choice depends on nothing but lessons and its tick. For
-        those who hold `choosing`.
+        The copy is always advanced from the published state in one step, so that a choice depends on the lessons and
+        its tick only. The caller must hold `choosing`.
         """
         front, view = self.front, self.view
         if view is None or self.zero is None or tick <= self.tick:
@@ -62,12 +62,12 @@ class States:
         self.policy.renew(view, front)
         view.told = True  # what there is to warn of, lessons do
         self.policy.advance(view, float(tick - self.tick))
-        if self.policy.reads_only:  # one of the user's own may be changed by whoever looks at it
+        if self.policy.reads_only:  # reading may change a state of the user's own policy
             self.viewed = tick
         return view
 
     def publish(self, state: Any, tick: int, zero: int | None, then: Callable[[], None]) -> None:
-        """A state that was brought up elsewhere, from a copy of the published one, takes its place."""
+        """Publish a state that was made elsewhere from a copy of the published one."""
         state.told, state.outside = self.front.told, self.front.outside
         behind = state.copy()
         with self.choosing:
@@ -96,11 +96,11 @@ class States:
     def learn(
         self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """A lesson on the state behind; published, with what else is to be seen then, when it succeeded.
+        """Learn a lesson on the state behind, and publish it, together with `then`, when it has succeeded.
 
-        The other one is brought up to date by the same lesson, which is cheaper than copying a long window, or copied
-        where a solver makes the lesson dear. Ctrl-C may strike anywhere: `done` says whether `then` has happened. If it
-        has, the lesson stays; otherwise it has never been.
+        The other state is then brought up to date by the same lesson, which is cheaper than copying a long window, or
+        by a copy where a solver makes the lesson expensive. Ctrl-C may interrupt at any point. `done` says whether
+        `then` has happened. If it has, the lesson stays; otherwise it is rolled back.
         """
         before = self.front, self.back, self.tick, self.zero
         try:
@@ -121,21 +121,21 @@ class States:
             raise
 
     def swap(self, tick: int) -> None:
-        """What is behind is published; the other has yet to be brought up to date. For those who hold `choosing`, or
-        are alone."""
+        """Publish the state behind; the other one must still be brought up to date. The caller must hold `choosing`, or
+        be the only thread."""
         self.front, self.back, self.tick, self.viewed = self.back, self.front, tick, -1
         self.back.told, self.back.outside = self.front.told, self.front.outside
 
     def level(self) -> None:
-        """The state behind becomes what is published, all of it: half a lesson may have gone anywhere."""
+        """Copy the published state to the state behind, all of it, because half a lesson may have changed any part."""
         self.back.release()
         self.back.become(self.front)
 
     def unlock(self) -> None:
-        """After a choice that was interrupted. For those who hold `choosing`.
+        """Release a state after a choice that was interrupted. The caller must hold `choosing`.
 
         An interruption between taking a state into use and the `try` that releases it leaves it in use. The locks of
-        the agent say that no other thread has it.
+        the agent guarantee that no other thread has it.
         """
         for state in (self.front, self.view):
             if state is not None:
