@@ -5,6 +5,7 @@ Other exit codes: 3 where another process has the file, 4 where the store failed
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -218,6 +219,31 @@ def bench(
         keep(out / "bench.json", (json.dumps(rounds.plain_rows(found), indent=1) + "\n").encode())
         chart.draw_chart(found, out / "bench.svg")
         print(f"wrote {out / 'bench.json'}, {out / 'bench.svg'}", file=sys.stderr)
+
+
+@app.command()
+def evidence(
+    out: Annotated[Path, typer.Option(help="Folder for evidence.html, evidence.md, results.json and all plays.")],
+    only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.data.sets; may be given again.")] = None,
+    draws: Annotated[int, typer.Option(help="Orders of arms, and draws of what is drawn.")] = 8,
+) -> None:
+    """Auto, half-lives and a static policy on real data; interrupted, the same command goes on where it was."""
+    from driftwise.experiments.evidence.page import signed
+    from driftwise.experiments.evidence.run import evidence as gather
+    from driftwise.experiments.run.folder import alone
+
+    words = "driftwise evidence " + "".join(f"--only {name} " for name in only or ()) + f"--draws {draws}"
+    with alone(out) as folder:
+        found = gather(only or (), folder, draws, command=words)
+    columns = ("policy", "reward", "less static", "shuffled: less static")
+    for name, one in found["sets"].items():
+        rows = [[row["policy"], f"{row['reward']:.4f}", *(
+            "" if row[less] is None else signed(row[less], math.inf if row[over] is None else row[over])
+            for less, over in (("less_static", "over_draws"), ("shuffled_less_static", "shuffled_over_draws"))
+        )] for row in one["rows"]]  # fmt: skip
+        _table(f"{name}: {one['rounds']} rounds, {one['arms']} arms", columns, rows, numeric=(1, 2, 3))
+    print("wrote " + ", ".join(str(out / name) for name in ("evidence.html", "evidence.md", "results.json")),
+          file=sys.stderr)  # fmt: skip
 
 
 @app.command()

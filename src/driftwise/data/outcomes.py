@@ -172,19 +172,21 @@ def backtest(
     with bar("rounds", log.rounds * len(named), progress, least=3e4) as tick:
         for name, policy in about.items():
             state = policy.start(seed=seed)
-            rewards[name], arms[name] = _walk(policy, state, log, tick)
+            rewards[name], arms[name] = walk(policy, state, log, tick)
             if policy.reports:
                 report[name] = policy.report(state)
     return Backtest(rewards, arms, np.nanmax(log.paid, axis=1), report)
 
 
-def _walk(
-    policy: Asked, state: Any, log: Outcomes, tick: Callable[[float], None]
+def walk(
+    policy: Asked, state: Any, log: Outcomes, tick: Callable[[float], None], watch: Callable[[int], None] | None = None
 ) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """One policy through all rounds."""
+    """One policy through all rounds: what it earned and which arms it played. `watch` is called before each round."""
     earned, played = np.empty(log.rounds), np.empty(log.rounds, dtype=np.int64)
     offered, paid = log.offers(), log.paid
     for t in range(log.rounds):
+        if watch is not None:
+            watch(t)
         shown, numbers = offered(t)
         choice = policy.choose(state, shown)
         played[t] = numbers[choice.arm]

@@ -1,0 +1,132 @@
+"""The page of the evidence: a table and a figure a set, and the story of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwise._internal.files import keep
+from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.picture import picture
+from driftwise.draw.plots import can_draw
+from driftwise.draw.styles import INK, PALETTE
+from driftwise.experiments.evidence.plays import AUTO, CLICKS, HALF_LIFE, STATIC, Facts, Play
+from driftwise.experiments.evidence.rows import Row, Story
+
+_COLOURS = {AUTO: PALETTE["weighted"], CLICKS: PALETTE["window"], STATIC: INK, HALF_LIFE: PALETTE["restart"]}
+_SIZES = {"": (9.0, 3.4), "-narrow": (4.0, 6.0)}
+_COLUMNS = ("policy", "reward", "less static, over draws", "over time", "shuffled", "shuffled: less static", "draws")
+
+
+@dataclass(frozen=True)
+class Found:
+    """All there is about one set."""
+
+    name: str
+    definition: str
+    terms: str
+    facts: Facts
+    rows: Sequence[Row]
+    plays: Mapping[str, Sequence[Play]]
+    story: Story | None
+
+
+def signed(mean: float, width: float) -> str:
+    return "" if np.isnan(mean) else f"{mean:+.4f} ± {width:.4f}".replace("-", "\N{MINUS SIGN}")
+
+
+def table(found: Found) -> Table:
+    """The rows of a set, static first."""
+    lines = []
+    for row in found.rows:
+        own = row.policy == STATIC
+        lines.append([
+            row.policy, f"{row.reward:.4f}", "" if own else signed(row.less_static, row.over_draws),
+            "" if own else signed(row.less_static, row.over_time),
+            "" if np.isnan(row.shuffled) else f"{row.shuffled:.4f}",
+            "" if own else signed(row.shuffled_less_static, row.shuffled_over_draws), str(row.draws),
+        ])  # fmt: skip
+    return Table(_COLUMNS, lines, range(1, len(_COLUMNS)))
+
+
+def write(sets: Sequence[Found], missing: Mapping[str, str], folder: Path, command: str) -> list[Path]:
+    """evidence.html and evidence.md, with figures where matplotlib is there; the files written."""
+    drawn, blocks = can_draw(), list[Block]()
+    for found in sets:
+        facts = found.facts
+        fixed = float(np.nanmean(facts.paid, axis=0).max())
+        blocks += [
+            Heading(found.name), Text(found.definition),
+            Text(f"{facts.rounds} rounds, {len(facts.names)} arms, d = {facts.dim}. The best arm of every round pays "
+                 f"{facts.best:.4f}, the best fixed arm {fixed:.4f}. Terms: {found.terms}."),
+            table(found),
+        ]  # fmt: skip
+        if drawn:
+            _draw(found, folder)
+            blocks.append(Picture(found.name, "Reward a round, and Auto's memory, over time.",
+                                  f"reward and memory over time on {found.name}"))  # fmt: skip
+        if found.story is not None:
+            blocks.append(Text(told(found.story)))
+    blocks += [Text(f"{name}: not played. {sentence}") for name, sentence in missing.items()]
+    lead = (f"Policies on real data, by `{command}`. Differences to static are paired; intervals are 95%, over draws "
+            "(these rounds again, other orders of arms) and over 40 stretches of time (other rounds like these).")
+    made = Page("Evidence", lead, blocks)
+    keep(folder / "evidence.html", html(made, folder))
+    keep(folder / "evidence.md", markdown(made))
+    return [folder / "evidence.html", folder / "evidence.md"]
+
+
+def told(one: Story) -> str:
+    """The story of a change in words."""
+    at = f"round {one.at * one.rounds}"
+    when = "Auto never plays it more" if one.noticed is None else (
+        f"Auto plays it more from {(one.noticed - one.at) * one.rounds} rounds later on")  # fmt: skip
+    return (f"The change that matters most comes at {at}: {one.before} was best before it and {one.after} after it. "
+            f"{when}, which cost {one.cost:.0f} rewards against playing it at once. From the change to the end Auto "
+            f"earned {one.saved:+.0f} rewards against static.")  # fmt: skip
+
+
+def _draw(found: Found, folder: Path) -> None:
+    for kind, ending in (("", ".svg"), ("-narrow", ".svg"), ("", ".png")):
+        with picture(folder / "figures" / f"{found.name}{kind}{ending}", _SIZES[kind], 2) as axes:
+            _panels(found, axes[0])
+
+
+def _panels(found: Found, axes: Any) -> None:
+    """Rewards of policies on the left, memories of Auto and the arms of the story on the right."""
+    per = found.facts.rounds / len(found.facts.paid)
+    for name, colour in _COLOURS.items():
+        if plays := found.plays.get(name):
+            mean = _smooth(np.mean([one.reward for one in plays], axis=0))
+            axes[0].plot((np.arange(len(mean)) + 0.5) * per, mean, color=colour, label=name, lw=1.4)
+    if (one := found.story) is not None:
+        for name, style in ((one.before, ":"), (one.after, "--")):
+            paid = _smooth(found.facts.paid[:, found.facts.names.index(name)])
+            axes[0].plot((np.arange(len(paid)) + 0.5) * per, paid, style, color="#767676", lw=1.0, label=f"arm {name}")
+        for axis in axes:
+            axis.axvline(one.at * per, color="#b0b0b0", lw=0.8)
+            if one.noticed is not None:
+                axis.axvline(one.noticed * per, color="#b0b0b0", lw=0.8, ls="--")
+    for name in (AUTO, CLICKS):
+        if plays := found.plays.get(name):
+            longest = 2.0 * found.facts.rounds
+            memory = np.exp(np.mean([np.log(np.minimum(one.memory, longest)) for one in plays], axis=0))
+            axes[1].plot((np.arange(len(memory)) + 0.5) * per, memory, color=_COLOURS[name], label=name, lw=1.4)
+    axes[1].set_yscale("log")
+    for axis, title in zip(axes, ("reward a round", "Auto's memory, rounds"), strict=True):
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("round", fontsize=8)
+        axis.tick_params(labelsize=7)
+        if axis.lines:
+            axis.legend(fontsize=6.5, frameon=False)
+
+
+def _smooth(values: Any, width: int = 9) -> Any:
+    """A moving mean, of fewer at the ends."""
+    known = np.where(np.isnan(values), 0.0, 1.0)
+    wide = np.ones(min(width, len(values)))
+    return np.convolve(np.nan_to_num(values), wide, "same") / np.maximum(np.convolve(known, wide, "same"), 1.0)

@@ -1,0 +1,101 @@
+"""What plays come to: a row a policy, intervals over draws and over stretches of time, the story of a change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from driftwise.data.outcomes import block_means
+from driftwise.experiments.evidence.plays import AUTO, STATIC, Facts, Play
+from driftwise.simulation import interval
+
+# Stretches that an interval over time takes as independent.
+BLOCKS = 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy on a set: its reward a round, and less static's with 95% half-widths; the same with rows shuffled."""
+
+    policy: str
+    reward: float
+    draws: int
+    less_static: float
+    over_draws: float
+    over_time: float
+    shuffled: float
+    shuffled_less_static: float
+    shuffled_over_draws: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers; None for what is not known."""
+        return {name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in asdict(self).items()}  # fmt: skip
+
+
+def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Play]]) -> list[Row]:
+    """A row for every policy that was played in the order of time. Draws are paired with those of static."""
+    found = []
+    for name, plays in time.items():
+        if not plays:
+            continue
+        rewards, (gap, draws, wide) = [one.reward.mean() for one in plays], _against(plays, time.get(STATIC, ()))
+        mixed = shuffled.get(name, ())
+        other = float(np.mean([one.reward.mean() for one in mixed])) if mixed else math.nan
+        less, over, _ = _against(mixed, shuffled.get(STATIC, ()))
+        found.append(Row(name, float(np.mean(rewards)), len(plays), gap, draws, wide, other, less, over))
+    return found
+
+
+def _against(plays: Sequence[Play], static: Sequence[Play]) -> tuple[float, float, float]:
+    """The mean difference, and its half-widths over draws and over time."""
+    apart = np.array([a.reward - b.reward for a, b in zip(plays, static, strict=False)])
+    if not len(apart):
+        return math.nan, math.nan, math.nan
+    gap, draws = interval(apart.mean(axis=1))
+    stretches = block_means(apart.mean(axis=0), BLOCKS) if apart.shape[1] > 1 else apart.mean(axis=0)
+    return gap, draws, interval(stretches)[1]
+
+
+@dataclass(frozen=True)
+class Story:
+    """One change of a set: the arm that was best before a stretch of time and the arm that was best from it on.
+
+    `noticed` is the first stretch in which Auto plays the new arm more than the old one (None: never), `cost` what Auto
+    lost to the new arm by then, and `saved` what Auto earned after the change more than static, in rewards a draw.
+    """
+
+    at: int
+    before: str
+    after: str
+    noticed: int | None
+    cost: float
+    saved: float
+    rounds: int  # of a stretch
+
+
+def story(facts: Facts, plays: Mapping[str, Sequence[Play]]) -> Story | None:
+    """The change that matters most: where two arms in a row earn most more than one arm for all time."""
+    auto, static = plays.get(AUTO, ()), plays.get(STATIC, ())
+    if not auto or not static or len(facts.paid) < 4:
+        return None
+    paid = np.nan_to_num(facts.paid)  # an arm that is not on offer pays nothing
+    upto = np.cumsum(paid, axis=0)
+    worth = upto[:-1].max(axis=1) + (upto[-1] - upto[:-1]).max(axis=1)
+    at = int(np.argmax(worth)) + 1
+    old, new = int(upto[at - 1].argmax()), int((upto[-1] - upto[at - 1]).argmax())
+    if old == new:
+        return None
+    shares = np.mean([one.shares for one in auto], axis=0)
+    later = np.flatnonzero(shares[at:, new] > shares[at:, old])
+    noticed = at + int(later[0]) if len(later) else None
+    size = facts.rounds / len(paid)
+    earned = {name: np.mean([one.reward for one in plays[name]], axis=0) for name in (AUTO, STATIC)}
+    end = len(paid) if noticed is None else noticed
+    cost = float((paid[at:end, new] - earned[AUTO][at:end]).sum() * size)
+    saved = float((earned[AUTO][at:] - earned[STATIC][at:]).sum() * size)
+    return Story(at, facts.names[old], facts.names[new], noticed, cost, saved, round(size))
