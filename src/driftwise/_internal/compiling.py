@@ -162,6 +162,16 @@ def formula(function: F) -> F:
     return _inside(function, called=lambda: function)
 
 
+def scalar(function: F) -> F:
+    """A formula that reads constant tables (_internal/elementary.py): it may not allocate."""
+    return _inside(function, called=lambda: function, _nrt=False)
+
+
+def inner(function: F) -> F:
+    """A scalar that is always inlined."""
+    return _inside(function, called=lambda: function, forceinline=True, _nrt=False)
+
+
 def outside(function: F) -> F:
     """A routine as Python calls it, beside the one that compiled code calls."""
     return _compiled(getattr(function, "py_func", function), _nrt=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # What ends up in compiled code.
-COMPILED = ("kernels", "theory")
+COMPILED = ("kernels", "theory", "_internal/elementary.py")
 
 
 @cache

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, factor_late_, forward_, forward_one_
 from driftwise.kernels.groups import bundle_of
@@ -128,13 +129,13 @@ def surprise_of(
     if link != IDENTITY:
         chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
         chance = min(max(chance, 1e-12), 1.0 - 1e-12)
-        return float(-(reward * math.log(chance) + (1.0 - reward) * math.log1p(-chance)))
+        return float(-(reward * log(chance) + (1.0 - reward) * log1p(-chance)))
     error = reward - value
     ratio = float(error * error / (prior.noise * prior.noise * (1.0 + square)))
     if point.table[row, LEARNS] == 0.0:
-        return 0.5 * (math.log1p(square) + ratio)
+        return 0.5 * (log1p(square) + ratio)
     freedom = 1.0 + float(gauge.known[ERROR_WEIGHT])
-    return 0.5 * (math.log1p(square) + (freedom + 1.0) * math.log1p(ratio / freedom))
+    return 0.5 * (log1p(square) + (freedom + 1.0) * log1p(ratio / freedom))
 
 
 @piece
@@ -217,7 +218,7 @@ def lean_(
 def quantile_of(point: Point, row: int, weight: float) -> float:
     """Standard deviations in the bonus of a lane that has seen so much."""
     widens = point.table[row, WIDENS]
-    return math.sqrt(1.0 + widens * math.log1p(weight)) if widens > 0.0 else QUANTILE
+    return math.sqrt(1.0 + widens * log1p(weight)) if widens > 0.0 else QUANTILE
 
 
 @piece
@@ -243,8 +244,8 @@ def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge
     prior = prior_of(point, lane, gauge, d)
     believe_(point, lane, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
     whiten_(board, X, at)
-    grown = d * math.log1p(trace_of(sums.G, lane) / (prior.ridge * d))
-    radius = math.sqrt(d) + math.sqrt(2.0 * math.log(max(2.0, sums.counters[lane, COUNT])) + grown)
+    grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
+    radius = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     if point.flags[LINK] != IDENTITY:
         lift_(point.flags[LINK], radius, board.mean, board.bonus)
     else:

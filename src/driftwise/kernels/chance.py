@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import cosine, exp, log1p
 from driftwise.kernels import kernel, piece
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
@@ -20,7 +21,7 @@ GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 def poisson_quantile(u: float, mean: float) -> float:
     """The smallest count whose distribution function exceeds u; means up to 600 or so keep e^-mean above 0."""
     count = 0.0
-    p = math.exp(-mean)
+    p = exp(-mean)
     total = p
     while total <= u and p > 0.0:
         count += 1.0
@@ -114,5 +115,5 @@ def uniform(low: int, high: int, a: int, b: int, c: int) -> float:
 @piece
 def normal(low: int, high: int, a: int, b: int, c: int) -> float:
     """A standard normal number, by Box and Muller from the uniforms of the counters c and c + 1."""
-    radius = math.sqrt(-2.0 * math.log1p(-uniform(low, high, a, b, c)))
-    return radius * math.cos(2.0 * math.pi * uniform(low, high, a, b, c + 1))
+    radius = math.sqrt(-2.0 * log1p(-uniform(low, high, a, b, c)))
+    return radius * cosine(2.0 * math.pi * uniform(low, high, a, b, c + 1))

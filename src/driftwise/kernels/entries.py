@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftwise.kernels import entry
+from driftwise.kernels import entry, tapes
 from driftwise.kernels.adapt import bank, bob, book, levels, master
 from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
 from driftwise.kernels.adapt.glm import GLM
@@ -24,7 +24,7 @@ from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.glm import glm_radius
 from driftwise.kernels.index import board_of, columns_, first_best
-from driftwise.kernels.linear import LINEAR, linear_radius
+from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
 from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
@@ -32,6 +32,7 @@ from driftwise.kernels.sampling import sample_glm_, sample_linear_
 from driftwise.kernels.search import ball, corners, families, index_form
 from driftwise.kernels.search.linear import best_linear_
 from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.eigen import eigen_
 from driftwise.kernels.solvers.newton import Slate, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, one_pass_take_
 from driftwise.kernels.solvers.project import project_
@@ -165,6 +166,14 @@ LIST: dict[str, Live] = {
     "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})"),
     "values_": Live(index_form.values_, f"none({_V}, {_M}, {_V})"),
     "score_of": Live(index_form.score_of, "float64(int64, int64, float64)"),
+    "eigen_": Live(eigen_, f"boolean({_M}, {_V}, {_M}, {_V})"),
+    # What worlds draw and lay out, and curves.
+    "normals_": Live(tapes.normals_, f"UniTuple(int64, 2)({_I}, {_I}, {_V}, {_V}, int64, {_V})"),
+    "turn_": Live(tapes.turn_, f"none({_V}, float64, {_M})"),
+    "waves_": Live(tapes.waves_, f"none({_V}, int64, {_M})"),
+    "walk_": Live(tapes.walk_, f"none({_M}, {_M}, float64)"),
+    "lay_out_": Live(tapes.lay_out_, f"none({_X}, int64, {_V}, {_X})"),
+    "best_means_": Live(best_means_, f"none({_X}, {_M}, int64, {_V}, {_V})"),
     # What adaptations keep: marks and notes at the start, weights when they are asked for.
     "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)"),
     "begin_block_": Live(master.begin_block_, "none(Adapting, int64)"),

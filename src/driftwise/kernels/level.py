@@ -12,9 +12,9 @@ A filter's time stops once all but a millionth has faded, so that the numbers st
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import exp, log
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_, forward_one_
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
@@ -107,7 +107,7 @@ def passing(point: Point, row: int, filters: Floats, f: int, ticks: float) -> fl
     mass = filters[f, GUESS] + filters[f, MASS]
     if mass * level_decay(point, row, ticks) >= FAINTEST:
         return ticks
-    most = math.log(FAINTEST / mass) / point.table[row, LEVEL_LOG_GAMMA]
+    most = log(FAINTEST / mass) / point.table[row, LEVEL_LOG_GAMMA]
     return min(ticks, max(float(most), 0.0))
 
 
@@ -116,7 +116,7 @@ def level_decay(point: Point, row: int, ticks: float) -> float:
     """g^ticks, and g itself at one tick."""
     if ticks == 1.0:
         return float(point.table[row, LEVEL_GAMMA])
-    return math.exp(ticks * point.table[row, LEVEL_LOG_GAMMA])
+    return exp(ticks * point.table[row, LEVEL_LOG_GAMMA])
 
 
 @piece

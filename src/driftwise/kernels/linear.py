@@ -10,9 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from driftwise.kernels import kernel, piece
+from driftwise._internal.elementary import log
+from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.binding import bind
 from driftwise.kernels.index import Board, roots_, shape_, squares_, whiten_
@@ -61,7 +60,7 @@ def confidence(table: Floats, row: int, clock: float) -> float:
     fixed = table[row, LOG_DELTA]
     if fixed >= 0.0:
         return float(fixed)
-    return math.log(max(2.0, clock + 1.0)) if fixed > -2.0 else float(uniform_log(-2.0 - fixed, clock + 1.0, 0.0))
+    return log(max(2.0, clock + 1.0)) if fixed > -2.0 else float(uniform_log(-2.0 - fixed, clock + 1.0, 0.0))
 
 
 @piece
@@ -216,11 +215,10 @@ LINEAR = Family("linear", linear_view, linear_sound, linear_score_, no_desk, lin
 # ------------------------------------------------------------------------------------------ entries
 
 
-@kernel
-def best_means_(arms: Floats, theta: Floats, link: int, best: Floats) -> None:
-    """The mean of the best arm of every round, from the same sums as the arm played."""
+@entry
+def best_means_(arms: Floats, theta: Floats, link: int, value: Floats, best: Floats) -> None:
+    """The mean of the best arm of every round, from the same sums as the arm played; value (n) is scratch."""
     d, n = arms.shape[1], arms.shape[2]
-    value = np.empty(n)
     fresh = arms.shape[0] > 1
     for t in range(theta.shape[0]):
         at = t if fresh else 0

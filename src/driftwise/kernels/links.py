@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from driftwise._internal.elementary import erfc, exp, expm1, log1p
 from driftwise._internal.validate import one_of
 from driftwise.kernels import formula
 
@@ -30,21 +31,21 @@ TERMS = 60  # of it: full precision from 3 on
 def density(z: float) -> float:
     """φ(z), the standard normal density."""
     a = min(abs(z), FAR)
-    return math.exp(-0.5 * a * a) / ROOT_TAU
+    return exp(-0.5 * a * a) / ROOT_TAU
 
 
 @formula
 def mean(link: int, z: float) -> float:
     """μ(z)."""
     if link == LOGISTIC:
-        e = math.exp(-abs(z))
+        e = exp(-abs(z))
         return 1.0 / (1.0 + e) if z > 0.0 else e / (1.0 + e)
     if link == IDENTITY:
         return z
     if link == PROBIT:
-        return 0.5 * math.erfc(-ROOT_HALF * z)
+        return 0.5 * erfc(-ROOT_HALF * z)
     if link == POISSON:
-        return math.exp(min(z, EXPONENT))
+        return exp(min(z, EXPONENT))
     return math.nan
 
 
@@ -52,7 +53,7 @@ def mean(link: int, z: float) -> float:
 def slope(link: int, z: float) -> float:
     """μ'(z)."""
     if link == LOGISTIC:
-        e = math.exp(-abs(z))
+        e = exp(-abs(z))
         t = 1.0 / (1.0 + e)
         return e * t * t
     if link == IDENTITY:
@@ -60,7 +61,7 @@ def slope(link: int, z: float) -> float:
     if link == PROBIT:
         return density(z)
     if link == POISSON:
-        return math.exp(min(z, EXPONENT))
+        return exp(min(z, EXPONENT))
     return math.nan
 
 
@@ -68,16 +69,16 @@ def slope(link: int, z: float) -> float:
 def curve(link: int, z: float) -> float:
     """μ''(z)."""
     if link == LOGISTIC:
-        e = math.exp(-abs(z))
+        e = exp(-abs(z))
         t = 1.0 / (1.0 + e)
-        bend = e * t * t * (-math.expm1(-abs(z)) * t)
+        bend = e * t * t * (-expm1(-abs(z)) * t)
         return -bend if z > 0.0 else bend
     if link == IDENTITY:
         return 0.0
     if link == PROBIT:
         return -z * density(z)
     if link == POISSON:
-        return math.exp(min(z, EXPONENT))
+        return exp(min(z, EXPONENT))
     return math.nan
 
 
@@ -85,7 +86,7 @@ def curve(link: int, z: float) -> float:
 def third(link: int, z: float) -> float:
     """μ'''(z)."""
     if link == LOGISTIC:
-        e = math.exp(-abs(z))
+        e = exp(-abs(z))
         t = 1.0 / (1.0 + e)
         p = e * t * t
         return p * (1.0 - 6.0 * p)
@@ -95,7 +96,7 @@ def third(link: int, z: float) -> float:
         a = min(abs(z), FAR)
         return (a * a - 1.0) * density(z)
     if link == POISSON:
-        return math.exp(min(z, EXPONENT))
+        return exp(min(z, EXPONENT))
     return math.nan
 
 
@@ -103,12 +104,12 @@ def third(link: int, z: float) -> float:
 def area(link: int, z: float) -> float:
     """M(z) with M' = μ: z²/2, log(1 + e^z), zΦ(z) + φ(z), e^z."""
     if link == LOGISTIC:
-        return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+        return max(z, 0.0) + log1p(exp(-abs(z)))
     if link == IDENTITY:
         return 0.5 * z * z
     if link == PROBIT:
         if z > MILLS:
-            return 0.5 * z * math.erfc(-ROOT_HALF * z) + density(z)
+            return 0.5 * z * erfc(-ROOT_HALF * z) + density(z)
         # Φ(-a)/φ(a) = 1/(a + K) with K = 1/(a + 2/(a + 3/(a + …))), so that φ - aΦ = φ K/(a + K).
         a = -z
         tail = 0.0
@@ -117,8 +118,8 @@ def area(link: int, z: float) -> float:
         return density(z) * (tail / (a + tail))
     if link == POISSON:
         if z > EXPONENT:
-            return math.exp(EXPONENT) * (1.0 + (z - EXPONENT))
-        return math.exp(z)
+            return exp(EXPONENT) * (1.0 + (z - EXPONENT))
+        return exp(z)
     return math.nan
 
 
@@ -162,6 +163,12 @@ def widening(link: int) -> float:
     return math.nan
 
 
+def _half_tanh(radius: float) -> float:
+    """tanh(radius/2)."""
+    e = expm1(-radius)
+    return -e / (2.0 + e)
+
+
 class LinkRow(NamedTuple):
     """What others ask about a link. `radius` is SL, the largest |x'θ|.
 
@@ -185,7 +192,7 @@ LINKS: dict[str, LinkRow] = {
         noise=1.0, bounded=False, chance=False, rewards=("gaussian",),
     ),
     "logistic": LinkRow(
-        LOGISTIC, lambda radius: (0.25, slope(LOGISTIC, radius)), lambda radius: math.tanh(radius / 2.0),
+        LOGISTIC, lambda radius: (0.25, slope(LOGISTIC, radius)), _half_tanh,
         noise=0.5, bounded=True, chance=True, rewards=("bernoulli", "gaussian"),
     ),
     "probit": LinkRow(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import erfc
 from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.glm import GLM, Generalized
 from driftwise.kernels.chance import normal
@@ -108,7 +109,7 @@ def between(low: float, high: float, upward: bool) -> float:
     sides = 2.0 if upward else 1.0
     if low > 0.0:
         low, high = -high, -low
-    return max(0.0, sides * 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0))))
+    return max(0.0, sides * 0.5 * (erfc(-high / math.sqrt(2.0)) - erfc(-low / math.sqrt(2.0))))
 
 
 @piece

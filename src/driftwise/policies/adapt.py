@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from driftwise._internal.elementary import exp, log, log1p, log2
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
@@ -30,7 +31,7 @@ from driftwise.policies.state import Layout, State, layout
 MOST_ROUNDS = 1_000_000
 MOST_ORDER = 50
 
-MEMORIES = (*(float(2**i) for i in range(3, 13)), math.inf)
+MEMORIES = (*(float(1 << i) for i in range(3, 13)), math.inf)
 
 
 def fades(memories: tuple[float, ...] = MEMORIES) -> tuple[Fade, ...]:
@@ -261,11 +262,11 @@ class BanditOverBandit(Adaptive):
     def _settings(self) -> dict[int, float]:
         T, B, K = self.horizon, self.length, len(self.grid)
         blocks = math.ceil(T / B)
-        mix = min(1.0, math.sqrt(K * math.log(K) / ((math.e - 1.0) * blocks))) if K > 1 else 1.0
+        mix = min(1.0, math.sqrt(K * log(K) / ((math.e - 1.0) * blocks))) if K > 1 else 1.0
         low, scale = 0.0, 1.0 / B
         if not self.model.bounded:
             reach = 2.0 * self.base.reach * float(self.base.S or 1.0) * B
-            noise = 4.0 * (self.base.noise or 1.0) * math.sqrt(B * math.log(max(math.e, T / math.sqrt(B))))
+            noise = 4.0 * (self.base.noise or 1.0) * math.sqrt(B * log(max(math.e, T / math.sqrt(B))))
             low, scale = 0.5, 1.0 / (reach + noise)
         return {
             point.END: float(T), point.BLOCK_LENGTH: float(B), point.PAY_BASE: low, point.PAY_SCALE: scale,
@@ -312,7 +313,7 @@ class Master(Adaptive):
         return (self.base,)
 
     def _orders(self) -> int:
-        return max(self.n0, math.floor(math.log2(self.horizon)) + 1)
+        return max(self.n0, math.floor(log2(self.horizon)) + 1)
 
     @property
     def lanes(self) -> int:
@@ -341,15 +342,16 @@ class Master(Adaptive):
         if self.test_scale == math.inf:
             return np.zeros(1)
         base, T = self.base, self.horizon
-        log_delta = math.log(T) if base.delta is None else -math.log(base.delta)
+        log_delta = log(T) if base.delta is None else -log(base.delta)
         t = np.arange(min(T, 1 << 20) + 1, dtype=np.float64)
         width = np.array([base.multiplier(n) for n in t])
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.sqrt(2.0 * max(1.0, base.reach**2 / base.ridge) * self.dim * t)
-            potential = np.sqrt(np.log1p(base.reach**2 * t / (base.ridge * self.dim)))
+            spread = np.sqrt(2.0 * max(1.0, base.reach * base.reach / base.ridge) * self.dim * t)
+            seen = base.reach * base.reach * t / (base.ridge * self.dim)
+            potential = np.sqrt([log1p(one) for one in seen.tolist()])
             rho = (2.0 * width * spread * potential + (base.noise or 0.5) * np.sqrt(2.0 * t * log_delta)) / t
         rho[0] = math.inf
-        return np.asarray(6.0 * (math.log2(T) + 1.0) * (math.log(T) + log_delta) * rho)
+        return np.asarray(6.0 * (log2(T) + 1.0) * (log(T) + log_delta) * rho)
 
     def _begin(self, state: State) -> None:
         own = self._notes(state)
@@ -497,7 +499,7 @@ class FadeBank(Bank):
     def _begin(self, state: State) -> None:
         clicks = not isinstance(self.base, LinearUCB)
         tilt = self.tilt if self.tilt is not None else 0.0 if clicks else 0.5
-        weights = np.exp(-tilt * np.arange(self.lanes - 1, -1, -1))
+        weights = np.array([exp(-tilt * row) for row in range(self.lanes - 1, -1, -1)])
         if self.judged:
             state.H[self.lanes :] = self.base.scoring()[0] * np.eye(self.dim)
         state.scores[:] = weights / weights.sum()

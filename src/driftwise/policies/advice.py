@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from driftwise._internal.elementary import log, log1p
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 
@@ -37,4 +38,4 @@ def advise(
 
 def _log_odds(rate: float) -> float:
     rate = real("click_rate", rate, 0.0, 1.0, low_open=True, high_open=True, way_out="pass a share such as 0.03")
-    return math.log(rate) - math.log1p(-rate)
+    return log(rate) - log1p(-rate)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from driftwise._internal.elementary import LN2
 from driftwise.errors import BadInput
 from driftwise.kernels.links import LinkRow
 from driftwise.kernels.point import COUNT, DROPPED, LOST, SQUARES, WEIGHT, Floats, Point
@@ -147,7 +148,7 @@ class Answers:
     @property
     def half_life(self) -> float:
         """That of the fade that remembers as many rounds."""
-        return math.log(2.0) * float(self.memory.rounds)
+        return LN2 * float(self.memory.rounds)
 
     def remembering(self, memory: Memory) -> Any:
         return dataclasses.replace(self, memory=memory)  # type: ignore[type-var]
@@ -316,4 +317,4 @@ def no_sums(policy: object) -> NoReturn:
 def effective_observations(counters: Floats) -> float:
     """(Σw)²/Σw² by the counters of a lane."""
     weight, squares = float(counters[WEIGHT]), float(counters[SQUARES])
-    return weight**2 / squares if squares > 0.0 else 0.0
+    return weight * weight / squares if squares > 0.0 else 0.0

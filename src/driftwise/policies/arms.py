@@ -186,7 +186,7 @@ class ArmSet(ActionSet):
         if self.dim != policy.dim:
             raise BadInput("arms", f"dimension {self.dim}", f"dimension {policy.dim}", "match policy and arms")
         if not self.longest <= policy.reach * (1.0 + self.slack):
-            norms = np.sqrt((self.columns[0] ** 2).sum(axis=0))
+            norms = np.sqrt(np.square(self.columns[0]).sum(axis=0))
             row = int(np.argmax(norms))
             check_norm(float(norms[row]), policy.reach, self.slack, row)
 

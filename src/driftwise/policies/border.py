@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
+from driftwise._internal.elementary import log
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.policies.answers import MOST_REWARD
@@ -47,7 +47,7 @@ def log_confidence(policy: Any, more: float = 0.0) -> float:
     """
     if policy.delta is None:
         return -1.0
-    log_delta = more - math.log(policy.delta)
+    log_delta = more - log(policy.delta)
     if not policy.uniform:
         return log_delta
     return uniform_log(log_delta, 1.0, float(policy.horizon)) if policy.horizon else -2.0 - log_delta

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.products import dot, times
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.links import IDENTITY, LOGISTIC, PROBIT, mean, slope
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
+from driftwise.kernels.tapes import waves_
 from driftwise.policies.arms import Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak
@@ -52,8 +54,8 @@ class Polynomial:
 
     def bend(self, low: float, high: float) -> float:
         """No second derivative is longer."""
-        square = sum((j * (j - 1)) ** 2 for j in range(self.dim))
-        return math.sqrt(square / self.dim) * (2.0 / (high - low)) ** 2
+        square = sum(j * (j - 1) * j * (j - 1) for j in range(self.dim))
+        return math.sqrt(square / self.dim) * (2.0 / (high - low)) * (2.0 / (high - low))
 
     def knots(self, low: float, high: float) -> Floats:
         """Where it is not smooth."""
@@ -79,14 +81,14 @@ class Fourier:
     def __call__(self, numbers: Floats, low: float, high: float) -> Floats:
         v = 2.0 * math.pi * (numbers - low) / (self.period or high - low)
         rows = np.ones((len(v), self.dim))
-        for j in range(1, self.terms + 1):
-            rows[:, 2 * j - 1], rows[:, 2 * j] = np.cos(j * v), np.sin(j * v)
+        waves_(np.ascontiguousarray(v), self.terms, rows)
         return rows / math.sqrt(1.0 + self.terms)
 
     def bend(self, low: float, high: float) -> float:
         """No second derivative is longer."""
-        square = sum(float(j) ** 4 for j in range(1, self.terms + 1)) / (1.0 + self.terms)
-        return math.sqrt(square) * (2.0 * math.pi / (self.period or high - low)) ** 2
+        square = sum(float(j * j * j * j) for j in range(1, self.terms + 1)) / (1.0 + self.terms)
+        rate = 2.0 * math.pi / (self.period or high - low)
+        return math.sqrt(square) * (rate * rate)
 
     def knots(self, low: float, high: float) -> Floats:
         """Where it is not smooth."""
@@ -114,9 +116,10 @@ class Spline:
         t = v - piece
         parts = [1.0 - t, t]
         if self.degree == 3:
+            square, cube = t * t, t * t * t
             parts = [
-                (1.0 - t) ** 3 / 6.0, (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0,
-                (1.0 + 3.0 * t + 3.0 * t**2 - 3.0 * t**3) / 6.0, t**3 / 6.0,
+                (1.0 - t) * (1.0 - t) * (1.0 - t) / 6.0, (3.0 * cube - 6.0 * square + 4.0) / 6.0,
+                (1.0 + 3.0 * t + 3.0 * square - 3.0 * cube) / 6.0, cube / 6.0,
             ]  # fmt: skip
         rows = np.zeros((len(v), self.dim))
         for k, part in enumerate(parts):
@@ -125,7 +128,7 @@ class Spline:
 
     def bend(self, low: float, high: float) -> float:
         """No second derivative is longer: between knots those of broken lines are 0, those of cubics at most √6."""
-        return 0.0 if self.degree == 1 else math.sqrt(6.0) * (self.pieces / (high - low)) ** 2
+        return 0.0 if self.degree == 1 else math.sqrt(6.0) * (self.pieces / (high - low)) * (self.pieces / (high - low))
 
     def knots(self, low: float, high: float) -> Floats:
         """Where it is not smooth."""
@@ -219,7 +222,7 @@ class Curve(Region):
         if isinstance(self.features, (Fourier, Spline)):
             return 1.0
         longest = math.sqrt(float((rows * rows).sum(axis=1).max()))
-        return longest if isinstance(self.features, Polynomial) else longest + square * step**2 + straight * step
+        return longest if isinstance(self.features, Polynomial) else longest + square * (step * step) + straight * step
 
     def peak(self, index: Index) -> Peak:
         """The point of largest index, to the tolerance, by halving intervals whose bound lies above it."""
@@ -250,10 +253,10 @@ class Curve(Region):
         length = right.numbers - left.numbers
         square, straight = self._leaves
         ends = 0.5 * (left.values + right.values) if straight > 0.0 else np.maximum(left.values, right.values)
-        bound = ends + rate * (square * length**2 + straight * length)
+        bound = ends + rate * (square * (length * length) + straight * length)
         if bends > 0.0 and straight == 0.0:
-            across = (right.rows - left.rows) @ index.theta
-            bound = bound + bends / 8.0 * across**2
+            across = times(right.rows - left.rows, index.theta)
+            bound = bound + bends / 8.0 * (across * across)
         return np.asarray(bound)
 
     def vector(self, arm: Any) -> Floats:
@@ -267,7 +270,7 @@ class Curve(Region):
         """Whether the curve comes near: by the nearest of a grid and what a search around it finds."""
         numbers, rows = self._grid
         for _ in range(40):
-            far = ((rows - x) ** 2).sum(axis=1)
+            far = np.square(rows - x).sum(axis=1)
             if math.sqrt(float(far.min())) <= 1e-9 * max(1.0, self.reach):
                 return True
             near = int(far.argmin())
@@ -287,7 +290,7 @@ class Curve(Region):
         index = Index(self.dim)
         for row, one in enumerate(theta):
             index.theta[:] = one
-            found[row] = float(self.peak(index).x @ one)
+            found[row] = dot(self.peak(index).x, one)
         return found
 
 
@@ -313,7 +316,7 @@ class _Points(NamedTuple):
 def _rates(index: Index, reach: float) -> tuple[float, float]:
     """How fast an index changes at most with x, and of a sum how fast its mean bends with z: μ may leave its chord."""
     link, theta = int(index.number(page.LINK_CODE)), index.theta
-    length = math.sqrt(float(theta @ theta))
+    length = math.sqrt(dot(theta, theta))
     wide = index.number(page.WEIGHT) * math.sqrt(float(np.abs(index.A).sum(axis=1).max()))
     if not index.sums:
         return length + wide, 0.0

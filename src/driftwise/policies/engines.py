@@ -76,7 +76,7 @@ def _carries(at: Point) -> bool:
 
 def _lazy_pays(sizes: Sizes) -> bool:
     few = 0 < sizes.rounds < LAZY_ROUNDS or sizes.arms < TILED_ARMS
-    return sizes.dim >= LAZY_DIM and sizes.arms * sizes.dim**2 >= LAZY_WORK and not few
+    return sizes.dim >= LAZY_DIM and sizes.arms * sizes.dim * sizes.dim >= LAZY_WORK and not few
 
 
 PLAIN = Engine("plain", rounds.plain)
@@ -145,4 +145,4 @@ def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
 
 def many(family: Family, at: Point, dim: int) -> float:
     """The arms from which a live choice goes by tiles."""
-    return max(TILED_ARMS, TILED_WORK / dim**2) if TILED.knows(family, at) else math.inf
+    return max(TILED_ARMS, TILED_WORK / (dim * dim)) if TILED.knows(family, at) else math.inf

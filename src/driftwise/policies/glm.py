@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from driftwise._internal.products import dot
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import glm, point
@@ -186,7 +187,7 @@ class GeneralizedUCB(Compiled):
 
     def scoring(self) -> tuple[float, float]:
         """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
-        return self.dim / self.S**2, 1.0
+        return self.dim / (self.S * self.S), 1.0
 
     def _table(self) -> tuple[float, ...]:
         """The row of numbers, in the order of the columns."""
@@ -269,7 +270,7 @@ class GeneralizedUCB(Compiled):
         super()._take(state, x, arm, *rest)
         if arm >= 0 and state.outside < EDGE:
             theta = state.theta[0]
-            state.outside = state.outside + 1 if float(theta @ theta) > self.S**2 else 0
+            state.outside = state.outside + 1 if dot(theta, theta) > self.S * self.S else 0
             if state.outside == EDGE:
                 tell(
                     f"the estimate has lain outside the ball of radius S = {self.S:g} for {EDGE} lessons: rewards are "

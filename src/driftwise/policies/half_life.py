@@ -11,6 +11,7 @@ import math
 import re
 from typing import Literal
 
+from driftwise._internal.elementary import LN2, expm1, log1p
 from driftwise._internal.validate import one_of, real
 from driftwise.errors import BadInput
 
@@ -105,7 +106,7 @@ def convert_memory(value: float | str, source: Unit, target: Unit, *, tick: floa
     if forget == 0.0:
         return math.inf
     if target == "half_life":
-        return math.log(2.0) / -math.log1p(-forget)
+        return LN2 / -log1p(-forget)
     return 1.0 / forget if target == "rounds" else 2.0 / forget - 1.0
 
 
@@ -117,7 +118,7 @@ def _forget_of(value: float | str, source: Unit, tick: float | str | None) -> fl
         way_out = "γ = 1 - forget must lie in (0, 1]"
         return real("forget", value, 0.0, 1.0, high_open=True, way_out=way_out)
     if source == "half_life":
-        return -math.expm1(-math.log(2.0) / ticks("half_life", value, tick))
+        return -expm1(-LN2 / ticks("half_life", value, tick))
     if source == "rounds" and value == math.inf:
         return 0.0
     name = "rounds" if source == "rounds" else "length"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from driftwise._internal.products import solved, times
 from driftwise._internal.validate import keep_whole, one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import belief, entries, linear, point, tiled
@@ -161,7 +162,9 @@ class LinearUCB(Compiled):
         """λ in V; 0 where it follows what is learned."""
         if self.lam is not None:
             return float(self.lam)
-        return 0.0 if self.learns or self.S is None else self.dim * self.noise**2 / float(self.S) ** 2
+        if self.learns or self.S is None:
+            return 0.0
+        return self.dim * (self.noise * self.noise) / (float(self.S) * float(self.S))
 
     @property
     def noise(self) -> float:
@@ -233,7 +236,7 @@ class LinearUCB(Compiled):
         if self.radius == "posterior":  # plays and scores by one belief; what is learned is in the state
             return self.ridge, self.noise
         noise = max(self.noise, 1e-6 * self.S * self.reach)  # type: ignore[operator] # R = 0 would divide by 0
-        return self.dim / self.S**2 * noise**2, noise  # type: ignore[operator]
+        return self.dim / (self.S * self.S) * (noise * noise), noise  # type: ignore[operator]
 
     def report(self, state: State) -> dict[str, float]:
         """Noise R and scale S, told or learned so far; the state may be that of a bank over this policy."""
@@ -270,6 +273,6 @@ def believed(at: point.Point, row: int, state: State, lane: int) -> Floats:
     V, b = whole_matrix(state.G[lane], ridge), state.b[lane]
     if stiffness > 0.0:  # the slope is eliminated, as kernels/belief.py does
         lag = whole_matrix(state.lag[lane])
-        slope = np.linalg.solve(whole_matrix(state.lag_square[lane], ridge * stiffness), lag).T
-        V, b = V - slope @ lag, b - slope @ state.lag_reward[lane]
-    return np.asarray(np.linalg.solve(V, b))
+        slope = solved(whole_matrix(state.lag_square[lane], ridge * stiffness), lag).T
+        V, b = V - times(slope, lag.T), b - times(slope, state.lag_reward[lane])
+    return solved(V, b)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from driftwise._internal.elementary import exp, log, log1p
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
@@ -76,7 +77,7 @@ class Memory:
         if self.timed:
             wanted = "a memory counted in rounds: only an agent on the wall clock knows how long a tick is"
             raise BadInput("memory", self, wanted, 'pass rounds, or dw.Agent(policy, clock="wall", rewards=…)')
-        return 1.0 - self.forget, math.log1p(-self.forget), self.length
+        return 1.0 - self.forget, log1p(-self.forget), self.length
 
     @property
     def timed(self) -> dict[str, Timed]:
@@ -141,7 +142,7 @@ class Fade(Memory):
         return cls(0.0)
 
     def weight(self, age: float, now: float = math.inf) -> float:
-        return math.exp(age * math.log1p(-self.forget))
+        return exp(age * log1p(-self.forget))
 
     @property
     def rounds(self) -> float:
@@ -150,7 +151,7 @@ class Fade(Memory):
     def span(self, least: float) -> float:
         if self.forget == 0.0 or least <= 0.0:
             return math.inf
-        return max(0.0, math.log(1.0 / least)) / -math.log1p(-self.forget)
+        return max(0.0, log(1.0 / least)) / -log1p(-self.forget)
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ class Trend(Memory):
         return cls(2.0**53)
 
     def weight(self, age: float, now: float = math.inf) -> float:
-        return math.exp(age * math.log1p(-1.0 / self.length))
+        return exp(age * log1p(-1.0 / self.length))
 
     def design(self, age: float) -> tuple[float, ...]:
         return (1.0, -age)
@@ -279,7 +280,7 @@ class Trend(Memory):
 
     @property
     def stiffness(self) -> float:  # type: ignore[override]
-        return float(self.length) ** 2
+        return float(self.length) * float(self.length)
 
     @property
     def rounds(self) -> float:

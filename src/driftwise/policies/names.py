@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from driftwise._internal.elementary import log
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.policies.adapt import (
@@ -162,17 +163,17 @@ def _lam_dim(p: Problem) -> float:
 
 def _lam_glb(p: Problem) -> float:
     """d/c² (Theorem 2)."""
-    return p.dim / p.slopes[1] ** 2
+    return p.dim / (p.slopes[1] * p.slopes[1])
 
 
 def _lam_scb(p: Problem) -> float:
     """d log T/c (Theorem 3)."""
-    return p.dim * math.log(max(2, p.horizon)) / p.slopes[1]
+    return p.dim * log(max(2, p.horizon)) / p.slopes[1]
 
 
 def _lam_log(p: Problem) -> float:
     """d log T (Russac et al. 2021)."""
-    return p.dim * math.log(max(2, p.horizon))
+    return p.dim * log(max(2, p.horizon))
 
 
 _DRIFT = ("dim", "horizon", "path_length")

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.elementary import log
+from driftwise._internal.products import dot, solved, times
 from driftwise._internal.validate import keep_whole, one_of
 from driftwise.errors import BadInput, NumericalError
 from driftwise.kernels import point
@@ -74,13 +76,13 @@ class SetRule(Solved):
 
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
         values, arm, _ = self._solve(state, X, True)
-        mean = float(self.mu(X[0, :, arm] @ state.shown[0])[()])
+        mean = float(self.mu(np.asarray(dot(X[0, :, arm], state.shown[0])))[()])
         score = float(self.mu(values[arm])[()])
         return Choice(arm, mean + (score - mean), mean, score - mean)
 
     def _scores(self, state: State, X: Floats) -> Scores:
         values, _, _ = self._solve(state, X, False)
-        mean = self.mu(X[0].T @ state.shown[0])
+        mean = self.mu(times(X[0].T, state.shown[0]))
         return Scores(mean, self.mu(values) - mean)
 
     def diagnose(self, state: State, arms: Arms) -> Diagnosis:
@@ -129,7 +131,7 @@ class PiecewiseUCB(SetRule):
 
     @cached_property
     def _rho(self) -> float:
-        log_delta = -math.log(float(self.delta or 1.0)) + (math.log(self.horizon or 1) if self.uniform else 0.0)
+        log_delta = -log(float(self.delta or 1.0)) + (log(self.horizon or 1) if self.uniform else 0.0)
         forget = self.memory.forget
         rho = pw_radius(
             float(self.delay), forget, float(self.dim), self.reg, log_delta, float(self.S), float(self.L),
@@ -140,8 +142,8 @@ class PiecewiseUCB(SetRule):
 
 def _omega(policy: SetRule, state: State, reg: float) -> float:
     """ω_t at this ridge. Written for L = 1: the problem with arms x/L and parameter Lθ has ridge λ/L² and radius SL."""
-    L, log_delta = float(policy.L), -math.log(float(policy.delta or 1.0))
-    return float(ofulog_radius(1.0 + state.squares, float(policy.dim), reg / L**2, log_delta, float(policy.S) * L))
+    L, log_delta = float(policy.L), -log(float(policy.delta or 1.0))
+    return float(ofulog_radius(1.0 + state.squares, float(policy.dim), reg / (L * L), log_delta, float(policy.S) * L))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ class OFULog(SetRule):
         return sets.CONVEX if self.relaxed else sets.EXACT
 
     def ridge_now(self, state: State) -> float:
-        return self.dim * math.log(2.0 + 1.0 + state.squares) * float(self.L) ** 2
+        return self.dim * log(2.0 + 1.0 + state.squares) * (float(self.L) * float(self.L))
 
     def set_radius(self, state: State) -> float:
         return float(self.exploration) * _omega(self, state, self.ridge_now(state))
@@ -239,19 +241,19 @@ class LogisticUCB2(SetRule):
         used = int(state.cursor[USED])
         theta = state.shown[0]
         A, w = state.atoms[:, :used], state.weights[0, :used]
-        slopes = np.array([slope(self.model.code, float(z)) for z in A.T @ theta])
-        H = self.reg * np.eye(self.dim) + (A * (w * slopes)) @ A.T
+        slopes = np.array([slope(self.model.code, float(z)) for z in times(A.T, theta)])
+        H = self.reg * np.eye(self.dim) + times(A * (w * slopes), A)
         low, pivot = np.zeros((self.dim, self.dim)), np.zeros(self.dim)
         factor_(state.G, 0, self.ridge, low, pivot)
         try:
-            spread = (np.linalg.solve(np.tril(low), X) ** 2).sum(axis=0)
-            local = np.sqrt((X * np.linalg.solve(H, X)).sum(axis=0))
+            spread = np.square(solved(np.tril(low), X)).sum(axis=0)
+            local = np.sqrt((X * solved(H, X)).sum(axis=0))
         except np.linalg.LinAlgError:
             raise NumericalError("the Hessian of the estimate cannot be inverted; pass a larger lam") from None
-        z = X.T @ theta
+        z = times(X.T, theta)
         gamma, reach = self.set_radius(state), 1.0 + 2.0 * float(self.S) * float(self.L)
         steep = np.array([slope(self.model.code, float(one)) for one in z])
-        bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma**2 * spread
+        bonus = 2.0 * reach * steep * local * gamma + 4.0 * reach * (self.k / self.c) * gamma * gamma * spread
         return Scores(self.mu(z), float(self.exploration) * bonus)
 
     def best_of(self, state: State, X: Floats, number: int) -> Choice:

@@ -49,7 +49,7 @@ class PosteriorUCB(GeneralizedUCB):
 
     @property
     def ridge(self) -> float:
-        return self.dim / float(self.S or ODDS) ** 2 if self.lam is None else float(self.lam)
+        return self.dim / (float(self.S or ODDS) * float(self.S or ODDS)) if self.lam is None else float(self.lam)
 
     @property
     def reg(self) -> float:

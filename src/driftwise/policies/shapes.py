@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftwise._internal.elementary import power
+from driftwise._internal.products import factor, length, solved, times
 from driftwise._internal.validate import array, keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import normal, uniform
@@ -17,6 +19,7 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.ball import summit_
 from driftwise.kernels.search.corners import climb_, corner_
+from driftwise.kernels.solvers.eigen import eigen_
 from driftwise.policies.arms import NORM_SLACK, ArmSet, Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak, lost
@@ -60,11 +63,11 @@ class Ball(Region):
         return _summit(self.image, index)
 
     def contains(self, x: Floats) -> bool:
-        return math.sqrt(float(x @ x)) <= self.radius * (1.0 + NORM_SLACK)
+        return length(x) <= self.radius * (1.0 + NORM_SLACK)
 
     def draw(self, low: int, high: int, number: int) -> Drawn:
         y = _within(low, high, number, self.dim)
-        return Drawn(self.radius * y, None, 1.0 / (_unit_volume(self.dim) * self.radius**self.dim), True)
+        return Drawn(self.radius * y, None, 1.0 / (_unit_volume(self.dim) * power(float(self.radius), float(self.dim))), True)
 
     def support(self, theta: Floats) -> Floats:
         return np.asarray(self.radius * np.sqrt((theta * theta).sum(axis=1)))
@@ -73,12 +76,11 @@ class Ball(Region):
 def _within(low: int, high: int, number: int, dim: int) -> Floats:
     """A uniform point of the unit ball."""
     y = _normals(low, high, number, dim)
-    length = uniform(low, high, number, COUNTER + dim, 0) ** (1.0 / dim) / math.sqrt(float(y @ y))
-    return np.asarray(length * y)
+    return np.asarray(power(uniform(low, high, number, COUNTER + dim, 0), 1.0 / dim) / length(y) * y)
 
 
 def _unit_volume(dim: int) -> float:
-    return math.exp(0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim + 1.0))
+    return 1.0 + dim % 2 if dim < 2 else _unit_volume(dim - 2) * (2.0 * math.pi / dim)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Ellipsoid(Region):
 
     @cached_property
     def _factor(self) -> Floats:
-        return np.asarray(np.linalg.cholesky(self._matrix), dtype=np.float64)
+        return factor(self._matrix)
 
     @cached_property
     def image(self) -> tuple[Floats, bool]:
@@ -117,22 +119,25 @@ class Ellipsoid(Region):
 
     @cached_property
     def reach(self) -> float:
-        return math.sqrt(float(np.linalg.eigvalsh(self._matrix)[-1]))
+        values, rows, beside = np.empty(self.dim), np.empty((self.dim, self.dim)), np.empty(self.dim)
+        if not eigen_(self._matrix.copy(), values, rows, beside):
+            lost()
+        return math.sqrt(float(values.max()))
 
     def peak(self, index: Index) -> Peak:
         """Exact, as on the ball that it is an image of."""
         return _summit(self.image, index)
 
     def contains(self, x: Floats) -> bool:
-        y = np.linalg.solve(self._factor, x)
-        return math.sqrt(float(y @ y)) <= 1.0 + NORM_SLACK
+        y = solved(self._factor, x)
+        return length(y) <= 1.0 + NORM_SLACK
 
     def draw(self, low: int, high: int, number: int) -> Drawn:
         volume = _unit_volume(self.dim) * float(np.prod(np.diag(self._factor)))
-        return Drawn(self._factor @ _within(low, high, number, self.dim), None, 1.0 / volume, True)
+        return Drawn(times(self._factor, _within(low, high, number, self.dim)), None, 1.0 / volume, True)
 
     def support(self, theta: Floats) -> Floats:
-        return np.asarray(np.sqrt(((theta @ self._matrix) * theta).sum(axis=1)))
+        return np.asarray(np.sqrt((times(theta, self._matrix) * theta).sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ class Box(Region):
     @cached_property
     def reach(self) -> float:
         low, high = self._ends
-        return math.sqrt(float((np.maximum(np.abs(low), np.abs(high)) ** 2).sum()))
+        return math.sqrt(float(np.square(np.maximum(np.abs(low), np.abs(high))).sum()))
 
     def peak(self, index: Index) -> Peak:
         """The best vertex, or what coordinate ascent finds."""
@@ -287,7 +292,7 @@ class Listed(Region):
 
     @cached_property
     def reach(self) -> float:
-        return math.sqrt(float((self._rows**2).sum(axis=1).max()))
+        return math.sqrt(float(np.square(self._rows).sum(axis=1).max()))
 
     def peak(self, index: Index) -> Peak:
         values = index.values(self._rows)
@@ -303,4 +308,4 @@ class Listed(Region):
         return Drawn(self._rows[place].copy(), None, 1.0 / count, False)
 
     def support(self, theta: Floats) -> Floats:
-        return np.asarray((theta @ self._rows.T).max(axis=1))
+        return np.asarray(times(theta, self._rows).max(axis=1))

@@ -9,6 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from driftwise._internal.elementary import exp, log1p, log2
+from driftwise._internal.products import solved
 from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
@@ -165,7 +167,7 @@ class TrendBank(Bank):
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
         for row, (_, rounds, slopes) in enumerate(self.apart, self.lanes):
             made.table[row, point.LEVEL_GAMMA] = 1.0 - 1.0 / rounds
-            made.table[row, point.LEVEL_LOG_GAMMA] = math.log1p(-1.0 / rounds)
+            made.table[row, point.LEVEL_LOG_GAMMA] = log1p(-1.0 / rounds)
             made.table[row, point.LEVEL_STIFFNESS] = rounds * rounds if slopes else 0.0
         made.table[:, point.AUDIT] = self.audit
         still = [row for row, memory in enumerate(self.memories) if memory.still and memory.rounds <= AUDITED]
@@ -174,12 +176,14 @@ class TrendBank(Bank):
 
     def _begin(self, state: State) -> None:
         tilt = self.tilt if self.tilt is not None else 0.5 if self.linear else 0.0
-        doublings = np.log2(np.minimum([memory.rounds for memory in self.memories], 2.0 * AWAKE))
-        weights = np.exp(tilt * (doublings - doublings.max())) * (self.point.table[: self.lanes, point.WAKES] == 0.0)
+        doublings = np.array([log2(min(memory.rounds, 2.0 * AWAKE)) for memory in self.memories])
+        awake = self.point.table[: self.lanes, point.WAKES] == 0.0
+        weights = np.array([exp(tilt * one) for one in doublings - doublings.max()]) * awake
         state.scores[:] = weights / weights.sum()
         if self.levels:
             state.filters[:, point.GUESS] = 1.0
-            first = np.exp(-LEVEL_TILT * np.arange(len(PREFERENCES))[::-1]).repeat(len(LEVEL_ROUNDS))
+            tilted = [exp(-LEVEL_TILT * one) for one in range(len(PREFERENCES) - 1, -1, -1)]
+            first = np.repeat(tilted, len(LEVEL_ROUNDS))
             state.level_scores[:] = first / first.sum()
 
     @property
@@ -241,7 +245,7 @@ class TrendBank(Bank):
         if row < self.lanes:
             return believed(self.point, row, state, row)
         lane, ridge = row - self.lanes, ridge_of(self.point, row, state)
-        return np.linalg.solve(whole_matrix(state.level_G[lane], ridge), state.level_b[lane])
+        return solved(whole_matrix(state.level_G[lane], ridge), state.level_b[lane])
 
     def worth(self, state: State) -> float:
         row = self.played(state)
@@ -253,7 +257,7 @@ class TrendBank(Bank):
         """A memory with a trend and one without count as one; those that never woke are left out."""
         each = np.array([memory.rounds for memory in self.memories])
         rounds = np.unique(each)
-        shares = weights @ (each[:, None] == rounds)
+        shares = (weights[:, :, None] * (each[:, None] == rounds)).sum(axis=1)
         awake = (rounds <= AWAKE) | np.isinf(rounds) | (shares > 0.0).any(axis=0)
         return tuple(rounds[awake].tolist()), shares[:, awake]
 

@@ -161,8 +161,8 @@ def _played(action: Any, rounds: int, many: int) -> Any:
 def _products(context: Floats, actions: Floats) -> Floats:
     """Arms (rounds, actions, d) as products of action features and (1, context)."""
     widened = np.column_stack([np.ones(len(context)), context])
-    longest = np.sqrt((widened**2).sum(axis=1).max() * max(float((actions**2).sum(axis=1).max()), 1e-300))
-    made = np.einsum("ai,tj->taij", actions, widened / longest)
+    longest = np.sqrt(np.square(widened).sum(axis=1).max() * max(float(np.square(actions).sum(axis=1).max()), 1e-300))
+    made = actions[None, :, :, None] * (widened / longest)[:, None, None, :]
     return np.asarray(made.reshape(len(context), len(actions), -1))
 
 

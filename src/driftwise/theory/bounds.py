@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from driftwise._internal.elementary import exp, expm1, log, log1p, power
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
 from driftwise.theory.radius import drifting_log, geometric, glb_radius, lb_radius, scb_radius, uniform_log
 from driftwise.theory.tuning import pw_delay
@@ -19,9 +20,15 @@ from driftwise.theory.tuning import pw_delay
 Floats = npt.NDArray[np.float64]
 
 
+def _lengths(theta: Floats) -> Floats:
+    """‖θ_t - θ_{t+1}‖ of a path (T, d)."""
+    steps = np.diff(theta, axis=0)
+    return np.asarray(np.sqrt((steps * steps).sum(axis=1)))
+
+
 def path_length(theta: Floats) -> float:
     """P_T = Σ ‖θ_t - θ_{t+1}‖ of a path (T, d)."""
-    return float(np.linalg.norm(np.diff(theta, axis=0), axis=1).sum())
+    return float(_lengths(theta).sum())
 
 
 def change_number(theta: Floats) -> int:
@@ -37,13 +44,13 @@ def bias_bound(theta: Floats, forget: float, lam: float, L: float = 1.0) -> floa
     t, d = theta.shape
     if t < 2:
         return 0.0
-    steps = np.linalg.norm(np.diff(theta, axis=0), axis=1)
+    steps = _lengths(theta)
     p = np.arange(1, t, dtype=np.float64)
     if forget == 0.0:
         square = p
     else:
-        log_gamma = math.log1p(-forget)
-        square = np.exp((t - 1 - p) * log_gamma) * np.expm1(p * log_gamma) / -forget
+        log_gamma = log1p(-forget)
+        square = np.array([exp((t - 1 - n) * log_gamma) * expm1(n * log_gamma) for n in p.tolist()]) / -forget
     return float(L * L * math.sqrt(d / lam) * (np.sqrt(square) * steps).sum())
 
 
@@ -54,16 +61,16 @@ def virtual_window_bias(theta: Floats, forget: float, lam: float, delay: int, *,
     Zhao, Zhang 2021), and (2L³S/λ) γ^D/(1-γ) for what is older.
     """
     t, d = theta.shape
-    steps = np.linalg.norm(np.diff(theta, axis=0), axis=1)
+    steps = _lengths(theta)
     first = max(0, t - 1 - delay)
-    old = math.exp(delay * math.log1p(-forget))
+    old = exp(delay * log1p(-forget))
     window = L * L * math.sqrt(d * (1.0 - old) / (lam * forget)) * float(steps[first:].sum())
-    return window + (2.0 * L**3 * S / lam * old / forget if first else 0.0)
+    return window + (2.0 * L * L * L * S / lam * old / forget if first else 0.0)
 
 
 def _log_delta(delta: float, uniform: bool, t: float, horizon: float) -> float:
     """log(1/δ), or that of the share of round t."""
-    return uniform_log(-math.log(delta), t, horizon) if uniform else -math.log(delta)
+    return uniform_log(-log(delta), t, horizon) if uniform else -log(delta)
 
 
 def lb_estimation_bound(
@@ -110,12 +117,12 @@ def scb_tail(forget: float, horizon: float) -> float:
     """γ^D/(1-γ), D = ⌈log T/log(1/γ)⌉: the weight of what is older than D rounds; at most 1/(T(1-γ))."""
     if not 0.0 < forget < 1.0:
         return 0.0
-    return math.exp(pw_delay(forget, max(2.0, horizon)) * math.log1p(-forget)) / forget
+    return exp(pw_delay(forget, max(2.0, horizon)) * log1p(-forget)) / forget
 
 
 def bad_rounds(theta: Floats, delay: int, L: float = 1.0) -> int:
     """Rounds whose last D rounds have a path longer than 1/L, which the repair of Lemma 9 leaves out: at most LDP_T."""
-    steps = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(theta, axis=0), axis=1))])
+    steps = np.concatenate([[0.0], np.cumsum(_lengths(theta))])
     first = np.maximum(np.arange(len(theta)) - delay, 0)
     return int((steps - steps[first] > 1.0 / L).sum())
 
@@ -124,18 +131,18 @@ def _drift_term(factor: float, forget: float, length: float) -> float:
     """factor · (1-γ)^{-3/2} P_T: nothing without drift, infinite when drift is never forgotten."""
     if length == 0.0:
         return 0.0
-    return math.inf if forget < 1e-200 else factor * forget**-1.5 * length
+    return math.inf if forget < 1e-200 else factor * power(forget, -1.5) * length
 
 
 def _potential(forget: float, horizon: float, ratio: float) -> float:
     """√(T log(1/γ) + log(1 + ratio·(1-γ^T)/(1-γ))), the elliptical potential; log(1 + ratio·T) at γ = 1, ∞ at γ = 0."""
     if forget == 0.0:
-        return math.sqrt(math.log1p(ratio * horizon))
+        return math.sqrt(log1p(ratio * horizon))
     if forget >= 1.0:
         return math.inf
-    log_gamma = math.log1p(-forget)
-    mass = math.expm1(horizon * log_gamma) / -forget
-    return math.sqrt(-horizon * log_gamma + math.log1p(ratio * mass))
+    log_gamma = log1p(-forget)
+    mass = expm1(horizon * log_gamma) / -forget
+    return math.sqrt(-horizon * log_gamma + log1p(ratio * mass))
 
 
 def _spread(forget: float, horizon: float, dim: int, lam: float, L: float, k: float = 1.0) -> float:
@@ -156,7 +163,7 @@ def lb_regret_bound(
 
 def _half(horizon: float, uniform: bool) -> float:
     """log(2T), or log(2T²)."""
-    return math.log(2.0 * horizon) + (math.log(horizon) if uniform else 0.0)
+    return log(2.0 * horizon) + (log(horizon) if uniform else 0.0)
 
 
 def glb_regret_bound(
@@ -203,7 +210,7 @@ def pw_regret_bound(
     spread = _spread(forget, horizon, dim, reg, L, k)
     if not uniform:
         return changes * delay * gap + 2.0 * math.sqrt(1.0 + 2.0 * S * L) * rho * math.sqrt(k * horizon) * spread
-    excess = 1.0 + L * L * k * math.exp(delay * math.log1p(-forget)) / (forget * reg)
+    excess = 1.0 + L * L * k * exp(delay * log1p(-forget)) / (forget * reg)
     reach = (1.0 + 2.0 * S * L) * rho * math.sqrt(excess) * spread
     return changes * delay * gap + 2.0 * reach * math.sqrt(k * horizon) + 2.0 * (k / c) * reach * reach
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import power
+
 
 class Order(NamedTuple):
     """Exponents of regret in k, c, d, the drift (P_T, or Γ_T in the piecewise family) and T."""
@@ -17,7 +19,8 @@ class Order(NamedTuple):
 
     def at(self, *, dim: int, horizon: float, drift: float, k: float = 1.0, c: float = 1.0) -> float:
         """The product of powers."""
-        return float(k**self.k * c**self.c * dim**self.d * drift**self.drift * horizon**self.T)
+        sizes = power(dim, self.d) * power(drift, self.drift) * power(horizon, self.T)
+        return power(k, self.k) * power(c, self.c) * sizes
 
 
 # This paper's results by family, and where its weighted algorithms stood before.

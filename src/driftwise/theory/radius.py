@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from driftwise._internal.compiling import formula
+from driftwise._internal.elementary import LN2, exp, expm1, log, log1p
 
 
 @formula
@@ -17,8 +18,8 @@ def geometric(forget: float, n: float) -> float:
         return float(n)
     if forget >= 1.0:
         return 1.0
-    log_square = 2.0 * math.log1p(-forget)
-    return math.expm1(n * log_square) / math.expm1(log_square)
+    log_square = 2.0 * log1p(-forget)
+    return expm1(n * log_square) / expm1(log_square)
 
 
 @formula
@@ -29,8 +30,8 @@ def uniform_log(log_delta: float, t: float, horizon: float) -> float:
     δ, it holds at all rounds at once (docs/repairs.md, 1; Wu 2026).
     """
     if horizon > 0.0:
-        return log_delta + math.log(horizon)
-    return log_delta + math.log(2.0 * t) + 2.0 * math.log1p(math.log(t))
+        return log_delta + log(horizon)
+    return log_delta + log(2.0 * t) + 2.0 * log1p(log(t))
 
 
 @formula
@@ -40,25 +41,25 @@ def drifting_log(log_delta: float, reg: float, L: float, m: float, tail: float) 
     It adds (e-1)reg/(4m²L²) + tail/2, tail = γ^D/(1-γ). β̃ with it covers the rounds whose last D rounds have a path
     of at most 1/L.
     """
-    return log_delta + math.expm1(1.0) * reg / (4.0 * m * m * L * L) + tail / 2.0
+    return log_delta + expm1(1.0) * reg / (4.0 * m * m * L * L) + tail / 2.0
 
 
 @formula
 def lb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
     """β of Lemma 1, eq. (LB-confidence-radius): √λ S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
-    return math.sqrt(lam) * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
+    return math.sqrt(lam) * S + R * math.sqrt(2.0 * log_delta + d * log1p(L * L * E / (lam * d)))
 
 
 @formula
 def cheung_radius(length: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float) -> float:
     """The constant radius of SW-UCB (Cheung, Simchi-Levi, Zhu 2019): √λ S + R √(d log((1 + wL²/λ)/δ))."""
-    return math.sqrt(lam) * S + R * math.sqrt(d * (math.log1p(length * L * L / lam) + log_delta))
+    return math.sqrt(lam) * S + R * math.sqrt(d * (log1p(length * L * L / lam) + log_delta))
 
 
 @formula
 def glb_radius(E: float, d: float, lam: float, log_delta: float, S: float, L: float, R: float, c: float) -> float:
     """β̄ of Lemma 2: √λ c S + R √(2 log(1/δ) + d log(1 + L²E/(λd)))."""
-    return math.sqrt(lam) * c * S + R * math.sqrt(2.0 * log_delta + d * math.log1p(L * L * E / (lam * d)))
+    return math.sqrt(lam) * c * S + R * math.sqrt(2.0 * log_delta + d * log1p(L * L * E / (lam * d)))
 
 
 @formula
@@ -66,8 +67,8 @@ def scb_radius(E: float, d: float, reg: float, log_delta: float, S: float, L: fl
     """β̃ of Lemma 3, with m replaced by mL in its first three terms (written there for L = 1)."""
     root = math.sqrt(reg)
     reach = m * L
-    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * math.log(2.0))
-    return noise + (d * reach / root) * math.log1p(L * L * k * E / (reg * d)) + root * S
+    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * LN2)
+    return noise + (d * reach / root) * log1p(L * L * k * E / (reg * d)) + root * S
 
 
 @formula
@@ -79,14 +80,14 @@ def pw_radius(
 
     `tight` divides by 1-γ² inside the logarithm, as the derivation allows; the paper prints 1-γ.
     """
-    log_gamma = math.log1p(-forget)
+    log_gamma = log1p(-forget)
     root = math.sqrt(reg)
-    tail = math.exp(delay * log_gamma) / forget
-    square = -math.expm1(2.0 * delay * log_gamma)
-    spread = square / -math.expm1(2.0 * log_gamma) if tight else square / forget
+    tail = exp(delay * log_gamma) / forget
+    square = -expm1(2.0 * delay * log_gamma)
+    spread = square / -expm1(2.0 * log_gamma) if tight else square / forget
     reach = m * L
-    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * math.log(2.0))
-    noise += (d * reach / root) * math.log1p(L * L * k * spread / (reg * d)) + root * S
+    noise = root / (2.0 * reach) + (2.0 * reach / root) * (log_delta + d * LN2)
+    noise += (d * reach / root) * log1p(L * L * k * spread / (reg * d)) + root * S
     return (2.0 * L * L * S * k / root) * tail + (L * m / root) * tail + noise
 
 
@@ -97,14 +98,14 @@ def ofulog_radius(t: float, d: float, lam: float, log_delta: float, S: float) ->
     Abeille, Faury, Calauzènes 2021 print another one: `abeille_radius`.
     """
     root = math.sqrt(lam)
-    return root * (S + 0.5) + (2.0 / root) * log_delta + (d / root) * math.log(4.0 * (1.0 + t / (4.0 * d * lam)))
+    return root * (S + 0.5) + (2.0 / root) * log_delta + (d / root) * log(4.0 * (1.0 + t / (4.0 * d * lam)))
 
 
 @formula
 def abeille_radius(t: float, d: float, lam: float, log_delta: float, S: float) -> float:
     """The radius Abeille, Faury, Calauzènes 2021 print: √λ(S+½) + (d/√λ) log((4/δ)(1 + t/(16dλ)))."""
     root = math.sqrt(lam)
-    return root * (S + 0.5) + (d / root) * (log_delta + math.log(4.0) + math.log1p(t / (16.0 * d * lam)))
+    return root * (S + 0.5) + (d / root) * (log_delta + log(4.0) + log1p(t / (16.0 * d * lam)))
 
 
 @formula
@@ -113,9 +114,9 @@ def sc_d_glucb_radius(
 ) -> float:
     """β of SC-D-GLUCB (Russac, Faury, Cappé, Garivier 2021); `inside` tells whether the estimate is in the ball."""
     root = math.sqrt(lam)
-    square = -math.expm1(2.0 * math.log1p(-forget))
-    rho = root / (2.0 * m) + (2.0 * m / root) * (math.log(horizon) + log_delta + d * math.log(2.0))
-    rho += (d * m / root) * math.log1p(k * (1.0 - 1.0 / (horizon * horizon)) / (d * lam * square))
+    square = -expm1(2.0 * log1p(-forget))
+    rho = root / (2.0 * m) + (2.0 * m / root) * (log(horizon) + log_delta + d * LN2)
+    rho += (d * m / root) * log1p(k * (1.0 - 1.0 / (horizon * horizon)) / (d * lam * square))
     if inside:
         return k * math.sqrt(1.0 + 2.0 * S) * (root * S + rho)
     wide = S + (2.0 * S * k + m) / (horizon * lam * forget)

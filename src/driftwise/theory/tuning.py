@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from driftwise._internal.elementary import log, log1p, power
 from driftwise.errors import BadInput
 
 _BY_HAND = "pass memory=Fade(...) yourself"
@@ -41,41 +42,41 @@ def scb_forget(dim: int, horizon: float, path_length: float, k: float, *, printe
 
 def bvd_forget(dim: int, horizon: float, path_length: float) -> float:
     """BVD-GLM-UCB (Faury et al. 2021): 1-γ = (P_T/(√d T))^{2/5}."""
-    forget = (path_length / (math.sqrt(dim) * horizon)) ** 0.4
+    forget = power(path_length / (math.sqrt(dim) * horizon), 0.4)
     return _checked(forget, "path_length", path_length, math.sqrt(dim) * horizon, "√dim*horizon")
 
 
 def pw_forget(dim: int, horizon: float, changes: float) -> float:
     """Theorem 4: 1-γ = max(1/T, (Γ_T/(dT))^{2/3})."""
-    forget = max(1.0 / horizon, (changes / (dim * horizon)) ** (2.0 / 3.0))
+    forget = max(1.0 / horizon, power(changes / (dim * horizon), 2.0 / 3.0))
     return _checked(forget, "changes", changes, dim * horizon, "dim*horizon")
 
 
 def pw_delay(forget: float, horizon: float) -> int:
     """D = ⌈log T / log(1/γ)⌉, the rounds after which a change is forgotten (Appendix D)."""
-    return math.ceil(math.log(horizon) / -math.log1p(-forget))
+    return math.ceil(log(horizon) / -log1p(-forget))
 
 
 def sc_d_glucb_forget(dim: int, horizon: float, changes: float, c: float) -> float:
     """SC-D-GLUCB (Russac et al. 2021): 1-γ = max(1/T, (√c Γ_T/(dT))^{2/3})."""
-    forget = max(1.0 / horizon, (math.sqrt(c) * changes / (dim * horizon)) ** (2.0 / 3.0))
+    forget = max(1.0 / horizon, power(math.sqrt(c) * changes / (dim * horizon), 2.0 / 3.0))
     return _checked(forget, "changes", changes, dim * horizon / math.sqrt(c), "dim*horizon/√c")
 
 
 def restart_period(dim: int, horizon: float, path_length: float) -> int:
     """H = max(1, ⌊d^{1/4} √(T/(1+P_T))⌋) (Zhao et al. 2020, as the paper sets it)."""
-    return max(1, math.floor(math.pow(dim, 0.25) * math.sqrt(horizon / (1.0 + path_length))))
+    return max(1, math.floor(power(dim, 0.25) * math.sqrt(horizon / (1.0 + path_length))))
 
 
 def d_linucb_forget(dim: int, horizon: float, path_length: float) -> float:
     """D-LinUCB by its own source (Russac, Vernade, Cappé 2019, Corollary 1): 1-γ = (B_T/(dT))^{2/3}, at least 1/T."""
-    forget = max(1.0 / horizon, (path_length / (dim * horizon)) ** (2.0 / 3.0))
+    forget = max(1.0 / horizon, power(path_length / (dim * horizon), 2.0 / 3.0))
     return _checked(forget, "path_length", path_length, dim * horizon, "dim*horizon") if horizon > 1 else 0.0
 
 
 def _two_thirds(dim: int, horizon: float, path_length: float) -> float:
     """(dT/P_T)^{2/3}, at most T."""
-    return horizon if path_length <= dim / math.sqrt(horizon) else (dim * horizon / path_length) ** (2.0 / 3.0)
+    return horizon if path_length <= dim / math.sqrt(horizon) else power(dim * horizon / path_length, 2.0 / 3.0)
 
 
 def cheung_window(dim: int, horizon: float, path_length: float) -> int:
@@ -95,9 +96,9 @@ def bob_block(dim: int, horizon: float) -> int:
 
 def bob_grid(block: int) -> tuple[int, ...]:
     """Windows BOB draws from by its source: ⌊H^{j/Δ}⌋ for j = 0..Δ, Δ = ⌈log H⌉; each once."""
-    steps = max(1, math.ceil(math.log(block)))
-    powers = (math.floor(block ** (j / steps) * (1.0 + 1e-12)) for j in range(steps + 1))
-    return tuple(sorted({min(block, power) for power in powers}))
+    steps = max(1, math.ceil(log(block)))
+    widths = (math.floor(power(block, j / steps) * (1.0 + 1e-12)) for j in range(steps + 1))
+    return tuple(sorted({min(block, width) for width in widths}))
 
 
 def window_length(dim: int, horizon: float, path_length: float) -> int:

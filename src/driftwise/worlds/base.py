@@ -18,6 +18,7 @@ from driftwise.kernels.linear import best_means_
 from driftwise.kernels.links import LINKS
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats
+from driftwise.kernels.tapes import normals
 from driftwise.kernels.trials import best_of_eight_
 from driftwise.policies.questions import WorldFacts
 from driftwise.policies.regions import Region
@@ -209,7 +210,7 @@ class World:
                 continue
             arms = self._arms(chance_of_arms, start, rounds) if fixed is None else fixed
             best = np.empty(rounds)
-            best_means_(arms, theta, self.link_code, best)
+            best_means_(arms, theta, self.link_code, np.empty(arms.shape[2]), best)
             yield Tape(arms, theta, self._draws(tape, start, rounds), best)
             start += rounds
 
@@ -239,4 +240,4 @@ class World:
         return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm)
 
     def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
-        return rng.standard_normal(rounds) if self.reward == "gaussian" else rng.random(rounds)
+        return normals(rng, rounds) if self.reward == "gaussian" else rng.random(rounds)

@@ -53,7 +53,7 @@ class Given(World):
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
             raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
         self._set(_sets=sets, _theta=path.copy(), _tape=None if draws is None else draws.copy())
-        self._set(_longest=float(np.sqrt(np.einsum("tnd,tnd->tn", sets, sets)).max()))
+        self._set(_longest=float(np.sqrt((sets * sets).sum(axis=2)).max()))
         self._set(_norm_of_theta=float(np.sqrt((path * path).sum(axis=1)).max()))
         super().__init__(
             dim=d, arms=sets.shape[1] if region is None else region, horizon=rounds,

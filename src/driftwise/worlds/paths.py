@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driftwise._internal.products import length
 from driftwise._internal.rng import stream
 from driftwise._internal.validate import array, keep_whole, real
 from driftwise.errors import BadInput
-from driftwise.kernels import kernel
 from driftwise.kernels.point import Floats
+from driftwise.kernels.tapes import normals, turn_, walk_
 from driftwise.worlds.base import World
 
 
@@ -22,8 +23,8 @@ def _stretches(horizon: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _direction(rng: np.random.Generator, dim: int) -> Floats:
-    x = rng.standard_normal(dim)
-    return np.asarray(x / math.sqrt(float(x @ x)))
+    x = normals(rng, dim)
+    return np.asarray(x / length(x))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class _Angle(World):
         for start, stop in _stretches(self.horizon, self.stretch):
             angle = 2.0 * math.pi * self.turns * self._share(np.arange(start, stop, dtype=np.float64))
             theta = np.zeros((stop - start, self.dim))
-            theta[:, 0], theta[:, 1] = self.radius * np.cos(angle), self.radius * np.sin(angle)
+            turn_(angle, float(self.radius), theta)
             yield theta
 
 
@@ -86,21 +87,6 @@ class StopAndGo(_Angle):
         return np.clip((rounds - start) / (stop - start), 0.0, 1.0)
 
 
-@kernel
-def _walk_(theta: Floats, steps: Floats, radius: float) -> None:
-    """theta[t] = radius·(theta[t-1] + steps[t])/‖·‖, from theta[-1] handed in as the last row."""
-    last = theta.shape[0] - 1
-    for t in range(theta.shape[0]):
-        before = t - 1 if t > 0 else last
-        square = 0.0
-        for i in range(theta.shape[1]):
-            theta[t, i] = theta[before, i] + steps[t, i]
-            square += theta[t, i] * theta[t, i]
-        scale = radius / math.sqrt(square) if square > 0.0 else 0.0
-        for i in range(theta.shape[1]):
-            theta[t, i] *= scale
-
-
 @dataclass(frozen=True, kw_only=True)
 class Walk(World):
     """A random walk on the sphere: θ + radius·step·N(0, I), scaled back to the radius, every round."""
@@ -115,12 +101,12 @@ class Walk(World):
         rng = stream(self.path_seed, "walk")
         last = self.radius * _direction(rng, self.dim)
         for start, stop in _stretches(self.horizon, self.stretch):
-            steps = self.radius * self.step * rng.standard_normal((stop - start, self.dim))
+            steps = self.radius * self.step * normals(rng, (stop - start, self.dim))
             if start == 0:
                 steps[0] = 0.0
             theta = np.empty((stop - start, self.dim))
             theta[-1] = last
-            _walk_(theta, steps, self.radius)
+            walk_(theta, steps, float(self.radius))
             last = theta[-1]
             yield theta
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from driftwise._internal.elementary import exp, log
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
 from driftwise.kernels.binding import unbound
@@ -38,7 +39,7 @@ def bank_pick(weights: Floats, margin: float) -> int:
     top = 0.0
     for k in range(weights.size):
         top = max(top, weights[k])
-    least = top * math.exp(-margin)
+    least = top * exp(-margin)
     for k in range(weights.size - 1, -1, -1):
         if weights[k] >= least:
             return k
@@ -70,32 +71,32 @@ def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
     before, total = 0.0, 0.0
     for k in range(lanes):
         before += weights[k]
-        weights[k] *= math.exp(least - surprise[k])
+        weights[k] *= exp(least - surprise[k])
         total += weights[k]
     keep = (1.0 - share) / total if total > 0.0 else 0.0
     for k in range(lanes):
         weights[k] = keep * weights[k] + (share / awake if surprise[k] < math.inf else 0.0)
-    return math.log(max(total / before, LEAST_DENSITY)) - least
+    return log(max(total / before, LEAST_DENSITY)) - least
 
 
 @piece
 def bank_behind(point: Point, own: Adapting, best: int) -> float:
     """The weight below which a memory longer than the best one drops its data for that one's."""
-    return float(own.scores[best] * math.exp(-point.table[0, GAP]))
+    return float(own.scores[best] * exp(-point.table[0, GAP]))
 
 
 @piece
 def bank_return_(point: Point, own: Adapting, lane: int, best: int) -> None:
     """A memory that took the best one's data over starts again a little below it: after a jump all start from what
     holds."""
-    own.scores[lane] = own.scores[best] * math.exp(-point.table[0, BACK])
+    own.scores[lane] = own.scores[best] * exp(-point.table[0, BACK])
     own.marks[TAKEN_OVER] += 1
 
 
 @piece
 def bank_wake_(point: Point, own: Adapting, lane: int, source: int) -> None:
     """A memory that wakes starts like one that took data over."""
-    own.scores[lane] = own.scores[source] * math.exp(-point.table[0, BACK])
+    own.scores[lane] = own.scores[source] * exp(-point.table[0, BACK])
 
 
 @part

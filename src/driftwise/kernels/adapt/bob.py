@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, pass_time_, to_clear_
 from driftwise.kernels.binding import unbound
@@ -38,8 +39,8 @@ def bob_probability(scores: Floats, row: int, mix: float) -> float:
         top = max(top, scores[j])
     total = 0.0
     for j in range(rows):
-        total += math.exp(scores[j] - top)
-    return (1.0 - mix) * math.exp(scores[row] - top) / total + mix / rows
+        total += exp(scores[j] - top)
+    return (1.0 - mix) * exp(scores[row] - top) / total + mix / rows
 
 
 @piece

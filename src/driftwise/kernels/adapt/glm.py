@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.bank import bank_best
 from driftwise.kernels.adapt.book import sound_marks
@@ -162,7 +163,7 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
             square += z[i] * z[i]
         chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
         chance = min(max(chance, 1e-12), 1.0 - 1e-12)
-        desk.surprise[k] = -(lesson.reward * math.log(chance) + (1.0 - lesson.reward) * math.log1p(-chance))
+        desk.surprise[k] = -(lesson.reward * log(chance) + (1.0 - lesson.reward) * log1p(-chance))
 
 
 @part

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from driftwise._internal.elementary import exp
 from driftwise.kernels import piece
 from driftwise.kernels.level import FOUR
 from driftwise.kernels.memories.trend import sloped
@@ -38,7 +37,7 @@ def level_pick(weights: Floats) -> int:
             total += weights[k]
             if weights[k] > weights[likeliest]:
                 likeliest = k
-        if total >= top * math.exp(-LEVEL_MARGIN):
+        if total >= top * exp(-LEVEL_MARGIN):
             return likeliest
     return 0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from driftwise._internal.elementary import log1p
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import ALIKE, KINDS, acting_lane, acting_row, lesson_of
@@ -87,7 +87,7 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
         foretell_eight_(bench, False, False)
         for slot in range(min(EIGHT, count - first)):
             error, square = (lesson.reward - bench.value[slot]) / noise, bench.square[slot]
-            lanes.surprise[first + slot] = 0.5 * (math.log1p(square) + error * error / (1.0 + square))
+            lanes.surprise[first + slot] = 0.5 * (log1p(square) + error * error / (1.0 + square))
     return True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from driftwise._internal.elementary import LN2, exp
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import (
     ACTIVE,
@@ -66,7 +67,7 @@ def schedule_(own: Adapting) -> None:
         at = LANE_MARKS + PER_LANE * m
         begins = offset == 0
         if m < order:
-            chance = math.exp(-0.5 * (order - m) * math.log(2.0))
+            chance = exp(-0.5 * (order - m) * LN2)
             begins = uniform(key[KEY_LOW], key[KEY_HIGH], marks[BLOCK], offset, m) < chance
         if begins:
             marks[at] = marks[ROUND]
@@ -96,7 +97,7 @@ def master_lane(own: Adapting, born_in: int) -> int:
         start = offset - offset % size
         begun = m == order
         if not begun:
-            chance = math.exp(-0.5 * (order - m) * math.log(2.0))
+            chance = exp(-0.5 * (order - m) * LN2)
             begun = uniform(key[KEY_LOW], key[KEY_HIGH], marks[BLOCK], start, m) < chance
         if begun:
             return m if marks[LANE_MARKS + PER_LANE * m] == marks[BLOCK] + start else -1

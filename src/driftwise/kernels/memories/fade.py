@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from driftwise._internal.elementary import exp
 from driftwise.kernels import piece
 from driftwise.kernels.point import CLOCK, FADE, GAMMA, LOG_GAMMA, SQUARES, WEIGHT, Floats, History, Point, Sums
 
@@ -15,7 +14,7 @@ def decay(table: Floats, row: int, ticks: float) -> float:
     """γ^ticks, and γ itself at one tick."""
     if ticks == 1.0:
         return float(table[row, GAMMA])
-    return math.exp(ticks * table[row, LOG_GAMMA])
+    return exp(ticks * table[row, LOG_GAMMA])
 
 
 @piece

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row
@@ -115,8 +116,8 @@ def belief_sheet_(
     prior = prior_of(point, row, gauge, d)
     believe_(point, row, lane, prior.ridge, sums, sheet.low, sheet.other, pivot, z)
     if audit:
-        grown = d * math.log1p(trace_of(sums.G, lane) / (prior.ridge * d))
-        weight = math.sqrt(d) + math.sqrt(2.0 * math.log(max(2.0, sums.counters[lane, COUNT])) + grown)
+        grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
+        weight = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     else:
         weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
     plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from driftwise._internal.elementary import cosine, log, sine
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
@@ -157,7 +158,7 @@ def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
     ends = np.empty((2, RAYS))
     whole = np.empty(RAYS, dtype=np.bool_)
     for k in range(RAYS):
-        u0, u1 = math.cos(2.0 * math.pi * k / RAYS), math.sin(2.0 * math.pi * k / RAYS)
+        u0, u1 = cosine(2.0 * math.pi * k / RAYS), sine(2.0 * math.pi * k / RAYS)
         inner = c0 * u0 + c1 * u1
         out = max(0.0, -inner + math.sqrt(max(0.0, inner * inner + p.S * p.S - c0 * c0 - c1 * c1)))
         low, high, below, above = 0.0, out, start - rho, math.inf
@@ -211,7 +212,7 @@ def march_(p: Atoms, z: Desk, L: float, rho: float) -> tuple[float, float]:
             y = (math.sqrt(half * half + 4.0 * H / L * (abs(N) + H / L)) - half) * L / (2.0 * H)
         else:
             y = abs(N) / (rho * math.sqrt(H))
-        theta[0] -= e * max(2.0 * math.log(y) / L, 1e-16 * p.S)
+        theta[0] -= e * max(2.0 * log(y) / L, 1e-16 * p.S)
         if abs(theta[0]) > p.S:
             return -math.inf, 0.0
     return e * theta[0], excess
@@ -292,7 +293,7 @@ def summit_(p: Atoms, z: Desk, L: float, rho: float, lone: bool, rim: Floats, st
         worst = newton_(p, z, rho, number[MULTIPLIER], kappa)
         far = 0.0
         for i in range(d):
-            far += (theta[i] - kept[i]) ** 2.0
+            far += (theta[i] - kept[i]) * (theta[i] - kept[i])
         if worst < math.inf and far <= 0.1 * p.S * p.S:
             value = dot(e, theta)
             if value > best:

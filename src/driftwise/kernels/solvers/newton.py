@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftwise._internal.elementary import erfc, exp, log1p
 from driftwise.kernels import piece, routine
 from driftwise.kernels.algebra import ROUNDING, backward_divided_, factor_raised_, forward_divided_
 from driftwise.kernels.links import (
@@ -84,7 +85,7 @@ def residuals_(p: Atoms, z: Floats, c: Floats, h: Floats, e: Floats) -> None:
     link, w, s, used, k = p.link, p.w, p.s, p.used, p.lane
     if link == LOGISTIC:
         for a in range(used):
-            e[a] = math.exp(-abs(z[a])) if w[k, a] != 0.0 else 0.0
+            e[a] = exp(-abs(z[a])) if w[k, a] != 0.0 else 0.0
         for a in range(used):
             t = 1.0 / (1.0 + e[a])
             tail = w[k, a] * (e[a] * t)
@@ -94,12 +95,12 @@ def residuals_(p: Atoms, z: Floats, c: Floats, h: Floats, e: Floats) -> None:
             e[a] = -bend if z[a] > 0.0 else bend
     elif link == POISSON:
         for a in range(used):
-            h[a] = w[k, a] * math.exp(min(z[a], EXPONENT)) if w[k, a] != 0.0 else 0.0
+            h[a] = w[k, a] * exp(min(z[a], EXPONENT)) if w[k, a] != 0.0 else 0.0
             c[a] = h[a] - s[k, a]
             e[a] = h[a]
     elif link == PROBIT:
         for a in range(used):
-            tail = w[k, a] * (0.5 * math.erfc(ROOT_HALF * abs(z[a]))) if w[k, a] != 0.0 else 0.0
+            tail = w[k, a] * (0.5 * erfc(ROOT_HALF * abs(z[a]))) if w[k, a] != 0.0 else 0.0
             h[a] = w[k, a] * density(z[a]) if w[k, a] != 0.0 else 0.0
             c[a] = (w[k, a] - s[k, a]) - tail if z[a] > 0.0 else tail - s[k, a]
             e[a] = -z[a] * h[a]
@@ -270,7 +271,7 @@ def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
                 theta[k, i] = 0.0
             continue
         if tau > 1.0:
-            least = min(math.log1p(tau) / tau, most / t)
+            least = min(log1p(tau) / tau, most / t)
             alpha = damp_(p, least, reg * rise, bow, Z)
         elif tau <= SHORT and tau * step > AHEAD * tolerance:
             correct_(p, dz, e, P, F)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from driftwise._internal.elementary import exp, log1p
 from driftwise.kernels import part, routine
 from driftwise.kernels.algebra import backward_divided_, divide_divided_, factor_shifted_, forward_divided_
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
@@ -216,7 +217,7 @@ def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
     for a in range(p.used):
         y, n, r = residual[a], w[lane, a], s[lane, a]
         if link == LOGISTIC:
-            e = math.exp(-abs(y))
+            e = exp(-abs(y))
             t = 1.0 / (1.0 + e)
             tail = n * e * t
             bend = tail * t * t * (1.0 - e)
@@ -225,7 +226,7 @@ def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
             work[CURVE, a] = -bend if y > 0.0 else bend
             work[THIRD, a] = tail * t * (1.0 - 6.0 * e * t * t)
             if weigh:
-                loss += n * (max(y, 0.0) + math.log1p(e)) - r * y
+                loss += n * (max(y, 0.0) + log1p(e)) - r * y
         else:
             residual[a] = n * mean(link, y) - r
             work[SLOPE, a] = n * slope(link, y)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftwise._internal.elementary import exp
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.links import tame
 from driftwise.kernels.point import Floats
@@ -92,7 +93,8 @@ def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
     hat, spare, low = z.vec[HAT], z.vec[SPARE], z.mat[HAT_LOW]
     floor = atoms_(p, z, hat, kind == CONVEX)
     factor_(z.mat[INFO], 0.0, low)
-    level = (rho + L * rho * rho / math.sqrt(p.reg)) ** 2.0
+    wide = rho + L * rho * rho / math.sqrt(p.reg)
+    level = wide * wide
     far, tall = 0.0, 0.0
     for a in range(p.used):
         if p.w[p.lane, a] > 0.0:
@@ -105,7 +107,7 @@ def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
     for _ in range(8):
         D = min(D, tall * stretch(kind, D, rho, level))
     inside = dot(hat, hat) <= p.S * p.S
-    lone = kind == CONVEX or (inside and tame(p.link, L * p.S) and D < 1.09 and tall * math.exp(0.5 * D) * rho < 1.22)
+    lone = kind == CONVEX or (inside and tame(p.link, L * p.S) and D < 1.09 and tall * exp(0.5 * D) * rho < 1.22)
     return Region(kind, L, rho, level, floor, stretch(kind, D, rho, level), lone)
 
 
@@ -254,7 +256,7 @@ def touch_(p: Atoms, z: Desk, r: Region) -> float:
     low, high = 0.0, 2.0 * S
     for _ in range(12):
         t = 0.5 * (low + high)
-        y = math.exp(0.5 * r.L * t)
+        y = exp(0.5 * r.L * t)
         if F - math.sqrt(trace) * (y * y - 1.0) / r.L > r.rho * y:
             low = t
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from driftwise._internal.elementary import log
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
@@ -58,7 +59,7 @@ def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> floa
     t = 1.0 - dot(theta, theta) / (S * S)
     if not t > 0.0:
         return math.inf
-    total = -math.log(t)
+    total = -log(t)
     for j in range(count):
         if limit[j] > 0.0:
             y = 0.0
@@ -67,7 +68,7 @@ def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> floa
             t = (1.0 - y / limit[j]) * (1.0 + y / limit[j])
             if not t > 0.0:
                 return math.inf
-            total -= math.log(t)
+            total -= log(t)
     return total
 
 

@@ -2,7 +2,8 @@
 
 A machine is known by its probe (machine.py). A state that another machine or version computed may be "not recomputable
 here", which is not damage (docs/contract.md#machines). The version only explains a difference: a version that computes
-the same bits is no reason to refuse a state.
+the same bits is no reason to refuse a state. Versions that recorded no probe, or one of the C library, computed with
+functions that this version does not call: a server goes on with their streams in a new era (refold.py).
 """
 
 from __future__ import annotations
@@ -29,17 +30,22 @@ def begun(era: EraRow, reason: str | None) -> EraRow:
     return era._replace(reason=reason, probe=probe(), sources=_sources())
 
 
+def earlier(era: EraRow) -> bool:
+    """Whether a version computed an era that called the C library's elementary functions."""
+    return era.probe is None or era.probe.startswith("c:")
+
+
 def foreign(era: EraRow) -> bool:
     """Whether another machine is known to have computed an era."""
     return era.probe is not None and era.probe != probe()
 
 
 def elsewhere(era: EraRow) -> str:
-    """Which other machine or version computed an era; empty where it was this one, or where nothing was recorded."""
-    if era.probe is None:
-        return ""
+    """Which other machine or version computed an era; empty where it was this one."""
+    if earlier(era):
+        return "an earlier version of driftwise, with the C library's functions"
     if foreign(era):
-        return f"another machine or library: other bits from {differing(era.probe, probe())}"
+        return f"another machine or library: other bits from {differing(str(era.probe), probe())}"
     return "another version of driftwise" if era.sources != _sources() else ""
 
 
@@ -54,12 +60,7 @@ def refused(where: object, stream: str, slip: Unlike) -> BadInput:
     other = elsewhere(slip.era)
     if other:
         return _foreign(where, stream, other)
-    what = f"rewards of stream {stream} that fold to another state: {slip}"
-    if slip.era.probe is not None:
-        return Damaged(str(where), what)
-    way_out = (f"restore a backup if the file was damaged; if it was computed by another machine or library, "
-               f"driftwise refold {where}")  # fmt: skip
-    return BadInput(str(where), what, "rows as they were written", way_out)
+    return Damaged(str(where), f"rewards of stream {stream} that fold to another state: {slip}")
 
 
 def _foreign(where: object, stream: str, other: str) -> Foreign:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftwise.service.core.fold import Fold, Unlike, based
-from driftwise.service.core.origin import begun, elsewhere, foreign, refused
+from driftwise.service.core.origin import begun, earlier, elsewhere, foreign, refused
 from driftwise.service.core.recompute import Era, eras_of
 from driftwise.service.core.verify import Found, check_era
 from driftwise.service.stores.opening import open_store
@@ -74,9 +74,9 @@ def _begin(store: Any, row: StreamRow, last: Era) -> int:
 
 
 def record_machine(store: Any, row: StreamRow) -> None:
-    """Record this machine for the newest era of a stream, where a version wrote it that recorded none and all of it
-    comes out here. An era that folds to another state is refused: it is damaged, or another machine computed it."""
-    if store.eras(row.id)[-1].probe is not None:
+    """Record this machine for the newest era of a stream, where an earlier version wrote it and all of it comes out
+    here. Where it folds to another state, a new era begins with the same rewards folded here."""
+    if not earlier(store.eras(row.id)[-1]):
         return
     reader = store.reader()
     try:
@@ -85,8 +85,6 @@ def record_machine(store: Any, row: StreamRow) -> None:
         check_era(reader, era, None, found, decisions=last is None or last.seq - era.row.after <= _MOST)
     finally:
         reader.close()
-    if found.unlike:
-        raise refused(store.path, row.name, found.unlike[0])
     if found.differs:
         return
     store.begin()
@@ -94,7 +92,12 @@ def record_machine(store: Any, row: StreamRow) -> None:
         if store.shared:
             store.lock(row.id, 2**62)
         now = store.eras(row.id)[-1]
-        if now.number == era.row.number and now.probe is None:
+        if found.foreign and now.number == era.row.number:
+            if store.shared and not store.alone():
+                raise refused(store.path, row.name, Unlike(now, now.first))
+            _begin(store, row, era)
+            store.changed()
+        elif now.number == era.row.number and earlier(now):
             signed = begun(now, now.reason)
             store.run("UPDATE era SET probe = ?, sources = ?, seal = ? WHERE stream = ? AND number = ?",
                       values=(signed.probe, signed.sources, seal_era(signed), row.id, now.number))  # fmt: skip

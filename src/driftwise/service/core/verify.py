@@ -48,8 +48,7 @@ class Found:
         """Something that was computed and does not come out again: damage, unless another machine computed it."""
         other = elsewhere(era.row)
         if not other:
-            unsure = "" if era.row.probe is not None else "; it was damaged, or another machine or library computed it"
-            self.tell(f"{what}{unsure}")
+            self.tell(what)
         elif not any(told.startswith(f"era {era.row.number},") for told in self.foreign):
             self.foreign.append(f"era {era.row.number}, computed by {other}, is not recomputable here: {what}")
 

@@ -1,4 +1,5 @@
-"""Elementary functions with the same bits on every machine: exp, expm1, log, log1p, power, erfc, sine and cosine.
+"""Elementary functions with the same bits on every machine: exp, expm1, log, log1p, log2, power, erfc, sine and
+cosine.
 
 The C library's functions differ by processor and version. These are made of + - * / and of bits alone, in a fixed
 order, so compiled, shipped and interpreted code agree. A result is at most 0.55 units in the last place (exp, expm1,
@@ -16,47 +17,48 @@ import struct
 from decimal import Decimal, localcontext
 from typing import Any
 
-import numba
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.core.typing import templates
+from numba.extending import lower_builtin
 
-from driftwise.kernels import piece
-from driftwise.kernels.point import Floats
+from driftwise._internal.compiling import inner, scalar
 
-config: Any = numba.config
+Floats = npt.NDArray[np.float64]
+lowering: Any = lower_builtin
+infer_global: Any = templates.infer_global
+signature: Any = templates.signature
 
 # ------------------------------------------------------------------------------------------ bits
 
 
-def _cast(source: Any, result: Any, kind: Any) -> Any:
-    @intrinsic
-    def cast(typing: Any, value: Any) -> Any:
-        if value != source:
-            raise TypingError(f"{source} is cast to {result}, not {value}")
-
-        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.bitcast(values[0], kind)
-
-        return result(source), build
-
-    return cast
-
-
-def _bits_of(x: float) -> int:
+def bits_of(x: float) -> int:
+    """The 64 bits of a double as a whole number."""
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def _number_of(bits: int) -> float:
+def number_of(bits: int) -> float:
+    """The double that has these 64 bits."""
     return float(struct.unpack("<d", struct.pack("<q", bits))[0])
 
 
-bits_of: Any = _bits_of if config.DISABLE_JIT else _cast(types.float64, types.int64, ir.IntType(64))
-"""The 64 bits of a double as a whole number."""
-number_of: Any = _number_of if config.DISABLE_JIT else _cast(types.int64, types.float64, ir.DoubleType())
-"""The double that has these 64 bits."""
+def _cast(function: Any, source: Any, result: Any, kind: Any) -> None:
+    """Teach numba that a function of ours is a cast of bits."""
+
+    @infer_global(function)
+    class _Typing(templates.ConcreteTemplate):
+        cases = [signature(result, source)]  # noqa: RUF012 - numba's own form
+
+    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], kind)
+
+    lowering(function, source)(build)
+
+
+_cast(bits_of, types.float64, types.int64, ir.IntType(64))
+_cast(number_of, types.int64, types.float64, ir.DoubleType())
 
 # ------------------------------------------------------------------------------------------ tables
 
@@ -94,7 +96,7 @@ def _logarithms() -> tuple[Floats, Floats, Floats]:
     inverse, lead, rest = np.empty(STEPS), np.empty(STEPS), np.empty(STEPS)
     with _digits():
         for j in range(STEPS):
-            low, high = (_number_of(FIRST_BITS + (i << (52 - STEP_BITS))) for i in (j, j + 1))
+            low, high = (number_of(FIRST_BITS + (i << (52 - STEP_BITS))) for i in (j, j + 1))
             inverse[j] = round(2.0 / (low + high) * 1024.0) / 1024.0
             lead[j], rest[j] = _split(-Decimal(float(inverse[j])).ln(), PLACES)
     return inverse, lead, rest
@@ -163,6 +165,8 @@ with _digits():
     STEPS_PER_UNIT = float(1 / _STEP)
     STEP_LEAD, STEP_REST = _split(_STEP, 42)  # at most 2^18 steps: their products with the lead are exact
     LN2_LEAD, LN2_REST = _split(_LN2, PLACES)
+    LN2, PER_LN2 = float(_LN2), float(1 / _LN2)
+    PER_LN2_REST = float(1 / _LN2 - Decimal(PER_LN2))
 
 _TWO_OVER_ROOT_PI = _fixed_two_over_root_pi()
 ROOT_LEAD = _TWO_OVER_ROOT_PI / (1 << 321)  # 1/√π
@@ -176,7 +180,7 @@ MOST_ANGLE = 1e8
 TURN = 2.0 * math.pi
 
 # Adding and taking away 1.5·2^52 rounds to a whole number.
-ROUNDER = 6755399441055744.0
+ROUNDER, ROUNDER_BITS = 6755399441055744.0, 0x4338000000000000
 SPLITTER = 134217729.0  # 2^27 + 1
 MOST_EXPONENT, LEAST_EXPONENT = 709.782712893384, -745.1332191019412
 TINY = 2.0**-1022
@@ -187,7 +191,7 @@ ONE_BITS = 0x3FF0000000000000
 # ------------------------------------------------------------------------------------------ two numbers for one
 
 
-@piece
+@inner
 def product_rest(a: float, b: float, product: float) -> float:
     """a·b - product, exactly, for product = a·b rounded (Dekker)."""
     t = SPLITTER * a
@@ -199,7 +203,7 @@ def product_rest(a: float, b: float, product: float) -> float:
     return float(((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low)
 
 
-@piece
+@inner
 def sum_rest(a: float, b: float, total: float) -> float:
     """a + b - total, exactly, for total = a + b rounded, whichever is larger (Knuth)."""
     shadow = total - a
@@ -209,14 +213,22 @@ def sum_rest(a: float, b: float, total: float) -> float:
 # ------------------------------------------------------------------------------------------ exp
 
 
-@piece
+@inner
+def in_steps(x: float) -> tuple[float, int]:
+    """x = r + k·log(2)/128 with a small r."""
+    rounded = x * STEPS_PER_UNIT + ROUNDER
+    steps = rounded - ROUNDER
+    return float((x - steps * STEP_LEAD) - steps * STEP_REST), bits_of(rounded) - ROUNDER_BITS
+
+
+@inner
 def exp_rest(r: float, rest: float) -> float:
     """e^(r + rest) - 1 for a small r."""
     square = r * r
     return float(rest + r + square * (0.5 + r * (1.0 / 6.0)) + square * square * (1.0 / 24.0 + r * (1.0 / 120.0)))
 
 
-@piece
+@inner
 def scaled(lead: float, more: float, doublings: int) -> float:
     """(lead + lead·more)·2^doublings with one rounding, lead in [1, 2)."""
     if -960 <= doublings <= 1023:  # lead·more is a normal number too
@@ -235,21 +247,19 @@ def scaled(lead: float, more: float, doublings: int) -> float:
     return float(y * TINY)
 
 
-@piece
+@scalar
 def exp(x: float) -> float:
     """e^x."""
     if not (LEAST_EXPONENT <= x <= MOST_EXPONENT):
         if x > MOST_EXPONENT:
             return math.inf
         return 0.0 if x < LEAST_EXPONENT else x  # x - x is not needed: NaN stays itself
-    steps = (x * STEPS_PER_UNIT + ROUNDER) - ROUNDER
-    r = (x - steps * STEP_LEAD) - steps * STEP_REST
-    k = int(steps)
+    r, k = in_steps(x)
     j = k & (STEPS - 1)
     return scaled(POWER_LEAD[j], exp_rest(r, POWER_REST[j]), k >> STEP_BITS)
 
 
-@piece
+@scalar
 def expm1(x: float) -> float:
     """e^x - 1."""
     if -0.25 < x < 0.25:
@@ -267,9 +277,7 @@ def expm1(x: float) -> float:
         return exp(x)
     if x < -40.0:
         return -1.0
-    steps = (x * STEPS_PER_UNIT + ROUNDER) - ROUNDER
-    r = (x - steps * STEP_LEAD) - steps * STEP_REST
-    k = int(steps)
+    r, k = in_steps(x)
     j = k & (STEPS - 1)
     scale = number_of(bits_of(POWER_LEAD[j]) + ((k >> STEP_BITS) << 52))
     lead = scale - 1.0
@@ -279,23 +287,33 @@ def expm1(x: float) -> float:
 # ------------------------------------------------------------------------------------------ log
 
 
-@piece
-def log_near_one(r: float) -> float:
-    """log(1 + r) for |r| < 2^-6."""
+@inner
+def log_near_one_rest(r: float) -> float:
+    """log(1 + r) - r for |r| < 2^-6."""
     square = r * r
     p = 1.0 / 9.0 - r * (1.0 / 10.0 - r * (1.0 / 11.0))
     p = 1.0 / 7.0 - r * (1.0 / 8.0 - r * p)
     p = 1.0 / 5.0 - r * (1.0 / 6.0 - r * p)
     p = square * r * (1.0 / 3.0 - r * (1.0 / 4.0 - r * p))
-    return float(r + (p - 0.5 * square))
+    return float(p - 0.5 * square)
 
 
-@piece
-def log_parts(x: float, rest: float) -> tuple[float, float]:
-    """log(x + rest) of a normal x as a leading part and what is to be added; the two have about 68 bits."""
-    bits = bits_of(x)
-    place = bits - FIRST_BITS
-    j, k = (place >> (52 - STEP_BITS)) & (STEPS - 1), place >> 52
+@inner
+def log_near_one(r: float) -> float:
+    """log(1 + r) for |r| < 2^-6."""
+    return float(r + log_near_one_rest(r))
+
+
+@inner
+def log_place(bits: int) -> int:
+    """The doublings k in x = z·2^k, √½ ≤ z < √2, from the bits of a normal x."""
+    return (bits - FIRST_BITS) >> 52
+
+
+@inner
+def log_step(bits: int, k: int, rest: float) -> tuple[int, float, float]:
+    """The interval of z, and z/c - 1 for its node c, with what is added to it: z's bits, and rest/2^k is added to z."""
+    j = ((bits - FIRST_BITS) >> (52 - STEP_BITS)) & (STEPS - 1)
     z = number_of(bits - (k << 52))
     inverse = LOG_INVERSE[j]
     high = number_of(bits_of(z) & UPPER)
@@ -303,9 +321,35 @@ def log_parts(x: float, rest: float) -> tuple[float, float]:
     far = (z - high) * inverse
     r = near + far
     more = (near - r) + far
-    if rest != 0.0:
-        more += rest / x * (1.0 + r)
-    w = k * LN2_LEAD + LOG_LEAD[j]
+    if rest != 0.0 and k < 100:
+        more += rest * number_of(ONE_BITS - (k << 52)) * inverse
+    return j, float(r), float(more)
+
+
+@inner
+def log_far(x: float, rest: float, doublings: int) -> float:
+    """log((x + rest)·2^doublings) of a normal x that is not near 1."""
+    bits = bits_of(x)
+    k = log_place(bits)
+    j, r, more = log_step(bits, k, rest)
+    whole = k + doublings
+    w = whole * LN2_LEAD + LOG_LEAD[j]
+    lead = w + r
+    low = (w - lead) + r
+    square = r * r
+    p = (1.0 / 3.0 - r * 0.25) + square * ((0.2 - r * (1.0 / 6.0)) + square * (1.0 / 7.0 - r * 0.125))
+    rests = (whole * LN2_REST + LOG_REST[j]) + more
+    return float(lead + (low + (rests + (square * r * p - 0.5 * square))))
+
+
+@scalar
+def log_parts(x: float, doublings: int) -> tuple[float, float]:
+    """log(x·2^doublings) of a normal x as a leading part and what is to be added; the two have about 68 bits."""
+    bits = bits_of(x)
+    k = log_place(bits)
+    j, r, more = log_step(bits, k, 0.0)
+    whole = k + doublings
+    w = whole * LN2_LEAD + LOG_LEAD[j]
     lead = w + r
     low = (w - lead) + r
     square = r * r
@@ -314,10 +358,10 @@ def log_parts(x: float, rest: float) -> tuple[float, float]:
     low = low + ((lead - total) - 0.5 * square)
     p = 1.0 / 5.0 - r * (1.0 / 6.0 - r * (1.0 / 7.0 - r * (1.0 / 8.0 - r * (1.0 / 9.0))))
     p = square * r * (1.0 / 3.0 - r * (1.0 / 4.0 - r * p))
-    return float(total), float(low + (((k * LN2_REST + LOG_REST[j]) + (more - 0.5 * square_rest)) + p))
+    return float(total), float(low + (((whole * LN2_REST + LOG_REST[j]) + (more - 0.5 * square_rest)) + p))
 
 
-@piece
+@scalar
 def log(x: float) -> float:
     """The natural logarithm."""
     if -0.015625 < x - 1.0 < 0.015625:
@@ -327,14 +371,30 @@ def log(x: float) -> float:
             return -math.inf
         if not 0.0 < x < math.inf:
             return math.nan if x < 0.0 else x
-        lead, low = log_parts(x * 18014398509481984.0, 0.0)  # 2^54
-        first = lead - 54.0 * LN2_LEAD
-        return float(first + (sum_rest(lead, -54.0 * LN2_LEAD, first) + (low - 54.0 * LN2_REST)))
-    lead, low = log_parts(x, 0.0)
-    return float(lead + low)
+        return log_far(x * 18014398509481984.0, 0.0, -54)  # 2^54
+    return log_far(x, 0.0, 0)
 
 
-@piece
+@scalar
+def log2(x: float) -> float:
+    """The logarithm to base 2; exact for powers of 2."""
+    if not (TINY <= x < math.inf):
+        return math.inf if x == math.inf else log(x) / LN2
+    bits = bits_of(x)
+    doublings = log_place(bits)
+    r = number_of(bits - (doublings << 52)) - 1.0
+    lead, low = 0.0, 0.0
+    if -0.015625 < r < 0.015625:
+        lead, low = r, log_near_one_rest(r)
+    else:
+        lead, low = log_parts(r + 1.0, 0)
+    product = lead * PER_LN2
+    more = product_rest(lead, PER_LN2, product) + (low * PER_LN2 + lead * PER_LN2_REST)
+    total = doublings + product
+    return float(total + (sum_rest(float(doublings), product, total) + more))
+
+
+@scalar
 def log1p(x: float) -> float:
     """log(1 + x)."""
     if -0.015625 < x < 0.015625:
@@ -342,11 +402,10 @@ def log1p(x: float) -> float:
     if not (-1.0 < x < math.inf):
         return -math.inf if x == -1.0 else math.nan if x < -1.0 else x
     total = 1.0 + x
-    lead, low = log_parts(total, sum_rest(1.0, x, total))
-    return float(lead + low)
+    return log_far(total, sum_rest(1.0, x, total), 0)
 
 
-@piece
+@scalar
 def power(x: float, y: float) -> float:
     """x^y for x ≥ 0; NaN for x < 0."""
     if y == 0.0 or x == 1.0:
@@ -355,12 +414,9 @@ def power(x: float, y: float) -> float:
         return _odd_power(x, y)
     lead, low = 0.0, 0.0
     if x < TINY:
-        lead, low = log_parts(x * 18014398509481984.0, 0.0)
-        first = lead - 54.0 * LN2_LEAD
-        low = sum_rest(lead, -54.0 * LN2_LEAD, first) + (low - 54.0 * LN2_REST)
-        lead = first
+        lead, low = log_parts(x * 18014398509481984.0, -54)  # 2^54
     else:
-        lead, low = log_parts(x, 0.0)
+        lead, low = log_parts(x, 0)
     first = lead + low
     low = (lead - first) + low
     lead = first
@@ -370,9 +426,7 @@ def power(x: float, y: float) -> float:
     rest = product_rest(lead, y, product) + low * y
     if not (LEAST_EXPONENT - 1.0 <= product <= MOST_EXPONENT + 1.0):
         return math.inf if product > 0.0 else 0.0
-    steps = (product * STEPS_PER_UNIT + ROUNDER) - ROUNDER
-    r = (product - steps * STEP_LEAD) - steps * STEP_REST
-    k = int(steps)
+    r, k = in_steps(product)
     j = k & (STEPS - 1)
     if k >> STEP_BITS > 1024:
         return math.inf
@@ -381,7 +435,7 @@ def power(x: float, y: float) -> float:
     return scaled(POWER_LEAD[j], exp_rest(r, POWER_REST[j] + rest * (1.0 + r)), k >> STEP_BITS)
 
 
-@piece
+@scalar
 def _odd_power(x: float, y: float) -> float:
     """x^y where one of them is 0, infinite, negative or no number."""
     if x != x or y != y or x < 0.0:
@@ -394,7 +448,7 @@ def _odd_power(x: float, y: float) -> float:
 # ------------------------------------------------------------------------------------------ erfc
 
 
-@piece
+@scalar
 def erfc(x: float) -> float:
     """2/√π ∫ₓ^∞ e^(-t²) dt."""
     if x != x:
@@ -426,9 +480,7 @@ def erfc(x: float) -> float:
         lead = first
     square = a * a
     rest = product_rest(a, a, square)
-    steps = (-square * STEPS_PER_UNIT + ROUNDER) - ROUNDER
-    r = (-square - steps * STEP_LEAD) - steps * STEP_REST
-    k = int(steps)
+    r, k = in_steps(-square)
     j = k & (STEPS - 1)
     tail = exp_rest(r, POWER_REST[j] - rest * (1.0 + r))
     e = POWER_LEAD[j] + POWER_LEAD[j] * tail
@@ -451,7 +503,7 @@ def erfc(x: float) -> float:
 # ------------------------------------------------------------------------------------------ sine and cosine
 
 
-@piece
+@scalar
 def _turned(x: float, quarters: int) -> float:
     """sin(x + quarters·π/2)."""
     if not (-MOST_ANGLE <= x <= MOST_ANGLE):
@@ -486,13 +538,13 @@ def _turned(x: float, quarters: int) -> float:
     return -value if turn & 2 else value
 
 
-@piece
+@scalar
 def sine(x: float) -> float:
     """sin x."""
     return _turned(x, 0)
 
 
-@piece
+@scalar
 def cosine(x: float) -> float:
     """cos x."""
     return _turned(x, 1)
