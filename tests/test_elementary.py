@@ -47,7 +47,8 @@ def _root_pi():
 
 EXACT = {
     "exp": lambda x: x.exp(), "expm1": lambda x: x.exp() - 1, "log": lambda x: x.ln(),
-    "log1p": lambda x: (1 + x).ln(), "log2": lambda x: x.ln() / Decimal(2).ln(), "sine": exact_sine, "cosine": lambda x: exact_sine(x + PI / 2), "erfc": exact_erfc,
+    "log1p": lambda x: (1 + x).ln(), "log2": lambda x: x.ln() / Decimal(2).ln(),
+    "sine": exact_sine, "cosine": lambda x: exact_sine(x + PI / 2), "erfc": exact_erfc,
 }  # fmt: skip
 MOST = {"exp": 0.55, "expm1": 0.55, "log": 0.55, "log1p": 0.55}
 

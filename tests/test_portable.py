@@ -83,7 +83,8 @@ def test_normal_draws_are_those_of_the_generator_but_for_the_last_bits():
     for count in (1, 7, (300, 40)):
         ours, theirs = stream(3, "draws"), stream(3, "draws")
         found, wanted = normals(ours, count), theirs.standard_normal(count)
-        assert np.abs(found - wanted).max() < 1e-13 and found.shape == wanted.shape
+        assert (found == wanted).mean() > 0.999 and np.abs(found - wanted).max() < 1e-13
+        assert found.shape == wanted.shape
         assert ours.random() == theirs.random()  # no word more was read
 
 
@@ -100,7 +101,7 @@ def test_layers_of_normal_draws_have_one_area():
     below, width, height = ziggurat()
     edges = width * 2.0**52
     areas = edges[1:] * (height[:-1] - height[1:])
-    assert np.allclose(areas, areas[0], rtol=1e-12) and below[1] == 0 and (below[2:] < 2**52).all()
+    assert np.allclose(areas, areas[0], rtol=1e-10) and below[1] == 0 and (below[2:] < 2**52).all()
 
 
 def test_linear_systems_are_solved():

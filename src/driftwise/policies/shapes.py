@@ -67,7 +67,8 @@ class Ball(Region):
 
     def draw(self, low: int, high: int, number: int) -> Drawn:
         y = _within(low, high, number, self.dim)
-        return Drawn(self.radius * y, None, 1.0 / (_unit_volume(self.dim) * power(float(self.radius), float(self.dim))), True)
+        volume = _unit_volume(self.dim) * power(self.reach, float(self.dim))
+        return Drawn(self.radius * y, None, 1.0 / volume, True)
 
     def support(self, theta: Floats) -> Floats:
         return np.asarray(self.radius * np.sqrt((theta * theta).sum(axis=1)))
