@@ -1,7 +1,6 @@
 """driftwise: choosing under drift.
 
-Names are imported when they are first asked for. All of them take half a second, and a second server on a file, say,
-is to be told at once.
+Names are imported on first use. Importing all of them takes half a second, and some commands must answer at once.
 """
 
 from driftwise._internal import interrupts  # isort: skip - first, for what follows takes half a second
@@ -9,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what `_HOMES` says, for those who read types; a test holds the two together
+if TYPE_CHECKING:  # the names of `_HOMES` for type checkers; a test holds the two together
     from driftwise import checks, theory, worlds
     from driftwise.agent import Agent, Decision, Verdict
     from driftwise.data.evaluate import Evaluation, evaluate
@@ -87,7 +86,7 @@ _HOME = {name: f"driftwise.{module}" for module, names in _HOMES.items() for nam
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A public name from where it lives, or a module of ours."""
+        """A public name from its module, or a module of driftwise."""
         if name in _HOME:
             globals()[name] = found = getattr(import_module(_HOME[name]), name)
             return found

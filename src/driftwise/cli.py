@@ -355,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(str(error), getattr(error, "exit_code", 2))
     except KeyboardInterrupt:
         status = 130
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:  # our output, as a rule: the folders of results say what is wrong themselves
         _fail(f"output: wanted somewhere to write, got {error.strerror or error}; send it elsewhere")

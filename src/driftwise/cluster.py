@@ -19,7 +19,7 @@ from driftwise.errors import BadInput, DriftwiseError
 
 # A chunk whose worker was lost is run again so many times.
 AGAIN = 3
-# Chunks take seconds: nobody need look at a worker a hundred times in one.
+# Chunks take seconds, so workers need not be polled a hundred times a second.
 _CALM = {
     "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",

@@ -1,4 +1,4 @@
-"""The commands that turn a log into an agent, and ask an agent what it knows."""
+"""The commands that turn a log into an agent, and that explain an agent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def learn(
     gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with lessons missing.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Fold a log into an agent: the state of the one that wrote it, bit for bit."""
+    """Learn a log into an agent: its state is that of the agent that wrote the log, bit for bit."""
     import numpy as np
 
     from driftwise.policies.names import called
@@ -89,7 +89,7 @@ def explain(
     top: Annotated[int, typer.Option(help="How many coefficients to show.")] = 10,
     draw: Annotated[Path | None, typer.Option(help="Where to draw the choice, or else the drift meter.")] = None,
 ) -> None:
-    """What an agent knows, how its memory drifts, and why it chooses what it chooses."""
+    """Print what an agent knows, how its memory drifts, and why it chooses."""
     from driftwise._internal.validate import whole
     from driftwise.agent.known import known
 
@@ -142,7 +142,7 @@ def _load(path: Path) -> Agent:
 
 
 def _can_be_written(out: Path) -> None:
-    """Whoever waited for a long fold must not hear only then that there is no place for it."""
+    """Check the output path before a long fold, not after it."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         usable = not out.is_dir()

@@ -1,4 +1,5 @@
-"""Everything driftwise raises: one sentence that says what, wanted, got, and the way out."""
+"""The exceptions of driftwise. A message is one sentence: what was wrong, what was wanted, what came, and what to do.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 class DriftwiseError(Exception):
-    """The root of all errors raised on purpose. All of them survive copy and pickle, as a process pool needs.
+    """The base class of all errors that are raised on purpose. All of them survive copy and pickle, as a process pool
+    needs.
 
-    `args` holds the finished sentence, so an error is rebuilt from its sentence and attributes and not by its
-    constructor, whose arguments differ.
+    `args` holds the finished sentence. An error is rebuilt from its sentence and attributes, not by its constructor,
+    whose arguments differ.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -20,7 +22,7 @@ class DriftwiseError(Exception):
 
 
 class BadInput(DriftwiseError, ValueError):
-    """A value at the border is not usable; nothing was changed."""
+    """A value cannot be used. Nothing was changed."""
 
     def __init__(self, parameter: str, got: object, wanted: str, way_out: str) -> None:
         self.parameter, self.got, self.wanted, self.way_out = parameter, got, wanted, way_out
@@ -34,7 +36,7 @@ class BadInput(DriftwiseError, ValueError):
 
 
 class NumericalError(DriftwiseError, ArithmeticError):
-    """A solver did not reach its tolerance; the sentence says what to change."""
+    """A solver did not reach its tolerance. The message says what to change."""
 
 
 def _rebuilt(kind: type[DriftwiseError], args: tuple[Any, ...]) -> DriftwiseError:

@@ -1,4 +1,4 @@
-"""A policy against a world: paired trials, compiled where the policy is, the same bits serial or parallel."""
+"""Policies against worlds: paired trials, compiled where the policy is, the same bits serial or parallel."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ Tasks = Generator[Callable[[], None], None, None]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
+    """The result of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
 
-    `seconds` is the processor's time for the rounds alone, without what a thread waits for others. `memory` says, for
-    policies that choose among memories as they go, with how many effective rounds they played; `report` what a policy
-    has to say at the end of each trial: MASTER its blocks, restarts and tests, those that learn it noise and scale.
-    Where a world's arms are a set that is no list, `x` has the vectors played (trials, rounds recorded, d), and arms
-    are -1.
+    `seconds` is the processor time of the rounds alone. `memory` is, for policies that choose among memories, the
+    number of effective rounds that they played with. `report` is the report of each policy at the end of each trial:
+    MASTER's blocks, restarts and tests, or learned noise and scale. If a world's arms are a continuous set, `x` has the
+    vectors played (trials, rounds recorded, d), and arms are -1.
     """
 
     regret: dict[str, Floats]
@@ -56,7 +55,7 @@ class Result:
     x: dict[str, Floats] = field(default_factory=dict)
 
     def final(self, name: str) -> Floats:
-        """Regret at the horizon, a number per trial."""
+        """Regret at the horizon, one number per trial."""
         return self.regret[name][:, -1]
 
     def interval(self, name: str, against: str | None = None) -> tuple[float, float]:
@@ -79,12 +78,11 @@ def simulate(
     policies: Mapping[str, Policy] | Policy, world: World, *, trials: int | Sequence[int] = 20, seed: int = 0,
     jobs: int | None = None, record: Record = "all", stepped: bool = False, progress: bool | None = None,
 ) -> Result:
-    """Play every policy in every trial of a world; all policies of a trial meet the same arms and the same tape.
+    """Play every policy in every trial of a world. All policies of a trial meet the same arms and the same tape.
 
-    trials: how many, or which by their numbers (a trial depends on the seed and its number alone). record: "all"
+    trials: how many, or a list of their numbers (a trial depends on the seed and its number only). record: "all"
     rounds, every k-th and the last (an int k), or "last". jobs: threads, by default one per core. stepped: run built-in
-    policies a call at a time too, as a policy of your own is. progress: a bar on stderr, by default when that is a
-    terminal.
+    policies call by call too. progress: a bar on stderr, by default in a terminal.
     """
     named = dict(policies) if isinstance(policies, Mapping) else {type(policies).__name__: policies}
     check_fit(named, world)

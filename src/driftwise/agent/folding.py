@@ -1,7 +1,8 @@
 """Learn a log: its lessons in the order they were learned, by the live kernel (docs/contract.md#logs).
 
-The lessons are taken on a copy of the state, which is published when the last one is in: a log with a bad row changes
-nothing. What was learned already is skipped, so that a snapshot and the log since make the agent that wrote both.
+The lessons are learned on a copy of the state, which is published after the last one, so a log with a bad row changes
+nothing. Lessons that were already learned are skipped. A snapshot and the log since therefore give the agent that wrote
+both.
 """
 
 from __future__ import annotations

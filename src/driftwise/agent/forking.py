@@ -1,11 +1,11 @@
-"""Fork in a process with threads: agents go through it whole.
+"""Fork in a process with threads: agents stay whole.
 
-Before a fork all locks of all agents are taken, so that no lesson and no swap is half done in the memory that the child
-gets. Afterwards both processes release them. In the child an agent gets a new name for its ids, and its log stays with
-the parent.
+Before a fork all locks of all agents are taken, so that no lesson and no swap is half done in the child's memory.
+Afterwards both processes release them. In the child an agent gets a new name for its ids, and its log stays with the
+parent.
 
 A lock that cannot be taken within PATIENCE seconds is held by a very long lesson, or by the thread that forks. That
-agent keeps working in the parent. Its copy in the child may be half of a lesson, and refuses every call.
+agent keeps working in the parent. Its copy in the child may be half of a lesson and refuses every call.
 """
 
 from __future__ import annotations

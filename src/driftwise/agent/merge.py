@@ -1,4 +1,4 @@
-"""Two agents that learned apart as if one had learned it all: weighted sums and atoms, brought to one tick, add up."""
+"""Merge two agents: their weighted sums and atoms, brought to one tick, are added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent remembers of decisions: those that are open, those that were closed, and a count of every event."""
+"""An agent's records of decisions: the open ones, the closed ones, and a count of every event."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Item: TypeAlias = str | int | None
 class Decision(NamedTuple):
     """What was chosen, and all that is needed to learn from it and to audit it (docs/contract.md#decisions).
 
-    `born` is its tick, `at` the time in seconds, `n` how many arms were allowed, `policy` the digest of the policy.
-    `draws` is over how many draws of a rule that samples the propensity was counted; 0 where it is exact.
+    `born` is its tick, `at` the time in seconds, `n` the number of allowed arms, `policy` the digest of the policy.
+    `draws` is the number of draws over which the propensity of a rule that samples was counted; 0 if it is exact.
 
-    From a set that is no list `arm` is -1 and `n` 0; `x` is the vector to play, `number` its place on a curve; where
-    the point was drawn, the propensity is a density per unit of `measure`. A snapshot keeps the x of what is open.
+    For a continuous set `arm` is -1 and `n` is 0. `x` is the vector to play, `number` its place on a curve. If the
+    point was drawn, the propensity is a density per unit of `measure`. A snapshot keeps the x of open decisions.
     """
 
     id: str
@@ -51,9 +51,9 @@ class Decision(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """What a log has of a decision and its record has not: how many lessons it was chosen after, the place among the
-    arms that were allowed, and where they are logged these arms, the context and the candidates; and what a propensity
-    that is a density is per unit of."""
+    """What a log has of a decision in addition to its record: the number of lessons before it, the place among the
+    allowed arms, and, if they are logged, these arms, the context and the candidates; and the unit of a propensity that
+    is a density."""
 
     state_seq: int
     place: int
@@ -64,8 +64,8 @@ class Logged(NamedTuple):
 
 
 class Entry:
-    """A decision in the books: while it is open what its lesson takes, which is the vector played, or for a policy of
-    the user's own all arms; a checksum of its arms where the caller named it; what a log will have of it."""
+    """A decision in the book. While it is open it has what its lesson needs: the vector played, or all arms for a
+    policy of the user's own; a checksum of its arms if the caller gave the id; and what the log will have of it."""
 
     __slots__ = ("decision", "mark", "shown", "value", "verdict", "x")
 
@@ -102,7 +102,7 @@ class Book:
         return self.open.get(id) or self.closed.get(id)
 
     def close(self, entry: Entry, verdict: Verdict, value: float = 0.0) -> None:
-        """An open decision is settled; the oldest closed one beyond `remember` is forgotten."""
+        """Settle an open decision. The oldest closed one beyond `remember` is dropped."""
         log, id, name, waiting = self.log, entry.decision.id, verdict.value, []
         rows: list[LogRow] = []
         if log is not None:
@@ -121,7 +121,7 @@ class Book:
             log.added()
 
     def oldest(self, besides: Entry | None = None) -> Entry | None:
-        """The open decision that was born first, of all but one."""
+        """The oldest open decision, except one."""
         return next((entry for entry in self.open.values() if entry is not besides), None)
 
 
@@ -140,7 +140,7 @@ SHOWN, SHOWN_NUMBERS = 64, 2_000_000
 
 
 class Recent:
-    """Arms of the last decisions, as many as SHOWN and SHOWN_NUMBERS allow; the oldest go first."""
+    """Arms of the last decisions, as many as SHOWN and SHOWN_NUMBERS allow. The oldest are dropped first."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Shown] = {}
@@ -150,7 +150,7 @@ class Recent:
         return len(self._kept)
 
     def add(self, one: Shown) -> None:
-        """Keep arms, unless they are more than there is room for at all."""
+        """Keep arms, unless they are larger than the limit."""
         size = one.arms.count * one.arms.dim
         if size > SHOWN_NUMBERS:
             return
@@ -192,7 +192,7 @@ def new_process() -> str:
 
 
 def automatic_id(seq: int, process: str) -> str:
-    """The id of a decision that the caller gave none."""
+    """The id of a decision for which the caller gave none."""
     return f"{seq:x}.{process}"
 
 
@@ -202,7 +202,7 @@ def is_automatic(id: str) -> bool:
 
 
 def check_not_automatic(id: str) -> None:
-    """Refuse a new decision by an id that a later automatic one could equal."""
+    """Refuse a new id that a later automatic id could equal."""
     if is_automatic(id):
         wanted = "an id of another form than automatic ones have (1f.0a1b2c3d), unless it was already decided"
         raise BadInput("id", id, wanted, "pass another id, or leave it out")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class AgentLog:
-    """The log that an agent writes: `flush` and it is on disk, `close` and the agent writes no more.
+    """The log that an agent writes. After `flush` it is on disk; after `close` the agent writes no more.
 
-    The books take a `row` and put it behind those that wait while no other thread chooses.
+    The book makes a `row` and appends it to those that wait while no other thread chooses.
     """
 
     def __init__(self, agent: Agent, writer: Writer) -> None:
@@ -95,7 +95,7 @@ class AgentLog:
             book.unlogged += mine * self.status.aside
 
     def disown(self) -> None:
-        """In the child of a fork: the parent has the rows, and its thread writes them."""
+        """In the child of a fork: the rows belong to the parent, whose thread writes them."""
         self._writer.disown()
 
     def __enter__(self) -> AgentLog:

@@ -28,10 +28,10 @@ _OPEN = 0.98
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error and its 95% interval from `low` to `high`; `effective` is how many rows of equal
-    weight would say as much.
+    """A mean with its standard error and its 95% interval from `low` to `high`. `effective` is the number of rows of
+    equal weight that would be worth as much.
 
-    Where the log cannot tell, `reason` says why and the value is NaN.
+    If the log cannot tell, `reason` says why and the value is NaN.
     """
 
     value: float
@@ -43,7 +43,7 @@ class Estimate:
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None where no row says anything: JSON has no NaN."""
+        """Plain numbers; None replaces NaN, which JSON does not have."""
         numbers = {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
         known = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
         return {**known, "rows": self.rows, "effective": self.effective, "reason": self.reason}
@@ -56,9 +56,10 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What a row says: its reward, its weight w, and where there is a model, q̂ of the logged arm and Σ_a π(a) q̂(a).
+    """The terms of each row: its reward, its weight w, and, if there is a model, q̂ of the logged arm and Σ_a π(a)
+    q̂(a).
 
-    `range` is what a reward may be, `most` how large a weight may be.
+    `range` is the range of rewards, `most` the largest possible weight.
     """
 
     reward: Floats
@@ -117,7 +118,7 @@ def ratio(top: Floats, bottom: Floats, discounts: Floats) -> tuple[float, Floats
 def estimates(
     terms: RowTerms, names: Iterable[str], discounts: Floats | None = None, minus_logged: bool = False
 ) -> dict[str, Estimate]:
-    """Estimates by name, rows weighed by discounts; or what they have over the logged rewards, row by row paired."""
+    """Estimates by name, with rows weighted by discounts; or their paired differences to the logged rewards."""
     g = np.ones(len(terms)) if discounts is None else discounts
     low, high = terms.range
     start, span, widest = (0.0, high - low, 2.0) if minus_logged else (low, high - low, 1.0)
@@ -171,8 +172,8 @@ def sample_of(terms: RowTerms, discounts: Floats, with_model: bool) -> Sample:
 
 
 def matched(terms: RowTerms, discounts: Floats | None = None, minus_logged: bool = False) -> Estimate:
-    """The mean of the rewards of rows that a policy matched, which have weight 1; or what it has over the logged ones,
-    whose interval is put together from those of the two means (Donner, Zou 2012)."""
+    """The mean reward of the rows that a policy matched, which have weight 1; or its difference to the mean of the
+    logged rewards, with an interval made from those of the two means (Donner, Zou 2012)."""
     found = _plain(terms, terms.weight if discounts is None else discounts * terms.weight)
     if not minus_logged or found.reason is not None:
         return found

@@ -1,9 +1,8 @@
-"""Would another policy have earned more? Answers from a log of choices with propensities.
+"""What another policy would have earned, estimated from a log of choices with propensities.
 
-`evaluate` lets a policy walk through a log in the order of time. By importance weights it learns from every logged
-reward once that had come, and says at each row what it would have played; by replay (Li et al. 2011) it learns only
-from rows in which it would have played the arm that was, which is as if it had been there, on logs that explored
-uniformly.
+`evaluate` lets a policy walk through a log in the order of time. With importance weights the policy learns every logged
+reward when it had come, and says at each row what it would have played. With replay (Li et al. 2011) it learns only
+from rows in which it would have played the logged arm, which is valid on logs that explored uniformly.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Method = Literal["weights", "replay"]
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a stretch of the log says, from row `start` to before row `stop` of those that count."""
+    """The estimates of a stretch of the log, from row `start` to before row `stop` of the rows that count."""
 
     start: int
     stop: int
@@ -47,16 +46,16 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy would have earned a row, by the log of another.
+    """What a policy would have earned per row, estimated from the log of another.
 
-    `estimates` has DR, SNIPS and IPS, or "replay"; `gains` the same less what was logged, paired; `blocks` stretches of
-    time; `discounted` estimates in which a row's weight halves every `half_life` rows, at the end of the log: where
-    they differ from the whole, something drifts. `missing` rows had no reward. In a log with cohorts estimates are made
-    of the rows of `cohort`; the policy learns from the rows `aside` too. `arms` is what the policy would have played,
-    `report` what it has to say at the end, `drift` its drift meter by then.
+    `estimates` has DR, SNIPS and IPS, or "replay". `gains` are paired differences to what was logged. `blocks` are
+    stretches of time. `discounted` are estimates at the end of the log in which a row's weight halves every `half_life`
+    rows; if they differ from the whole, something drifts. `missing` rows had no reward. In a log with cohorts the
+    estimates use the rows of `cohort`; the policy also learns from the rows `aside`. `arms` is what the policy would
+    have played, `report` its report at the end, `drift` its drift meter.
 
-    Intervals are for other rows like these: contexts drawn anew count as chance. What the very rows of the log would
-    have paid lies in them more often than promised, the more so the better the model of DR is.
+    Intervals are for other rows like these: contexts count as chance. They cover what the rows of this log would have
+    paid more often than 95%, the more so the better the model of DR is.
     """
 
     policy: str
@@ -96,7 +95,7 @@ class Evaluation:
         }  # fmt: skip
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows: an estimate a row, over the whole log and discounted."""
+        """Columns and rows: one row per estimate, over the whole log and discounted."""
         columns = ["estimate", "reward a row [95%]", "less logged", "recent rows", "effective rows"]
         rows = [["logged", str(self.logged), "", str(self.discounted.logged), f"{self.logged.effective:.0f}"]]
         for name, one in self.estimates.items():
@@ -105,7 +104,7 @@ class Evaluation:
         return columns, rows
 
     def block_table(self) -> tuple[list[str], list[list[str]]]:
-        """The stretches of time, one a row."""
+        """Columns and rows: one row per stretch of time."""
         columns = ["rows", "logged", *self.estimates, "effective rows"]
         rows = [
             [f"{one.start}–{one.stop - 1}", str(one.logged), *map(str, one.estimates.values()),
@@ -121,7 +120,7 @@ class Evaluation:
         return "\n".join([head, _lines(*self.table()), *self.reasons(), "", _lines(*self.block_table())])
 
     def reasons(self) -> list[str]:
-        """Why an estimate over the whole log cannot be told, a line each."""
+        """Why an estimate over the whole log cannot be given, one line each."""
         return [f"{name} cannot be told: {one.reason}" for name, one in self.estimates.items() if one.reason]
 
 
@@ -141,11 +140,12 @@ def evaluate(
     """What a policy would have earned on a log, with 95% intervals: over the whole, in blocks of time, and discounted.
 
     method: "weights" (IPS, SNIPS and doubly robust estimates of choices made on all earlier logged rewards), or
-    "replay". epsilon: the share of choices the policy is to draw uniformly. model: whose estimate of rewards DR uses,
-    the policy's own or that of a `ridge` regression beside it. items: vectors of `candidates`, for a log that has no
-    `arms`; with features, which make arms of contexts and candidates, the rows of items. half_life: of the discounted
-    estimates, in rows; a quarter of the log by default. name: of the policy, for tables. rewards: the least and the
-    largest a reward may be; by default 0 and 1 where all are in there and one is an end, else those seen.
+    "replay". epsilon: the share of choices that the policy draws uniformly. model: whose estimate of rewards DR uses,
+    the policy's own or that of a separate `ridge` regression. items: vectors of `candidates`, for a log that has no
+    `arms`; with features, the rows of items. features: makes arms of contexts and candidates. half_life: of the
+    discounted estimates, in rows; a quarter of the log by default. name: the name of the policy in tables. rewards: the
+    smallest and the largest possible reward; by default 0 and 1 if all rewards are in that range and one is at an end,
+    otherwise those seen.
     """
     one_of("method", method, ["weights", "replay"])
     one_of("model", model, ["policy", "ridge"])

@@ -1,4 +1,4 @@
-"""Full information: what every arm on offer would have paid, and policies played against it."""
+"""Full information: the reward of every arm on offer is known, and policies are played against it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from driftwise.simulation import t_interval
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcomes:
-    """A log in which every arm's reward is known: arms (n, d), or (T, n, d) for other ones each round, and rewards
+    """A log in which every arm's reward is known: arms (n, d), or (T, n, d) for other arms in each round, and rewards
     (T, n), NaN where an arm was not on offer.
 
     Rounds are in the order of time. `names` are those of the arms.
@@ -74,18 +74,18 @@ class Outcomes:
 
     @property
     def paid(self) -> Floats:
-        """What each arm pays each round, NaN where it is not on offer."""
+        """The reward of each arm in each round, NaN where it is not on offer."""
         return self._paid
 
     def shuffled(self, seed: int) -> Outcomes:
-        """The same rounds in another order: what time has to say is gone, and nothing else."""
+        """The same rounds in random order: drift is removed, and nothing else changes."""
         order = np.random.default_rng(checked_seed(seed)).permutation(self.rounds)
         arms = self._sets[order] if len(self._sets) > 1 else self._sets[0]
         return Outcomes(arms=arms, rewards=self._paid[order], names=self.names)
 
     def reordered(self, seed: int) -> Outcomes:
         """The same with the arms in another order. Ties go to the first arm, so a policy that explores little may owe
-        its reward to the order: compare policies over several."""
+        its reward to the order. Compare policies over several orders."""
         order = np.random.default_rng(checked_seed(seed)).permutation(len(self.names))
         arms = self._sets[:, order] if len(self._sets) > 1 else self._sets[0][order]
         return Outcomes(arms=arms, rewards=self._paid[:, order], names=[self.names[place] for place in order])
@@ -110,7 +110,8 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Backtest:
-    """What policies would have earned: rewards and arms (rounds,) by name, and what policies report at the end."""
+    """What policies would have earned: rewards and arms (rounds,) by name, and the reports of the policies at the end.
+    """
 
     rewards: dict[str, Floats]
     arms: dict[str, npt.NDArray[np.int64]]
@@ -118,14 +119,14 @@ class Backtest:
     report: dict[str, dict[str, Any]]
 
     def mean(self, name: str) -> float:
-        """Reward a round."""
+        """Mean reward per round."""
         return float(self.rewards[name].mean())
 
     def difference(self, name: str, against: str, blocks: int = 40) -> tuple[float, float]:
-        """Reward a round less that of another policy, and the half-width of its 95% interval.
+        """Mean reward per round minus that of another policy, and the half-width of its 95% interval.
 
-        Rounds near each other are alike, so the interval is Student's over `blocks` stretches of time that are (nearly)
-        equally long, as if the stretches were independent.
+        Rounds near each other are alike. The interval is Student's over `blocks` stretches of time of nearly equal
+        length, as if the stretches were independent.
         """
         return t_interval(block_means(self.rewards[name] - self.rewards[against], blocks))
 
@@ -157,9 +158,9 @@ def block_means(values: Floats, blocks: int) -> Floats:
 def backtest(
     policies: Mapping[str, Policy] | Policy, log: Outcomes, *, seed: int = 0, progress: bool | None = None
 ) -> Backtest:
-    """Play every policy through a log with full information; each sees the reward of the arm it plays, and no other.
+    """Play every policy through a log with full information. A policy sees the reward of the arm it plays and no other.
 
-    Arms that are not on offer in a round are not shown: what a policy's `choose` returns is a place among those shown.
+    Arms that are not on offer in a round are not shown; `choose` returns an index among the arms shown.
     """
     named = dict(policies) if isinstance(policies, Mapping) else {called(policies): policies}
     if not isinstance(log, Outcomes):

@@ -1,4 +1,4 @@
-"""A log reduced to sums part by part; what was reduced before is kept as a file, what is too old is not read."""
+"""Reduce a log to sums part by part. Finished parts are kept as files, and parts that are too old are not read."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def sums(
 ) -> Sums:  # fmt: skip
     """Reduce a log to the sums of a linear policy that keeps or fades.
 
-    The tick is that of the last reward, or a later one. With a folder `out` the sums of each part are kept there as a
-    file named by the part's digest and the memory: a part that was reduced before is not read again. Parquet parts, and
-    row groups, whose rows are all older than 40 half-lives are left out with a warning. An executor reduces parts that
-    are files wherever its workers are, who see them at the same paths; sums come back, and this process alone writes.
+    The tick is that of the last reward, or a later one. With a folder `out` the sums of each part are kept there in a
+    file named by the part's digest and the memory, so a part is read once. Parquet parts and row groups whose rows are
+    all older than 40 half-lives are left out with a warning. An executor reduces parts that are files; its workers must
+    see them at the same paths. Only this process writes.
     """
     forget, found = asked(policy).check_sums(), read_log(log)
     found.require(COLUMNS, "which sums are made of")

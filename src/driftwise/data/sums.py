@@ -1,8 +1,8 @@
 """A log reduced to sums, part by part (docs/contract.md#logs): Σw xx', Σw r x, Σw, Σw² and n at a tick, which add up.
 
-A part is reduced to the tick of its own last reward, so that its sums stay good when parts are added later; adding
-brings both sides to the later tick, which multiplies by γ^(ticks between). That is the state a fold of all rewards
-gives, to 1e-12: weights of linear policies that keep or fade depend on nothing but age.
+A part is reduced to the tick of its own last reward, so its sums stay valid when parts are added later. Adding brings
+both sides to the later tick by multiplying with γ^(ticks between). The result is the state that a fold of all rewards
+gives, to 1e-12, because weights of linear policies that keep or fade depend on age only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Sums:
         )  # fmt: skip
 
     def state(self, policy: LinearUCB, seed: int = 0) -> State:
-        """The state of a policy that learned all of it; its forget must be the sums', noise and λ are its own."""
+        """The state of a policy that learned all of it. The policy's forget must be that of the sums; noise and λ are
+        its own."""
         if asked(policy).check_sums() != self.forget or policy.dim != self.dim:
             got = f"dim = {policy.dim} and forget = {policy.memory.forget:g}"
             raise BadInput("policy", got, f"dim = {self.dim} and forget = {self.forget:g}", "reduce the log for it")
@@ -80,7 +81,7 @@ class Sums:
     def agent(self, policy: LinearUCB, **options: Any) -> Agent:
         """A new agent that learned all of it, on the round or the wall clock; options are those of dw.Agent.
 
-        It goes on after the sums' tick, and counts their rewards as learned. Its drift meter begins anew.
+        It continues after the tick of the sums and counts their rewards as learned. Its drift meter starts empty.
         """
         if options.get("clock") == "rewards":
             wanted = 'clock="rounds" or "wall": sums do not say how many rewards every tick had'
@@ -109,7 +110,7 @@ class Sums:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sums:
-        """What `to_bytes` wrote, bit for bit, or the one sentence."""
+        """The sums that `to_bytes` wrote, bit for bit, or BadInput."""
         facts, arrays = container.unpack("sums", data, ANEW)
         forget, tick, n, parts = map(facts.get, ("forget", "tick", "n", "parts"))
         b = arrays.get("b", np.zeros(0))

@@ -1,8 +1,7 @@
 """A policy walks through a log: what it would have played at each choice, on the state that the choice was made on.
 
-Lessons come in the order of the log and choices in the order of the states they were made on, so that the policy that
-wrote the log repeats it bit for bit. Arms are read a stretch at a time; those of rows between a choice and its reward
-are held.
+Lessons come in the order of the log, and choices in the order of the states they were made on, so the policy that wrote
+the log repeats it bit for bit. Arms are read a stretch at a time and kept from a choice to its reward.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ class Player:
 
 
 def model_of(player: Player, source: ArmSource, model: Model, ridge: float) -> Player | None:
-    """Who foretells rewards for DR; None where nobody can."""
+    """The model that predicts rewards for DR; None if there is none."""
     if model == "policy":
         return player if player.policy.scores_arms else None
     ridge = real("ridge", ridge, 0.0, low_open=True, way_out="pass λ, e.g. 1")
@@ -249,7 +248,7 @@ def weigh_rows(
 
 
 def replay(player: Player, source: ArmSource, tick: Callable[[float], None]) -> tuple[Ints, RowTerms]:
-    """Rows in which the policy plays what was played are its own experience, the others never were."""
+    """Rows in which the policy plays the logged arm are its experience; the others are ignored."""
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.zeros(n)
     drawn = np.random.default_rng(player.seed)  # for the share epsilon

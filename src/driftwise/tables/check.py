@@ -1,4 +1,4 @@
-"""A log proven: every row says what it must, or the one sentence that names row and column."""
+"""Check of a log: every row is as the schema says, or an error names row and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Rule = tuple[str, Any, Any, str]
 
 
 def check_log(source: Any) -> Log:
-    """Read a log from end to end; the log itself if all of it is as the schema says."""
+    """Read a log from end to end. Returns the log if every row is as the schema says."""
     log = read_log(source)
     dim, last = log.dim, 0
     numbers: dict[str | None, list[tuple[str, int, Ints]]] = {}

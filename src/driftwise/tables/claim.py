@@ -1,4 +1,4 @@
-"""One writer a folder: two agents that log into one folder make no log that can be learned."""
+"""One writer per folder: logs of two agents in one folder could not be learned."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ except ImportError:  # not on Windows, where parts still never replace each othe
 
 
 class FolderClaim:
-    """A lock on a folder itself, held until `release` or the end of the process, however it ends.
+    """A lock on a folder itself, held until `release` or the end of the process.
 
-    The child of a fork lets go of it, and the parent keeps it. A file system without locks of folders (NFS) grants
-    every claim; parts are then created under names that no other part has, so that none is lost.
+    The child of a fork releases its copy, and the parent keeps the lock. A file system that cannot lock folders (NFS)
+    grants every claim; parts are then created under names that no other part has, so none is lost.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,7 +28,7 @@ class FolderClaim:
         _HELD.add(self)
 
     def renew(self) -> None:
-        """Claim the folder that has this name now: it may have been moved away, and another made."""
+        """Claim the folder that has this name now. The first one may have been moved away, and another made."""
         if fcntl is None or (self._file is not None and os.path.samestat(os.stat(self.folder), os.fstat(self._file))):
             return
         self.release()
@@ -46,13 +46,13 @@ class FolderClaim:
             self._file = file
 
     def release(self) -> None:
-        """Let go of the folder, also where a child of a fork has the descriptor too."""
+        """Release the folder, also if a child of a fork has the descriptor too."""
         if self._file is not None and fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self.leave()
 
     def leave(self) -> None:
-        """Let go of it in this process alone."""
+        """Release it in this process only."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)

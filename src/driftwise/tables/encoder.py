@@ -1,4 +1,4 @@
-"""Arms of a context: item rows are encoded once and kept, and a decision costs a few array operations."""
+"""Arms of a context. Rows of items are encoded once and kept, so a decision costs a few array operations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LOOKED, _LONG, _SHOWN = 1_000, 40, 5
 
 
 class Encoder:
-    """Features at work: `arms` of a context and items, given by name or as rows by name.
+    """Features in use: `arms` of a context and items, given by name or as rows by name.
 
-    A row given once is known by its name from then on, and replaced when another is given. One thread at a time.
+    A row given once is known by its name afterwards, and is replaced when another is given. One thread at a time.
     """
 
     def __init__(self, features: Features) -> None:
@@ -45,7 +45,7 @@ class Encoder:
         self._unknown, self._refuses = np.zeros(item), features.unknown == "refuse"
 
     def know(self, items: Mapping[Any, Mapping[str, Any]]) -> None:
-        """Encode item rows by name, those that are new or changed."""
+        """Encode the rows of items that are new or changed."""
         for name, row in items.items():
             key = name_of(name)
             if not isinstance(row, Mapping):
@@ -64,7 +64,7 @@ class Encoder:
             self._kept[key] = made, self._owners.get(key, len(self._owners))
 
     def context(self, context: Mapping[str, Any]) -> dict[str, Any]:
-        """A context's declared fields as a log keeps them: numbers and texts."""
+        """The declared fields of a context as a log stores them: numbers and texts."""
         if not isinstance(context, Mapping):
             raise BadInput("context", context, "fields by name", 'pass {"hour": 12}, or {} for none')
         self._check_fields("context", self.features.context, context)
@@ -108,7 +108,7 @@ class Encoder:
         return made
 
     def _check_fields(self, what: str, declared: Mapping[str, Field], row: Mapping[str, Any]) -> None:
-        """Refuse fields that nobody declared, unless they are allowed."""
+        """Refuse undeclared fields, unless they are allowed."""
         if self._refuses and not row.keys() <= declared.keys():
             field = next(name for name in row if name not in declared)
             raise _unheard(what, "field", field, "declared fields", declared)
@@ -129,7 +129,7 @@ class Encoder:
 
 
 def _unheard(what: str, kind: str, name: Any, wanted: str, known: Iterable[str]) -> BadInput:
-    """The sentence for a name that nobody declared, with the nearest one that somebody did."""
+    """The error for an undeclared name; it offers the nearest declared one."""
     listed = list(islice(known, _LOOKED))
     near = get_close_matches(str(name)[:_LONG], listed, n=1, cutoff=0.4)
     few = ", ".join(one[:_LONG] for one in listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")

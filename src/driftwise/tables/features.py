@@ -1,11 +1,10 @@
-"""Features: a declared way from contexts and item rows to arm vectors, as plain data.
+"""Features: declared, plain-data rules that turn contexts and rows of items into arm vectors.
 
-A vector is an intercept, the context's fields, the item's fields, crosses of a field of one with a field of the other,
-and blocks: for each item named its own copy of (1, context). Every term has norm 1 at most, and all are scaled by one
-number so that ‖x‖ ≤ L. What is not there has a meaning: a missing value is 0 (for a number, its mean); a level nobody
-declared is "other"; an item without a block shares the block "other". A field that was not declared, or an item that
-was never described, is a typing error and refused. With unknown="allow" the field is ignored, and the item has no item
-fields.
+A vector has an intercept, the context's fields, the item's fields, crosses of a field of one with a field of the other,
+and blocks: for each named item its own copy of (1, context). Every term has norm 1 at most, and all are scaled by one
+number so that ‖x‖ ≤ L. A missing value is 0, which for a number is its mean. An undeclared level is "other". An item
+without a block shares the block "other". An undeclared field or an item that was never described is refused, because it
+is most likely a typing error; with unknown="allow" the field is ignored, and the item has no item fields.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ UNKNOWN = ("refuse", "allow")
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """What becomes of a context and an item: fields of either by name, (context field, item field) to cross, and items
-    with a block of their own. `unknown` says whether fields and items that nobody declared are refused or allowed."""
+    """The declaration: fields of contexts and of items by name, pairs (context field, item field) to cross, and items
+    with a block of their own. `unknown` says whether undeclared fields and items are refused or allowed."""
 
     context: Mapping[str, Field]
     item: Mapping[str, Field]
@@ -66,7 +65,7 @@ class Features:
 
     @cached_property
     def names(self) -> list[str]:
-        """What each number of a vector stands for."""
+        """The name of each number of a vector."""
         context = [name for field, kind in self.context.items() for name in kind.names(field)]
         item = [name for field, kind in self.item.items() for name in kind.names(field)]
         crossed = [
@@ -79,7 +78,8 @@ class Features:
 
     @cached_property
     def dim(self) -> int:
-        """Numbers of a vector, counted without a name for each: a width may be far more than a policy takes."""
+        """The length of a vector. It is counted without making the names, because a width may be far larger than a
+        policy takes."""
         context, item = (sum(kind.width for kind in side.values()) for side in (self.context, self.item))
         crossed = sum(self.context[mine].width * self.item[theirs].width for mine, theirs in self.cross)
         blocks = (len(self.blocks) + 1) * (1 + context) if self.blocks else 0
@@ -87,17 +87,17 @@ class Features:
 
     @cached_property
     def scale(self) -> float:
-        """L over the largest norm that terms of norm 1 add up to."""
+        """L divided by the largest norm that terms of norm 1 add up to."""
         terms = self.intercept + len(self.context) + len(self.item) + len(self.cross)
         return self.L / math.sqrt(terms + (1 + len(self.context) if self.blocks else 0))
 
     @property
     def fields(self) -> dict[str, bool]:
-        """Fields of a context, and whether each is a number: as a log writes them."""
+        """The fields of a context, and whether each is a number, as a log writes them."""
         return {field: isinstance(kind, Number) for field, kind in self.context.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data that JSON holds; equal features, equal data."""
+        """Plain data for JSON. Equal features give equal data."""
         made: dict[str, Any] = {"intercept": bool(self.intercept), "L": float(self.L), "blocks": list(self.blocks)}
         made["unknown"] = self.unknown
         for name in ("context", "item"):
@@ -106,8 +106,8 @@ class Features:
 
     @classmethod
     def from_dict(cls, data: Any) -> Features:
-        """The features that `to_dict` wrote, or the one sentence. Data of before, which do not say, allow what is
-        unknown."""
+        """The features that `to_dict` wrote, or BadInput. Data of earlier versions, which have no `unknown`, allow what
+        is unknown."""
         try:
             rest = {name: data[name] for name in ("cross", "blocks", "intercept", "L")}
             rest["unknown"] = data.get("unknown", "allow")
@@ -128,10 +128,11 @@ class Features:
         cls, contexts: Any, items: Any, *, cross: Sequence[tuple[str, str]] = (), blocks: bool = False,
         most_levels: int = 32, width: int = 32, L: float = 1.0, unknown: Literal["refuse", "allow"] = "refuse",
     ) -> Features:
-        """Features as data suggest them. contexts are rows (dicts, or a data frame), items rows by name.
+        """Features suggested by data. contexts are rows (dicts, or a data frame), items are rows by name.
 
-        Numbers get their mean and standard deviation; texts and truth values a place each, those beyond the
-        `most_levels` most frequent being "other", or signed hashing into `width` where there are ten times as many.
+        A number gets its mean and standard deviation. Texts and booleans get one place per level; levels beyond the
+        `most_levels` most frequent are "other". If there are ten times as many levels, they are hashed with signs into
+        `width` places.
         """
         rows = dict(items) if isinstance(items, Mapping) else dict(enumerate(rows_of(items)))
         sides = {"context": rows_of(contexts), "item": rows_of(list(rows.values()))}

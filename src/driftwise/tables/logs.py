@@ -1,7 +1,7 @@
 """Reading a log: a file, a folder of parts, a table, a data frame or plain columns, always batch by batch.
 
-What leaves this module has the types of the schema; what the numbers mean is for `check_log` and for those who learn
-from them. Only one batch of one part is in memory at a time.
+Everything that leaves this module has the types of the schema. `check_log` and the learning code check the values. Only
+one batch of one part is in memory at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READABLE = "a .parquet, .arrow, .feather or .jsonl file, a folder of such parts
 
 
 class RowGroup(NamedTuple):
-    """Rows that a part can be read without: how many, how many rewards, the newest birth and the newest reward."""
+    """A group of rows that can be skipped: how many rows and rewards, the newest birth and the newest reward."""
 
     rows: int
     rewards: int
@@ -35,13 +35,13 @@ class RowGroup(NamedTuple):
 
 
 class Part:
-    """A stretch of a log that is stored as one: it has a name, columns of the schema, and a digest of its bytes."""
+    """A part of a log that is stored as one: a name, columns of the schema, and a digest of its bytes."""
 
     name: str
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the schema it has."""
+        """The columns of the schema that the part has."""
         raise NotImplementedError
 
     @property
@@ -62,7 +62,7 @@ class Part:
 
     @property
     def origin(self) -> str | None:
-        """The agent that wrote it, where it says so."""
+        """The agent that wrote it, if the part says so."""
         return None
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
@@ -70,11 +70,11 @@ class Part:
         raise NotImplementedError
 
     def row_groups(self) -> list[RowGroup] | None:
-        """Its groups of rows, by what is written of them, without reading them; None where nothing is."""
+        """Its groups of rows by their stored statistics, without reading them; None if there are none."""
         return None
 
     def only(self, groups: list[int]) -> Part:
-        """The same part, of which batches have these groups alone."""
+        """The same part, restricted to these groups."""
         raise NotImplementedError
 
 
@@ -172,7 +172,7 @@ class Log:
 
     @cached_property
     def dim(self) -> int | None:
-        """The length of the vectors played, which is one; None where there are none."""
+        """The length of the vectors played; None if there are none."""
         found: int | None = None
         for part in self.parts:
             dim = part.dim
@@ -183,7 +183,7 @@ class Log:
         return found
 
     def require(self, columns: Iterable[str], why: str) -> None:
-        """These columns are there, or the sentence that says what they are for."""
+        """Raise BadInput if a column is missing; the error says what the column is for."""
         for name in columns:
             if name not in self.columns:
                 got = f"no column {name}; there are {', '.join(self.columns) or 'none'}"
@@ -235,7 +235,7 @@ def _at(path: Path) -> list[Part]:
 
 
 def log_of(**columns: Any) -> Log:
-    """A log of plain columns in memory, named as in the schema; arms are rows of arrays (n, d), or a `Ragged`."""
+    """A log of plain columns in memory, named as in the schema. arms are arrays (n, d), one per row, or a `Ragged`."""
     asked_columns(columns)
     return Log([MemoryPart(columns)])
 

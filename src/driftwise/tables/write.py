@@ -1,11 +1,11 @@
-"""Writing a log: parts in a folder, each there whole or not at all, in the order in which decisions closed.
+"""Writing a log: parts in a folder, each whole or absent, in the order in which decisions closed.
 
-Rows gather in memory and are written by a thread of their own, so that nobody who closes a decision waits for a disk. A
-process that is killed loses the rows since the last part, never a part: `flush` says that all are on disk. A process
-that ends without `close` flushes.
+Rows gather in memory and a separate thread writes them, so closing a decision never waits for a disk. A process that is
+killed loses the rows since the last part, never a part. `flush` returns when all rows are on disk. A process that ends
+without `close` flushes.
 
-A disk that cannot be written holds the rows up: they are kept and tried again, and `flush` raises. A row that cannot be
-encoded holds up nothing: it is set aside and counted. Both are told once by a warning, and in `status`.
+If the disk cannot be written, rows are kept and tried again, and `flush` raises. A row that cannot be encoded is set
+aside and counted, and the others are written. Each case gives one warning, and `status` has it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RARE = ("measure", "cohort")
 
 
 class LogRow(NamedTuple):
-    """A row of the log, a value a column; times are seconds since 1970, vectors arrays of any shape."""
+    """A row of the log, one value per column. Times are seconds since 1970, vectors are arrays of any shape."""
 
     seq: int
     decision_id: str
@@ -74,8 +74,8 @@ class LogRow(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Rows on disk, rows that wait, rows set aside because they cannot be written, and why rows were set aside or wait
-    longer than they should."""
+    """Rows on disk, rows that wait, rows set aside because they cannot be written, and the reason why rows wait or were
+    set aside."""
 
     written: int
     waiting: int
@@ -107,8 +107,8 @@ def _tell(text: str) -> None:
 class Writer:
     """An append-only log in a folder: `add` rows, `flush` them to disk, `close` it.
 
-    A part is written when `rows` have gathered, or `seconds` after the first of them. `fields` are those of contexts, a
-    name and whether it is a number, and `origin` the agent that writes.
+    A part is written when `rows` rows have gathered, or `seconds` after the first of them. `fields` are those of
+    contexts, each a name and whether it is a number. `origin` is the agent that writes.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Writer:
 
     @property
     def status(self) -> Status:
-        """What became of the rows so far."""
+        """How many rows were written, wait, or were set aside."""
         slip = self._failure
         return Status(self._written, len(self.waiting), self._aside, self._reason if slip is None else _why(slip))
 
@@ -165,14 +165,14 @@ class Writer:
         self.added()
 
     def added(self) -> None:
-        """Tell the thread of a row that was put behind those in `waiting`."""
+        """Notify the thread of a row that was appended to `waiting`."""
         if len(self.waiting) == 1 or len(self.waiting) == self._most:
             with self._due:
                 self._since = time.monotonic()
                 self._due.notify()
 
     def flush(self) -> None:
-        """All rows so far are on disk when this returns."""
+        """Write all rows; they are on disk when this returns."""
         self._write(1)
         if self._failure is not None:
             slip, self._failure = self._failure, None
@@ -192,7 +192,7 @@ class Writer:
         _OPEN.discard(self)
 
     def disown(self) -> None:
-        """In the child of a fork: the rows and the thread are the parent's, and nothing is written here."""
+        """In the child of a fork: rows and thread belong to the parent, and this process writes nothing."""
         self.waiting, self._failure, self._closed = [], None, True
         self._due, self._writing = threading.Condition(), threading.Lock()
         _OPEN.discard(self)
