@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise.data.outcomes import block_means
 from driftwise.experiments.evidence.plays import AUTO, STATIC, Facts, Play
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 # Stretches that an interval over time takes as independent.
 BLOCKS = 40
@@ -56,9 +56,9 @@ def _against(plays: Sequence[Play], static: Sequence[Play]) -> tuple[float, floa
     apart = np.array([a.reward - b.reward for a, b in zip(plays, static, strict=False)])
     if not len(apart):
         return math.nan, math.nan, math.nan
-    gap, draws = interval(apart.mean(axis=1))
+    gap, draws = t_interval(apart.mean(axis=1))
     stretches = block_means(apart.mean(axis=0), BLOCKS) if apart.shape[1] > 1 else apart.mean(axis=0)
-    return gap, draws, interval(stretches)[1]
+    return gap, draws, t_interval(stretches)[1]
 
 
 @dataclass(frozen=True)
