@@ -1,11 +1,18 @@
 """The client: whatever breaks between, one id and one decision."""
 
+import re
+import subprocess
+import sys
+
 import httpx
+import msgspec
 import pytest
 
 import driftwise as dw
 from driftwise.errors import BadInput
+from driftwise.service import answers
 from driftwise.service.client import Client, Refused
+from driftwise.service.wire import protocol
 from service.living import ARMS, BODY, Passing, living
 
 
@@ -154,3 +161,36 @@ def test_a_short_wait_is_not_worth_a_warning(clock, caplog):
     with Client(transport=Starting(2)) as client:
         assert client.decide("home", ARMS)["seq"] == 1
     assert not caplog.records
+
+
+PAIRS = {
+    "Settings": protocol.StreamBody, "Decided": protocol.Decided, "Rewarded": protocol.Rewarded,
+    "Refusal": protocol.Error, "Counts": protocol.Counts, "StreamAnswer": protocol.StreamAnswer, "Arm": protocol.Arm,
+    "Explained": protocol.Explained,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_types_of_the_client_have_the_names_of_the_wire(name):
+    """A field that is always sent is required; one that may be left out is not."""
+    typed, fields = getattr(answers, name), msgspec.structs.fields(PAIRS[name])
+    assert set(typed.__annotations__) == {field.name for field in fields}
+    if name != "Settings":
+        assert typed.__required_keys__ == {field.name for field in fields if field.required}
+
+
+@pytest.mark.slow  # mypy reads numpy
+def test_a_type_checker_finds_a_misspelt_setting_and_a_misread_answer(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from driftwise.service.client import Client\n"
+        "client = Client()\n"
+        "client.put('home', policy={'name': 'Auto', 'dim': 2}, rewards=(0, 1), epsilon=0.1)\n"
+        "client.put('home', policy={}, rewards=(0, 1), epsilonn=0.1)\n"
+        "number: int = client.decide('home', [[1.0]])['arm']\n"
+        "wrong: str = client.reward('home', 'a', 1.0)['verdickt']\n"
+    )
+    ended = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(program)],
+                           capture_output=True, text=True, cwd=tmp_path, check=False)  # fmt: skip
+    lines = {int(found) for found in re.findall(r"program.py:(\d+): error", ended.stdout)}
+    assert lines == {4, 6}, ended.stdout + ended.stderr

@@ -12,10 +12,11 @@ import random
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 from driftwise.errors import BadInput, DriftwiseError
+from driftwise.service.answers import Decided, Explained, Items, Refusal, Rewarded, Settings, StreamAnswer
 
 try:
     import httpx
@@ -69,51 +70,58 @@ class Client:
 
     # ------------------------------------------------------------------------------------ streams
 
-    def put(self, stream: str, **body: Any) -> dict[str, Any]:
+    def put(self, stream: str, **body: Unpack[Settings]) -> StreamAnswer:
         """Make a stream: policy={"name": "Auto", "dim": 10}, rewards=(0, 1), …; the same again is fine."""
-        return self._ask("PUT", _path(stream), body)
+        found: StreamAnswer = self._ask("PUT", _path(stream), body)
+        return found
 
-    def change(self, stream: str, **body: Any) -> dict[str, Any]:
+    def change(self, stream: str, **body: Unpack[Settings]) -> StreamAnswer:
         """Another policy, taught all that the one before was."""
-        return self._ask("PUT", _path(stream, "policy"), body)
+        found: StreamAnswer = self._ask("PUT", _path(stream, "policy"), body)
+        return found
 
-    def items(self, stream: str, items: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def items(self, stream: str, items: Mapping[str, Mapping[str, Any]]) -> Items:
         """Rows of items, which decisions then call by name."""
-        return self._ask("PUT", _path(stream, "items"), {"items": items})
+        found: Items = self._ask("PUT", _path(stream, "items"), {"items": items})
+        return found
 
-    def stream(self, stream: str) -> dict[str, Any]:
+    def stream(self, stream: str) -> StreamAnswer:
         """A stream as it is."""
-        return self._ask("GET", _path(stream))
+        found: StreamAnswer = self._ask("GET", _path(stream))
+        return found
 
     # ------------------------------------------------------------------------------------ decisions
 
     def decide(
         self, stream: str, arms: Sequence[Sequence[float]] | None = None, *, id: str | None = None, **more: Any
-    ) -> dict[str, Any]:
+    ) -> Decided:
         """A decision among arms, or items= in a context=; without an id it gets one here, so that it can be retried."""
-        return self._ask("POST", _path(stream, "decide"), _decision(arms, id, more))
+        found: Decided = self._ask("POST", _path(stream, "decide"), _decision(arms, id, more))
+        return found
 
-    def decide_many(self, stream: str, many: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def decide_many(self, stream: str, many: Sequence[Mapping[str, Any]]) -> list[Decided | Refusal]:
         """Many decisions in one request, each a dict of what `decide` takes."""
         bodies = [_decision(one.get("arms"), one.get("id"), one) for one in many]
-        found: Any = self._ask("POST", _path(stream, "decide", "batch"), bodies)
-        return list(found)
+        found: list[Decided | Refusal] = self._ask("POST", _path(stream, "decide", "batch"), bodies)
+        return found
 
-    def reward(self, stream: str, id: str, value: float) -> dict[str, Any]:
+    def reward(self, stream: str, id: str, value: float) -> Rewarded:
         """What a decision brought. Sent twice, it is learned once."""
-        return self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value)})
+        found: Rewarded = self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value)})
+        return found
 
-    def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+    def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[Rewarded | Refusal]:
         """Many rewards in one request."""
         bodies = [{"id": id, "value": float(value)} for id, value in rewards]
-        found: Any = self._ask("POST", _path(stream, "reward", "batch"), bodies)
-        return list(found)
+        found: list[Rewarded | Refusal] = self._ask("POST", _path(stream, "reward", "batch"), bodies)
+        return found
 
-    def explain(self, stream: str, id: str) -> dict[str, Any]:
+    def explain(self, stream: str, id: str) -> Explained:
         """A decision again from the log."""
-        return self._ask("GET", _path(stream, "explain", id))
+        found: Explained = self._ask("GET", _path(stream, "explain", id))
+        return found
 
-    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
         """A request until it is answered: all that is asked here may be asked again."""
         pause, left, began, said = 0.05, self.tries, time.monotonic(), False
         while True:
@@ -127,8 +135,7 @@ class Client:
                 wait, reason = pause, type(slip).__name__
             else:
                 if answer.is_success:
-                    found: dict[str, Any] = answer.json()
-                    return found
+                    return answer.json()
                 told = _told(answer)
                 refused = Refused(answer.status_code, told)
                 starting = refused.status == 503 and refused.field == "ready"

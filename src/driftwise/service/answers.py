@@ -1,0 +1,115 @@
+"""Types of what the client sends and gets, for editors and type checkers. They need no package: the wire's own structs
+(wire/protocol.py) need msgspec, which a client does not install. A test holds both to the same names.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+Verdict = Literal["learned", "duplicate", "late"]
+Mode = Literal["live", "shadow", "holdback"]
+
+
+class Settings(TypedDict, total=False):
+    """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
+
+    policy: Mapping[str, Any]
+    rewards: Sequence[float]
+    clock: Literal["wall", "rewards"]
+    half_life: str | float | None
+    tick: str | float | None
+    epsilon: float
+    seed: int
+    expire_after: str | float | None
+    default_reward: float | None
+    mode: Mode
+    holdback: float
+    baseline: Literal["first", "uniform"]
+    features: Mapping[str, Any] | None
+
+
+class Decided(TypedDict):
+    """A decision. `proposed` is there where the policy's own arm was not played."""
+
+    id: str
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+    propensity: float | None
+    explored: bool
+    seq: int
+    state_seq: int
+    cohort: str
+    proposed: NotRequired[int | None]
+
+
+class Rewarded(TypedDict):
+    """What became of a reward."""
+
+    verdict: Verdict
+    seq: int
+
+
+class Refusal(TypedDict):
+    """What a batch has in the place of a member that was refused."""
+
+    code: str
+    error: str
+    field: str
+    hint: str
+    status: NotRequired[int]
+
+
+class Items(TypedDict):
+    """How many items a stream knows."""
+
+    items: int
+
+
+class Counts(TypedDict):
+    """Events of a stream since it was made."""
+
+    decided: int
+    learned: int
+    late: int
+    open: int
+    defaulted: NotRequired[int]
+
+
+class StreamAnswer(TypedDict):
+    """A stream as it is."""
+
+    stream: str
+    mode: Mode
+    clock: Literal["wall", "rewards"]
+    policy: str
+    era: int
+    paused: bool
+    seq: int
+    state_seq: int
+    digest: str
+    counts: Counts
+
+
+class Arm(TypedDict):
+    """An arm as the policy saw it when it decided."""
+
+    arm: int
+    item: str | None
+    score: float
+    mean: float
+    bonus: float
+
+
+class Explained(TypedDict):
+    """A decision again from the log; `recomputed` is None where it cannot be computed here."""
+
+    decision: Decided
+    born: int
+    at: float
+    policy: str
+    arms: list[Arm]
+    recomputed: bool | None
+    reward: NotRequired[float | None]
+    verdict: NotRequired[str]
