@@ -162,7 +162,7 @@ def noise_changes_turn(rng: Generator, T: int) -> Stream:
 @kind("values", 684, 81, 76)
 def unseen_rise(rng: Generator, T: int) -> Stream:
     """The second-best arm rises unseen, basis of 6."""
-    return values(rng, np.eye(6), rises(T, 6, 0.7, 1.0), 0.5)
+    return values(rng, np.eye(6), rises(T, 6, 0.5, 0.8), 0.2)
 
 
 @kind("values", 1721, 406, 283)
