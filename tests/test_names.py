@@ -13,7 +13,9 @@ import driftwise
 
 SOURCES = Path(driftwise.__file__).parent
 # A command and what it runs: `driftwise backup` and the function that copies a database.
-COMMANDS = {"backup", "evaluate", "explain", "export", "forget", "refold", "restore", "run", "serve", "verify"}
+COMMANDS = {
+    "backup", "evaluate", "evidence", "explain", "export", "forget", "refold", "restore", "run", "serve", "verify",
+}  # fmt: skip
 # One piece by one name in every memory, adaptation and family: loops are bound to them by that name. So are the
 # sections of an agent's snapshot.
 PIECES = {

@@ -228,7 +228,7 @@ def evidence(
     draws: Annotated[int, typer.Option(help="Orders of arms, and draws of what is drawn.")] = 8,
 ) -> None:
     """Auto, half-lives and a static policy on real data; interrupted, the same command goes on where it was."""
-    from driftwise.experiments.evidence.page import signed
+    from driftwise.experiments.evidence.page import signed_difference
     from driftwise.experiments.evidence.run import evidence as gather
     from driftwise.experiments.run.folder import alone
 
@@ -238,7 +238,7 @@ def evidence(
     columns = ("policy", "reward", "less static", "shuffled: less static")
     for name, one in found["sets"].items():
         rows = [[row["policy"], f"{row['reward']:.4f}", *(
-            "" if row[less] is None else signed(row[less], math.inf if row[over] is None else row[over])
+            "" if row[less] is None else signed_difference(row[less], math.inf if row[over] is None else row[over])
             for less, over in (("less_static", "over_draws"), ("shuffled_less_static", "shuffled_over_draws"))
         )] for row in one["rows"]]  # fmt: skip
         _table(f"{name}: {one['rounds']} rounds, {one['arms']} arms", columns, rows, numeric=(1, 2, 3))

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from driftwise.lift.betting import Bets
 from driftwise.lift.intervals import Interval
-from driftwise.lift.ratio import evidence
+from driftwise.lift.ratio import ratio_evidence
 from driftwise.lift.sums import Arm, UnitSums
 
 LEVEL = 0.05
@@ -75,7 +75,7 @@ class Lift:
             live, baseline, self.sums.difference(level), self.sums.ratio(level),
             self.bets.difference(level), self.bets.ratio(level),
             {name: sums.difference(level) for name, sums in self.metrics.items()},
-            evidence(live.units, baseline.units, self.share), self.bets.largest - self.bets.least,
+            ratio_evidence(live.units, baseline.units, self.share), self.bets.largest - self.bets.least,
         )  # fmt: skip
 
     def judged(self, level: float) -> tuple[Interval, dict[str, Interval], bool]:
@@ -84,5 +84,5 @@ class Lift:
         each = level / (1 + len(self.guardrails))
         found = self.sums.difference(each / 2).meet(self.bets.difference(each / 2))
         harms = {name: rail.harm(self.metrics[name].difference(each)) for name, rail in self.guardrails.items()}
-        split = evidence(self.sums.arm(1).units, self.sums.arm(0).units, self.share)
+        split = ratio_evidence(self.sums.arm(1).units, self.sums.arm(0).units, self.share)
         return found, harms, split < math.log(1.0 / SPLIT_LEVEL)

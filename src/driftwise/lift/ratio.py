@@ -13,7 +13,7 @@ import math
 _WEIGHT = 100.0  # units that the prior about the drawn share is worth
 
 
-def evidence(live: int, baseline: int, share: float) -> float:
+def ratio_evidence(live: int, baseline: int, share: float) -> float:
     """log of the evidence against a split of units at the drawn share of the policy."""
     a, b = _WEIGHT * share, _WEIGHT * (1.0 - share)
     mixed = _log_beta(a + live, b + baseline) - _log_beta(a, b)
@@ -22,7 +22,7 @@ def evidence(live: int, baseline: int, share: float) -> float:
 
 def mismatch(live: int, baseline: int, share: float, level: float) -> bool:
     """Whether the split is not the drawn one; wrong at any look with probability at most `level`."""
-    return evidence(live, baseline, share) >= math.log(1.0 / level)
+    return ratio_evidence(live, baseline, share) >= math.log(1.0 / level)
 
 
 def _log_beta(a: float, b: float) -> float:

@@ -139,7 +139,7 @@ def _check_utf8(place: Place, values: Sequence[Any], text_of: Callable[[Any], st
                 place.no(row, "a lone surrogate", "text that UTF-8 can hold")
 
 
-def times(place: Place, values: Any) -> Times:
+def stamps(place: Place, values: Any) -> Times:
     """Microseconds since 1970, UTC; text in the form of ISO 8601 will do."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         made = values.astype("datetime64[us]")
@@ -280,6 +280,6 @@ def _shown(value: Any) -> str:
 
 
 _MAKERS: dict[str, Callable[[Place, Any], Any]] = {
-    "int": ints, "float": floats, "bool": bools, "text": texts, "time": times, "vector": vectors, "vectors": ragged,
+    "int": ints, "float": floats, "bool": bools, "text": texts, "time": stamps, "vector": vectors, "vectors": ragged,
     "texts": lists, "fields": fields,
 }  # fmt: skip

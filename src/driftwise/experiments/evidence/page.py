@@ -15,7 +15,7 @@ from driftwise.draw.picture import picture
 from driftwise.draw.plots import can_draw
 from driftwise.draw.styles import INK, PALETTE
 from driftwise.experiments.evidence.plays import AUTO, CLICKS, HALF_LIFE, STATIC, Facts, Play
-from driftwise.experiments.evidence.rows import Row, Story
+from driftwise.experiments.evidence.rows import EvidenceRow, Story
 
 _COLOURS = {AUTO: PALETTE["weighted"], CLICKS: PALETTE["window"], STATIC: INK, HALF_LIFE: PALETTE["restart"]}
 _SIZES = {"": (9.0, 3.4), "-narrow": (4.0, 6.0)}
@@ -23,37 +23,37 @@ _COLUMNS = ("policy", "reward", "less static, over draws", "over time", "shuffle
 
 
 @dataclass(frozen=True)
-class Found:
+class PlayedSet:
     """All there is about one set."""
 
     name: str
     definition: str
     terms: str
     facts: Facts
-    rows: Sequence[Row]
+    rows: Sequence[EvidenceRow]
     plays: Mapping[str, Sequence[Play]]
     story: Story | None
 
 
-def signed(mean: float, width: float) -> str:
+def signed_difference(mean: float, width: float) -> str:
     return "" if np.isnan(mean) else f"{mean:+.4f} ± {width:.4f}".replace("-", "\N{MINUS SIGN}")
 
 
-def table(found: Found) -> Table:
+def table(found: PlayedSet) -> Table:
     """The rows of a set, static first."""
     lines = []
     for row in found.rows:
         own = row.policy == STATIC
         lines.append([
-            row.policy, f"{row.reward:.4f}", "" if own else signed(row.less_static, row.over_draws),
-            "" if own else signed(row.less_static, row.over_time),
+            row.policy, f"{row.reward:.4f}", "" if own else signed_difference(row.less_static, row.over_draws),
+            "" if own else signed_difference(row.less_static, row.over_time),
             "" if np.isnan(row.shuffled) else f"{row.shuffled:.4f}",
-            "" if own else signed(row.shuffled_less_static, row.shuffled_over_draws), str(row.draws),
+            "" if own else signed_difference(row.shuffled_less_static, row.shuffled_over_draws), str(row.draws),
         ])  # fmt: skip
     return Table(_COLUMNS, lines, range(1, len(_COLUMNS)))
 
 
-def write(sets: Sequence[Found], missing: Mapping[str, str], folder: Path, command: str) -> list[Path]:
+def write(sets: Sequence[PlayedSet], missing: Mapping[str, str], folder: Path, command: str) -> list[Path]:
     """evidence.html and evidence.md, with figures where matplotlib is there; the files written."""
     drawn, blocks = can_draw(), list[Block]()
     for found in sets:
@@ -70,7 +70,7 @@ def write(sets: Sequence[Found], missing: Mapping[str, str], folder: Path, comma
             blocks.append(Picture(found.name, "Reward a round, and Auto's memory, over time.",
                                   f"reward and memory over time on {found.name}"))  # fmt: skip
         if found.story is not None:
-            blocks.append(Text(told(found.story)))
+            blocks.append(Text(told_of_set(found.story)))
     blocks += [Text(f"{name}: not played. {sentence}") for name, sentence in missing.items()]
     lead = (f"Policies on real data, by `{command}`. Differences to static are paired; intervals are 95%, over draws "
             "(these rounds again, other orders of arms) and over 40 stretches of time (other rounds like these).")
@@ -80,7 +80,7 @@ def write(sets: Sequence[Found], missing: Mapping[str, str], folder: Path, comma
     return [folder / "evidence.html", folder / "evidence.md"]
 
 
-def told(one: Story) -> str:
+def told_of_set(one: Story) -> str:
     """The story of a change in words."""
     at = f"round {one.at * one.rounds}"
     when = "Auto never plays it more" if one.noticed is None else (
@@ -90,13 +90,13 @@ def told(one: Story) -> str:
             f"earned {one.saved:+.0f} rewards against static.")  # fmt: skip
 
 
-def _draw(found: Found, folder: Path) -> None:
+def _draw(found: PlayedSet, folder: Path) -> None:
     for kind, ending in (("", ".svg"), ("-narrow", ".svg"), ("", ".png")):
         with picture(folder / "figures" / f"{found.name}{kind}{ending}", _SIZES[kind], 2) as axes:
             _panels(found, axes[0])
 
 
-def _panels(found: Found, axes: Any) -> None:
+def _panels(found: PlayedSet, axes: Any) -> None:
     """Rewards of policies on the left, memories of Auto and the arms of the story on the right."""
     per = found.facts.rounds / len(found.facts.paid)
     for name, colour in _COLOURS.items():

@@ -65,14 +65,14 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
 def _ours(name: str, policy: Any) -> Contender:
     adaptive = name in (AUTO, CLICKS)
     sources = source_hash("kernels", "theory", "policies", without=() if adaptive else _ADAPTIVE)
-    return Contender(_digest(f"{sources} {policy!r}"), lambda log, seed: played(policy, log, seed))
+    return Contender(_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed))
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(f"{source_hash('data/sets', 'data/outcomes.py')} {text}".encode()).hexdigest()[:16]
 
 
-def played(policy: Any, log: Outcomes, seed: int) -> Play:
+def played_set(policy: Any, log: Outcomes, seed: int) -> Play:
     """A policy through a log."""
     one = asked(policy)
     state, starts = one.start(seed=seed), set(_edges(log.rounds)[:-1].tolist())

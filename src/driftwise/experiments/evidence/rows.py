@@ -18,7 +18,7 @@ BLOCKS = 40
 
 
 @dataclass(frozen=True)
-class Row:
+class EvidenceRow:
     """A policy on a set: its reward a round, and less static's with 95% half-widths; the same with rows shuffled."""
 
     policy: str
@@ -37,7 +37,7 @@ class Row:
                 for name, value in asdict(self).items()}  # fmt: skip
 
 
-def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Play]]) -> list[Row]:
+def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Play]]) -> list[EvidenceRow]:
     """A row for every policy that was played in the order of time. Draws are paired with those of static."""
     found = []
     for name, plays in time.items():
@@ -47,7 +47,7 @@ def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Pla
         mixed = shuffled.get(name, ())
         other = float(np.mean([one.reward.mean() for one in mixed])) if mixed else math.nan
         less, over, _ = _against(mixed, shuffled.get(STATIC, ()))
-        found.append(Row(name, float(np.mean(rewards)), len(plays), gap, draws, wide, other, less, over))
+        found.append(EvidenceRow(name, float(np.mean(rewards)), len(plays), gap, draws, wide, other, less, over))
     return found
 
 

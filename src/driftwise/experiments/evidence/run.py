@@ -54,7 +54,7 @@ def evidence(
     return results
 
 
-def _one(plays: Plays, draws: int, who: Contenders, progress: bool | None) -> page.Found:
+def _one(plays: Plays, draws: int, who: Contenders, progress: bool | None) -> page.PlayedSet:
     chosen = who(plays)
     todo = list(plays.missing(chosen, draws))
     with bar(plays.name, len(todo), progress) as tick:
@@ -67,13 +67,13 @@ def _one(plays: Plays, draws: int, who: Contenders, progress: bool | None) -> pa
     )
     definition = " ".join((getattr(sets, plays.name).__doc__ or "").split())
     told = story(plays.facts, time)
-    return page.Found(plays.name, definition, plays.listed.terms, plays.facts, rows(time, mixed), time, told)
+    return page.PlayedSet(plays.name, definition, plays.listed.terms, plays.facts, rows(time, mixed), time, told)
 
 
-def _plain(found: page.Found) -> dict[str, Any]:
+def _plain(found: page.PlayedSet) -> dict[str, Any]:
     facts = found.facts
     return {
         "rounds": facts.rounds, "arms": len(facts.names), "dim": facts.dim, "best_of_every_round": facts.best,
         "terms": found.terms, "rows": [row.to_dict() for row in found.rows],
-        "story": None if found.story is None else page.told(found.story),
+        "story": None if found.story is None else page.told_of_set(found.story),
     }  # fmt: skip
