@@ -1,4 +1,4 @@
-"""What a bug report needs: versions, where compiled code is kept, processors, extras, and what is slow here and why."""
+"""What a bug report needs: versions, the place of compiled code, processors, extras, and what is slow here and why."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What becomes of a decision and of its rewards (docs/contract.md#rewards): the rules that agents and streams share.
 
-All of it is pure: no clock is read, nothing is written, nobody is waited for. An agent adds locks and a book, a stream
+All functions are pure: they read no clock, write nothing and wait for nothing. An agent adds locks and a book, a stream
 of the service adds transactions.
 """
 

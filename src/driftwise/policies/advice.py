@@ -1,4 +1,4 @@
-"""What to tell a policy about rewards, from what a product knows of them."""
+"""S, R and link of a policy, from what a product knows about its rewards."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def advise(
 ) -> dict[str, Any]:
     """S, R and link as fields for `make` or a policy: `dw.make("SCB-WeightUCB", **dw.advise(click_rate=0.03), …)`.
 
-    click_rate is the rate of clicks, or the least and the largest that arms may have: a ball of radius S expresses only
-    rates between μ(-SL) and μ(SL), so that S = 1 says no arm is clicked less than 27% of the time. values are the least
-    and the largest reward where rewards are numbers. L is the largest norm of an arm.
+    click_rate is the rate of clicks, or the smallest and the largest rate that arms may have. A ball of radius S can
+    express only rates between μ(-SL) and μ(SL): S = 1 means that no arm is clicked less than 27% of the time. values
+    are the smallest and the largest reward where rewards are numbers. L is the largest norm of an arm.
     """
     L = real("L", L, 0.0, low_open=True, way_out="pass the largest norm of an arm")
     if (click_rate is None) == (values is None):

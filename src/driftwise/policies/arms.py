@@ -1,4 +1,4 @@
-"""Arms as a policy takes them, and what it says about them."""
+"""Arms as a policy takes them, and choices and scores as it returns them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class _Four(NamedTuple):
 
 
 class Choice(_Four):
-    """The arm to play, with its optimistic score = mean + bonus: four numbers.
+    """The arm to play, with its optimistic score = mean + bonus.
 
-    From a set that is no list (dw.Ball, …) `arm` is -1 and `x` the vector to play, with its `number` on a curve; no arm
-    of the set has a score more than `gap` above this one's, and infinite says that nothing is proven.
+    For a continuous set (dw.Ball, …) `arm` is -1 and `x` is the vector to play, with its `number` on a curve. No arm of
+    the set has a score more than `gap` above this one's; an infinite gap means that nothing is proven.
     """
 
     x: Floats | None = None
@@ -56,7 +56,7 @@ class Choice(_Four):
     def of_set(
         cls, score: float, mean: float, bonus: float, x: Floats, number: float | None, gap: float
     ) -> Choice:
-        """A point of a set that is no list."""
+        """A point of a continuous set."""
         found = tuple.__new__(cls, (-1, score, mean, bonus))
         found.x, found.number, found.gap = x, number, gap
         return found
@@ -99,7 +99,7 @@ class Drawn(NamedTuple):
 class ActionSet:
     """What can be chosen from: a list of arms (ArmSet), or a continuous set (policies/regions.py).
 
-    `listed` says which: only arms of a list have places, names and costs, and `count` of a continuous set is 0.
+    `listed` says which. Only arms of a list have indices, names and costs. `count` of a continuous set is 0.
     """
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class ActionSet:
 
     @property
     def measure(self) -> str | None:
-        """What the density of a uniform draw is per unit of; "count" where it is a chance, None where it is neither."""
+        """The unit of the density of a uniform draw; "count" if it is a chance, None if it is neither."""
         raise NotImplementedError
 
     @property

@@ -1,8 +1,8 @@
 """Curves: arms that are features of one number, such as a price (docs/math.md#continuous-sets, docs/sets.md).
 
-Between two numbers a curve leaves its chord by at most bend·(distance)²/8. An index that rises is convex, so on the
-chord it is no larger than at its ends: the index there and what leaving the chord can add are a bound, and intervals
-are halved until no bound lies above the best index by more than the tolerance.
+Between two numbers a curve leaves its chord by at most bend·(distance)²/8. The index is convex, so on the chord it is
+at most its value at the ends. The index at the ends plus what leaving the chord can add is therefore a bound. Intervals
+are halved until no bound is above the best index by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class Curve(Region):
     """Arms φ(p) of a number p from low to high, e.g. features of a price.
 
     features: a `Polynomial`, `Fourier` or `Spline`, or a function of your own from numbers (n,) to vectors (n, d). For
-    your own say how fast it moves: bend, a number that no ‖φ''‖ exceeds, or slope, one that no ‖φ'‖ exceeds; with
-    neither pass certify=False, and the best of a fine grid is taken, whose gap is infinite: nothing is proven. The
-    point chosen has an index within tolerance·max(1, |index|) of the largest.
+    a function of your own give bend, an upper bound of ‖φ''‖, or slope, an upper bound of ‖φ'‖. With neither, pass
+    certify=False: the best point of a fine grid is used, and its gap is infinite, because nothing is proven. The point
+    chosen has an index within tolerance·max(1, |index|) of the largest.
     """
 
     features: Any
@@ -215,7 +215,7 @@ class Curve(Region):
 
     @cached_property
     def reach(self) -> float:
-        """No arm is longer: the longest of a grid and what lies between."""
+        """An upper bound of the norms: the longest of a grid plus what may lie between."""
         numbers, rows = self._grid
         step = float(np.diff(numbers).max())
         square, straight = self._leaves

@@ -20,7 +20,7 @@ _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", re.ASCII)
 
 
 def seconds(name: str, span: object) -> float:
-    """A span of time as seconds: a number of them, or a word such as "14d"."""
+    """A time in seconds: a number of them, or a text such as "14d"."""
     if isinstance(span, str):
         found = _SPAN.fullmatch(span)
         if found is None or not len(span) < 40:
@@ -30,10 +30,10 @@ def seconds(name: str, span: object) -> float:
 
 
 class Timed(float):
-    """A number of a memory that was given in time: words such as "7d", until somebody says what a tick is.
+    """A number of a memory that was given as a time, such as "7d", before the length of a tick is known.
 
-    As a number it is what it would be with ticks of a second, so that a policy can be made of it and checked; kernels
-    never see it (`Memory.numbers`). `halves`: the span is the half-life of a fade, and the number its forget.
+    As a number it has the value for ticks of a second, so that a policy can be made and checked; kernels never see it
+    (`Memory.numbers`). `halves`: the time is the half-life of a fade, and the number its forget.
     """
 
     __slots__ = ("halves", "span")
@@ -73,7 +73,7 @@ class Timed(float):
 
 
 def ticks(name: str, span: object, tick: object = None) -> float:
-    """A span in ticks; time needs to be told the tick."""
+    """A time or a number in ticks; a time needs the length of a tick."""
     if isinstance(span, str) or tick is not None:
         if tick is None:
             raise BadInput(name, span, "a number of ticks where no tick is given", 'pass tick="20m", say, or a number')

@@ -32,7 +32,7 @@ from driftwise.policies.state import Layout, State, layout
 
 # How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
 NOISE_RATE = 1e-3
-# Where nobody says how long arms are, products of what enters the sums still have to fit in a double.
+# Without a given L, products of what enters the sums must still fit in a double.
 MOST_LENGTH = 1e100
 
 
@@ -40,16 +40,16 @@ MOST_LENGTH = 1e100
 class LinearUCB(Compiled):
     """Optimism with one covariance (Wang, Zhao, Zhou 2023, Algorithm 1; memory=Keep() is OFUL).
 
-    Plays the arm of largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
-    (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats the slip of its code, docs/math.md#linear).
+    Plays the arm with the largest x'θ̂ + exploration·β‖x‖, in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ with two_matrix="correct"
+    (D-LinUCB, Russac, Vernade, Cappé 2019; "as-published" repeats an error of its code, docs/math.md#linear).
     radius="cheung" is the constant radius of SW-UCB and needs a Window and a delta. delta=None is 1/max(2, t) at round
-    t, for a horizon nobody knows. With uniform=True the radius holds at all rounds at once: round t has the share δ/T,
-    or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). The paper's has δ at every round.
+    t, for an unknown horizon. With uniform=True the radius holds at all rounds at once: round t has the share δ/T, or
+    δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). The paper's radius has δ at every round.
 
-    radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d).
-    No theorem covers it (docs/math.md#posterior-radius). Only this radius works without R, S and L: R="learn" learns
-    the noise from residuals, ("learn", 0.5) from a first guess, and S is then at least what the rewards imply. S=None
-    takes the scale from the rewards. L=None accepts arms of any length. Only this radius follows a Trend.
+    radius="posterior" plays x'θ̂ + 2·exploration·R‖x‖ with the ridge lam = R²d/S² of a θ that is N(0, S²/d). No theorem
+    covers it (docs/math.md#posterior-radius). Only this radius works without R, S and L: R="learn" learns the noise
+    from residuals, ("learn", 0.5) from a first guess, and S is then at least what the rewards imply. S=None takes the
+    scale from the rewards. L=None accepts arms of any length. Only this radius follows a Trend.
     """
 
     dim: int
@@ -135,8 +135,8 @@ class LinearUCB(Compiled):
 
     @property
     def believes(self) -> bool:
-        """Whether it needs the entries of kernels/adapt/belief.py: those of kernels/linear.py know neither what is
-        learned about noise and scale nor trends."""
+        """Whether it needs the entries of kernels/adapt/belief.py. Those of kernels/linear.py have no learned noise and
+        scale and no trends."""
         return self.learns or not self.memory.still
 
     @property
@@ -168,7 +168,7 @@ class LinearUCB(Compiled):
 
     @property
     def noise(self) -> float:
-        """R, or the first guess of it: 0 is none."""
+        """R, or the first guess of it; 0 if there is none."""
         if isinstance(self.R, str):
             return 0.0
         return float(self.R if isinstance(self.R, (int, float)) else self.R[1])
@@ -239,7 +239,7 @@ class LinearUCB(Compiled):
         return self.dim / (self.S * self.S) * (noise * noise), noise  # type: ignore[operator]
 
     def report(self, state: State) -> dict[str, float]:
-        """Noise R and scale S, told or learned so far; the state may be that of a bank over this policy."""
+        """Noise R and scale S, given or learned so far. The state may be that of a bank over this policy."""
         prior = belief.prior_of(self.point, 0, belief.Gauge(state.gauge if self.learns else np.zeros(0)), self.dim)
         scale = math.sqrt(self.dim / prior.ridge) * prior.noise if self.lam is None else float(self.S or 0.0)
         return {"R": float(prior.noise), "S": float(scale)}
@@ -268,7 +268,7 @@ def whole_matrix(lower: Floats, ridge: float = 0.0) -> Floats:
 
 
 def believed(at: point.Point, row: int, state: State, lane: int) -> Floats:
-    """θ̂ of a lane by the sums as they stand: what kernels play by, for those who want to see it."""
+    """θ̂ of a lane from its sums, as kernels compute it."""
     ridge, stiffness = ridge_of(at, row, state), float(at.table[row, point.STIFFNESS])
     V, b = whole_matrix(state.G[lane], ridge), state.b[lane]
     if stiffness > 0.0:  # the slope is eliminated, as kernels/belief.py does

@@ -1,4 +1,4 @@
-"""What is forgotten: the weight of an observation of a given age, and all that others ask of a memory."""
+"""Memories: the weight of an observation of a given age, and all that other code asks of a memory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ INSIDE = 0.5 + 2.0**-10
 
 @dataclass(frozen=True)
 class Memory:
-    """What others ask of a memory; nobody recognises one by its type. A memory of its own answers where this does not.
+    """What other code asks of a memory. No code recognises a memory by its type. A subclass overrides what differs.
 
-    `code` is that of its file in kernels/memories. `geometric` says that weights are γ^age whatever the clock, so that
-    sums need nothing but fading; `sliding` that they are 1 up to an age, `length`, and 0 from there on; `one_pass` that
-    an estimate without a history can follow it; `still` that θ is taken to have stood still while it is remembered.
-    `forget` is 1-γ, what a tick takes off all weights, and `length` the age, or the time on the clock, at which
-    observations go at once. A memory that keeps single observations has `room` for so many. What was given in time
-    ("7d") is `timed`, and counts nothing before `in_ticks` said what a tick is.
+    `code` is that of its file in kernels/memories. `geometric`: weights are γ^age whatever the clock, so sums only
+    fade. `sliding`: weights are 1 up to the age `length` and 0 after it. `one_pass`: an estimate without a history can
+    follow it. `still`: θ is assumed constant while it is remembered. `forget` is 1-γ, the share that a tick takes off
+    all weights. `length` is the age, or the time on the clock, at which observations leave at once. A memory that keeps
+    single observations has `room` for that many. A field given as a time ("7d") is `timed`, and counts nothing before
+    `in_ticks` is given a tick.
     """
 
     code: ClassVar[int]
@@ -48,7 +48,7 @@ class Memory:
         raise NotImplementedError
 
     def design(self, age: float) -> tuple[float, ...]:
-        """How an observation of this age enters: 1 where θ is taken to have stood still."""
+        """The factor with which an observation of this age enters; 1 if θ is assumed constant."""
         return (1.0,)
 
     @property
@@ -57,11 +57,11 @@ class Memory:
         raise NotImplementedError
 
     def room(self) -> int:
-        """Places needed to keep single observations, for those that take them out or weigh them one by one."""
+        """Places for single observations, for memories that remove or weigh them one by one."""
         return 0
 
     def full(self) -> str:
-        """What to tell who has more observations than there is room for."""
+        """The advice for a caller with more observations than there is room for."""
         name = type(self).__name__
         return (
             f"{name} with room for {self.room()} observations is full and drops the oldest, which still count: "
@@ -85,12 +85,12 @@ class Memory:
         return {one.name: value for one in fields(self) if isinstance(value := getattr(self, one.name), Timed)}
 
     def in_ticks(self, tick: float) -> Memory:
-        """Itself, what was given in time being counted in ticks of so many seconds."""
+        """The memory with its times counted in ticks of this many seconds."""
         return replace(self, **{name: value.in_ticks(tick) for name, value in self.timed.items()})
 
     def phase(self, tick: float) -> float:
-        """What the clock of a state shows that starts at this tick of the wall clock: only where a time of day, so to
-        speak, matters to it."""
+        """The clock of a state that starts at this tick of the wall clock. It differs from 0 only where a time of day
+        matters."""
         return 0.0
 
     def _take_time(self, name: str, halves: bool = False) -> None:
@@ -158,9 +158,8 @@ class Fade(Memory):
 class Window(Memory):
     """Weight 1 for observations younger than `length`, 0 after.
 
-    `capacity` is how many observations can be held at once, by default one per round of the window; when a
-    live system has more, the oldest goes first and is counted. For an agent on the wall clock the length may be a time
-    such as "7d".
+    `capacity` is how many observations can be held at once, by default one per round of the window. If more arrive, the
+    oldest is dropped and counted. For an agent on the wall clock the length may be a time such as "7d".
     """
 
     length: float = field()
@@ -204,10 +203,10 @@ class Window(Memory):
 
 @dataclass(frozen=True)
 class Restart(Memory):
-    """Everything is forgotten whenever the clock passes a multiple of `period`: rounds, or a time such as "1d".
+    """Everything is forgotten when the clock passes a multiple of `period`: rounds, or a time such as "1d".
 
-    On the wall clock these are multiples since 1970, so that a period of a day ends at midnight, UTC. The first tick of
-    a period belongs to it.
+    On the wall clock multiples count from 1970, so a period of a day ends at midnight UTC. The first tick of a period
+    belongs to it.
     """
 
     period: float
@@ -247,10 +246,10 @@ class Restart(Memory):
 
 @dataclass(frozen=True)
 class Trend(Memory):
-    """Weight γ^age, and θ taken to have moved in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
+    """Weight γ^age, with θ assumed to move in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
 
-    γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank; the slope v is believed to be
-    N(0, S²/(d·length²)), so that over a memory's length θ may well move by as much as it is large.
+    γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank. The prior of the slope v is N(0,
+    S²/(d·length²)): over the length of the memory θ may move by about its own size.
     """
 
     length: float = field()
@@ -292,7 +291,7 @@ KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Wind
 
 
 def offered(kinds: Iterable[type[Memory]]) -> str:
-    """Memories with the fields they need, for a sentence."""
+    """Memories with their fields, for an error message."""
     *most, last = (
         f"{kind.__name__}({', '.join(one.name for one in fields(kind) if one.default is MISSING)})" for kind in kinds
     )
@@ -300,7 +299,7 @@ def offered(kinds: Iterable[type[Memory]]) -> str:
 
 
 def checked_memory(memory: object) -> Memory:
-    """A memory, or the one sentence."""
+    """A memory, or BadInput."""
     if not isinstance(memory, Memory):
         raise BadInput("memory", memory, offered(KINDS.values()), "pass dw.Keep()")
     return memory

@@ -1,4 +1,4 @@
-"""What a reward is: the link μ, its noise or range, and the constants k and c that follow from S and L."""
+"""Rewards: the link μ, its noise or range, and the constants k and c that follow from S and L."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LinkName: TypeAlias = str
 class Link:
     """A link of your own: an increasing μ and its derivative on arrays, with k ≥ μ' ≥ c > 0 over |z| ≤ SL.
 
-    Python evaluates it on the atoms of the history, so a policy with it runs a call at a time. `self_concordant`
-    says that |μ''| ≤ μ' there, which the self-concordant rules need.
+    Python evaluates it on the atoms of the history, so a policy with it runs call by call. `self_concordant` says that
+    |μ''| ≤ μ' there, which the self-concordant rules need.
     """
 
     mean: Callable[[Floats], Floats]
@@ -83,7 +83,7 @@ def curves(link: LinkName | Link) -> tuple[Callable[[Floats], Floats], Callable[
 
 
 def noise(link: LinkName | Link, R: float | None) -> float:
-    """R of the noise: what the user says, or what the link implies (1/2 for rewards in [0, 1], by Hoeffding)."""
+    """R of the noise: as given, or as the link implies (1/2 for rewards in [0, 1], by Hoeffding)."""
     if R is not None:
         return real("R", R, 0.0, way_out="pass the sub-Gaussian constant of the noise")
     implied = row_of(link).noise

@@ -19,11 +19,11 @@ from driftwise.policies.state import State
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorUCB(GeneralizedUCB):
-    """Plays the largest z = x'θ̂ + 1.5·exploration·‖x‖ in the norm of H⁻¹, H the Hessian at the estimate.
+    """Plays the arm with the largest z = x'θ̂ + 1.5·exploration·‖x‖ in the norm of H⁻¹, H the Hessian at the estimate.
 
-    That is a quantile of the Laplace posterior of a θ that is N(0, S²/d): the ridge inside the estimating equation is
-    lam, and lam=None is d/S². The mean of an arm is μ(x'θ̂), its bonus μ(z) less that. Nothing is projected and no
-    theorem covers it; S=None is 3, and in a TrendBank what log odds are seen to be; L=None takes arms of any length.
+    z is a quantile of the Laplace posterior of a θ that is N(0, S²/d). The ridge inside the estimating equation is lam;
+    lam=None is d/S². The mean of an arm is μ(x'θ̂), its bonus μ(z) - μ(x'θ̂). Nothing is projected, and no theorem
+    covers it. S=None is 3, and in a TrendBank it follows the log odds seen. L=None accepts arms of any length.
     """
 
     lam: float | None = None  # type: ignore[assignment]
@@ -57,7 +57,7 @@ class PosteriorUCB(GeneralizedUCB):
 
     @property
     def noise(self) -> float:
-        """R, which its index does without."""
+        """R, which the index does not use."""
         return 0.0
 
     def multiplier(self, n: float) -> float:

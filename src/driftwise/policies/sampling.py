@@ -1,7 +1,7 @@
 """Rules that sample: θ drawn around the estimate, or one random multiplier of all bonuses (docs/math.md#sampling).
 
-They keep the estimates, and so the states and lessons, of the rules of optimism they stand beside; only the choice is
-drawn. A draw is a pure function of the state's key and a number.
+They have the estimates, states and lessons of the optimistic rules; only the choice is drawn. A draw is a pure function
+of the state's key and a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_SHARES = np.zeros(0)
 
 
 class Propensities(NamedTuple):
-    """How often each arm is played, and in how many tries that was counted; 0 where it is exact."""
+    """How often each arm is played, and in how many tries that was counted; 0 if it is exact."""
 
     shares: Floats
     tries: int
@@ -41,9 +41,9 @@ class Propensities(NamedTuple):
 class Sampling(Compiled):
     """What rules that sample share: choices by a draw, and how often each arm is played.
 
-    `draw` numbers draws from 0 on. None is the number of the round, 1 more than the whole ticks that have passed, so
-    that a choice changes with time and not with asking twice; whoever chooses more than once a tick numbers the
-    choices, as an agent does. A bonus is what the draw puts on an arm's mean, and may be negative.
+    `draw` numbers draws from 0. None is the number of the round, 1 more than the whole ticks that have passed, so that
+    a choice changes with time and asking twice gives the same arm. A caller that chooses more than once per tick
+    numbers the choices, as an agent does. The bonus of an arm is what the draw adds to its mean, and may be negative.
     """
 
     deterministic: ClassVar[bool] = False
@@ -66,10 +66,11 @@ class Sampling(Compiled):
             return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
 
     def propensities(self, state: State, arms: Arms, draw: int | None = None) -> Propensities:
-        """How often each arm is played whatever the draw: exact where one number is drawn, and counted where θ is.
+        """How often each arm is played over all draws: exact if one number is drawn, counted if θ is.
 
-        Counted are the draw of this number and 999 more that belong to it. As the first is among them, the arm it plays
-        has at least 1/1000, and its 1/share is on average (1 - (1-p)^1000)/p at a true share of p: as good as unbiased.
+        The count uses the draw of this number and 999 more that belong to it. The first is among them, so the arm it
+        plays has at least 1/1000. At a true share of p the mean of its 1/share is (1 - (1-p)^1000)/p, which is nearly
+        unbiased.
         """
         X, number = self._columns(arms), self._number(state, draw)
         shares = np.empty(X.shape[2])
@@ -145,8 +146,8 @@ class LinearSampling(Sampling, LinearUCB):
 class PosteriorSampling(Sampling, PosteriorUCB):
     """Thompson sampling for clicks by the Laplace posterior (GLM-TSL, Kveton et al. 2020; Chapelle, Li 2011).
 
-    Plays the largest x'θ̃, θ̃ ~ N(θ̂, exploration²H⁻¹), on the estimate of PosteriorUCB, whose fields it has. The mean of
-    an arm is μ(x'θ̂), its bonus μ(x'θ̃) less that.
+    Plays the arm with the largest x'θ̃, θ̃ ~ N(θ̂, exploration²H⁻¹), on the estimate of PosteriorUCB, whose fields it
+    has. The mean of an arm is μ(x'θ̂), its bonus μ(x'θ̃) - μ(x'θ̂).
     """
 
     entries: ClassVar[Entries] = Entries(

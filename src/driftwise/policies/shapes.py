@@ -145,9 +145,9 @@ class Ellipsoid(Region):
 class Box(Region):
     """All x with low ≤ x ≤ high, coordinate by coordinate.
 
-    The index of a linear rule is convex, so a vertex is best: a tree over the sides finds it, exactly, in up to 20
-    dimensions. certify=False takes what a coordinate ascent from several starts finds, in any dimension and for every
-    rule; then the gap of a choice is infinite, for nothing is proven.
+    The index of a linear rule is convex, so a vertex is best. A tree over the sides finds it exactly, in up to 20
+    dimensions. certify=False uses coordinate ascent from several starts, in any dimension and for every rule; the gap
+    of a choice is then infinite, because nothing is proven.
     """
 
     low: Any
@@ -220,7 +220,7 @@ class Box(Region):
 
 @dataclass(frozen=True, init=False)
 class Union(Region):
-    """Several sets, or lists of arms (n, d), as one; of equal indices the first part's counts."""
+    """Several sets, or lists of arms (n, d), as one. Of equal indices the first part's is chosen."""
 
     parts: tuple[Any, ...]
 
@@ -257,7 +257,7 @@ class Union(Region):
         return any(one.contains(x) for one in self.parts)
 
     def draw(self, low: int, high: int, number: int) -> Drawn:
-        """A part, each as likely as the others, then a uniform draw of it."""
+        """A part, all equally likely, then a uniform draw of it."""
         count = len(self.parts)
         part = min(int(uniform(low, high, number, COUNTER, 1) * count), count - 1)
         drawn = self.parts[part].draw(low, high, number)

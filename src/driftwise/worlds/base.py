@@ -1,4 +1,4 @@
-"""A world is a path of θ, which belongs to it, and arms and a tape, which belong to the trial."""
+"""A world has a path of θ; each trial has its own arms and its own tape."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class EightTrials(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all worlds share. A subclass gives `path`, the stretches of θ.
+    """What all worlds share. A subclass gives `path`, which yields θ in stretches.
 
-    Every trial draws its own arms, or all take those of the trial numbered `arms_of`. arms=dw.Ball(2), or another set,
-    is that set in every round: the best mean is μ of the largest x'θ in it.
+    Every trial draws its own arms, or all trials use those of the trial numbered `arms_of`. arms=dw.Ball(2), or another
+    continuous set, is that set in every round; the best mean is then μ of the largest x'θ in it.
     """
 
     dim: int = 2
@@ -134,7 +134,7 @@ class World:
 
     @property
     def problem(self) -> WorldFacts:
-        """What a policy that is to play it must fit."""
+        """What a policy that plays the world must fit."""
         return WorldFacts(self.dim, self.L, self.link_name, self.reward, self.region)
 
     @property
@@ -149,7 +149,7 @@ class World:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a policy tuned with full knowledge is told: `make(name, **world.facts)`."""
+        """What a policy that is tuned with full knowledge needs: `make(name, **world.facts)`."""
         known = {"dim": self.dim, "horizon": self.horizon, "path_length": self.path_length, "changes": self.changes}
         known |= {"S": self.S, "L": self.L}
         return known | ({"R": self.noise} if self.reward == "gaussian" else {})
