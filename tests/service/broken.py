@@ -27,7 +27,7 @@ import threading
 import time
 from pathlib import Path
 
-from driftwise.service.core import engine, fold, serving, stream
+from driftwise.service.core import engine, fold, serving, stream, waiting
 from driftwise.service.http import run, straight
 from driftwise.service.stores import schema, sqlite
 from driftwise.service.stores.opening import is_shared
@@ -100,7 +100,7 @@ POINTS = {
     "before-insert": lambda times: before(sqlite.SQLiteStore, "add_decisions", killer(times)),
     "before-commit": lambda times: before(sqlite.SQLiteStore, "commit", killer(times)),
     "after-commit": lambda times: after(sqlite.SQLiteStore, "commit", killer(times)),
-    "before-reply": lambda times: before(engine, "_settle", killer(times)),
+    "before-reply": lambda times: before(engine, "settle", killer(times)),
     "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
     "in-migration": lambda times: in_step(0),
@@ -129,7 +129,7 @@ def next_version():
 
 def early():
     """Answers go out when they are known, and the commit comes when it comes."""
-    enter = engine.Engine.enter
+    enter = waiting.Queue.enter
 
     def at_once(self, work, tell):
         def told():
@@ -138,15 +138,15 @@ def early():
             except Exception as slip:
                 tell(slip)
 
-        self._last = 2  # never in place
+        self._turn._last = 2  # never in place
         enter(self, told, lambda answer: None)
 
     async def change(self, write, then):
         done = asyncio.get_running_loop().create_future()
-        enter(self.engine, lambda: self.engine.also(write, then), done.set_result)
+        enter(self.engine.queue, lambda: self.engine.also(write, then), done.set_result)
         await done
 
-    engine.Engine.enter, serving.Service._change = at_once, change
+    waiting.Queue.enter, serving.Service.written = at_once, change
 
 
 def twice():
@@ -213,10 +213,10 @@ def opened(statement):
 
 def counted():
     """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
-    engines, make = [], serving.Service.engine_of
+    engines, make = [], serving.Engine
 
-    def made(store):
-        engines.append(make(store))
+    def made(*parts):
+        engines.append(make(*parts))
         return engines[-1]
 
     def tell(loop):
@@ -226,14 +226,14 @@ def counted():
             "tasks": len(asyncio.all_tasks(loop)),
             "futures": sum(isinstance(one, asyncio.Future) and not one.done() for one in alive),
             "connections": sum(isinstance(one, asyncio.Protocol) for one in alive),
-            "requests": len(engines[-1]._waiting),
+            "requests": len(engines[-1].queue.waiting),
         }), file=sys.stderr, flush=True)  # fmt: skip
 
     def listen():
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, tell, loop)
 
-    serving.Service.engine_of = staticmethod(made)
+    serving.Engine = made
     after(run, "settle", listen)
 
 

@@ -50,7 +50,7 @@ def lived(desk, agent, events):
     decides on it; a stream decides on what is on disk, and so has a group of its own for that."""
     for kind, id, what, now in events:
         if kind == "decide":
-            desk.stream.overdue.expire(desk.stream, now)
+            desk.stream.peers.expire(now)
             desk.commit()
             found = desk.decide(what, id=id, at=now)
             if agent is not None:
@@ -166,7 +166,7 @@ def test_more_than_expire_at_a_time_expire_in_the_end_and_no_reward_slips_throug
     desk.commit()
     assert [row.id for row in desk.store.rewards(1)] == ["0", "1", "7"]
     for _ in range(4):
-        desk.stream.overdue.expire(desk.stream, 2000.0)
+        desk.stream.peers.expire(2000.0)
         desk.commit()
     assert [row.id for row in desk.store.rewards(1)] == ["0", "1", "7", "2", "3", "4", "5", "6", "8"]
     desk.close()
@@ -186,7 +186,7 @@ def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
     desk = Desk(tmp_path / "a.db")
     for look in range(3):
         assert desk.stream.counts.defaulted == 0
-        desk.stream.overdue.expire(desk.stream, 2000.0)
+        desk.stream.peers.expire(2000.0)
         desk.commit()
         assert desk.stream.counts.defaulted == (look == 2)
     desk.close()

@@ -17,7 +17,7 @@ import pytest
 from driftwise.service.core import serving
 from driftwise.service.core.warming import warm
 from driftwise.service.http.run import service_of
-from driftwise.service.replica import replica
+from driftwise.service.replica import watch as replica
 from service.desk import Desk
 from service.living import ARMS, BODY, living, soon
 from service.loading import Server
@@ -83,7 +83,7 @@ AFTER_WARM = """
         if desk.stream.setup.terms.default is not None:
             for number in range(9):
                 desk.decide(arms_of(rng, dim=dim), id=f"due {number}", at=2e4)
-            desk.stream.overdue.expire(desk.stream, 3e4)
+            desk.stream.peers.expire(3e4)
             desk.commit()
         desk.reward("many", 1.0, at=3e4)
         desk.commit()
@@ -253,7 +253,7 @@ def test_a_stream_of_another_replica_is_compiled_aside_from_those_that_are_serve
     with living(database) as a, living(database) as b:
         assert a.put().status_code == 201 and soon(lambda: b.decide("x").status_code == 200)
         done = threading.Event()
-        monkeypatch.setattr(a.service, "_compiled", lambda *_: True)  # in one process what one has both have
+        monkeypatch.setattr(a.service.watch, "_compiled", lambda *_: True)  # in one process what one has both have
         monkeypatch.setattr(replica, "is_warm", lambda policy: done.is_set())
         monkeypatch.setattr(replica, "warm", lambda *_: done.wait(30))
         try:

@@ -14,8 +14,8 @@ import pytest
 
 from driftwise import Features
 from driftwise.service.core import forgetting
-from driftwise.service.core.engine import leading
 from driftwise.service.core.verify import verify
+from driftwise.service.core.waiting import leading
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import Lost
 from driftwise.service.wire.protocol import DecideBody, RewardBody
@@ -237,8 +237,8 @@ def test_the_pages_say_how_far_behind_a_replica_is(two):
     a, b = two
     made(a, b)
     a.reward(a.decide("one").json()["id"], 1.0)
-    assert soon(lambda: len(a.service.stream("home").others) == 2)
-    assert soon(lambda: b.service.stream("home").lag == 0 and b.stream()["state_seq"] == 1)
+    assert soon(lambda: len(a.service.stream("home").peers.heard) == 2)
+    assert soon(lambda: b.service.stream("home").peers.lag == 0 and b.stream()["state_seq"] == 1)
     assert 'driftwise_replica_lag{stream="home"} 0.0' in b.get("/metrics").text
     assert soon(lambda: "the last is 0 rewards behind" in b.get("/streams/home").text)
     assert "replicas</dt><dd>2" in b.get("/streams/home").text
@@ -298,7 +298,7 @@ def test_a_replica_that_slept_goes_on_from_the_snapshot_of_what_was_forgotten(da
     a, b = two
     made(a, b)
     decided = b.decide("mine").json()["id"]
-    b.service.refresh = lambda: None  # it hears and polls no more
+    b.service.watch.refresh = lambda: None  # it hears and polls no more
     for number in range(20):
         a.reward(a.decide(str(number)).json()["id"], 1.0)
     assert a.ask("POST", "home/forget", json={"before": "2100-01-01"}).json() == {"forgotten": 20}
@@ -375,7 +375,7 @@ def test_pauses_and_items_of_two_replicas_are_the_last_ones_on_both(two):
         def known(one):
             return {name: dict(row) for name, row in one.service.stream("home").offers.encoder.rows.items()}
 
-        assert soon(lambda: known(a) == known(b) and a.service._seen == b.service._seen)
+        assert soon(lambda: known(a) == known(b) and a.service.watch._seen == b.service.watch._seen)
 
 
 def test_one_forgets_again_and_again_while_another_decides_and_nobody_waits_for_ever(database, two):

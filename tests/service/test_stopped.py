@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from driftwise.service.core.verify import verify
-from driftwise.service.replica import replica
+from driftwise.service.replica import watch as replica
 from service.living import ARMS, living, soon
 from service.loading import Server
 from service.nursery import Nursery

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from driftwise.agent.record import SHOWN, SHOWN_NUMBERS, Decision, Entry, Item
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.policies.arms import Arms, ArmSet, action_set
+from driftwise.policies.arms import Arms, ArmSet, Scores, action_set
 from driftwise.policies.own import vector_of
 
 if TYPE_CHECKING:
@@ -151,30 +151,45 @@ def explain(
     with turn(agent, agent._choosing):
         state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
         draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
-        scores, chosen = policy.scores(state, prepared, draw), policy.choose(state, prepared, draw).arm
+        if place is not None:
+            chosen = place
+        elif decision is not None and decision.arm < prepared.count:
+            chosen = decision.arm
+        else:
+            chosen = policy.choose(state, prepared, draw).arm
+        seen = compared(policy, state, prepared, draw, chosen, labels)
         theta, memory, effective = policy.theta(state), policy.remembered(state), policy.worth(state)
-    if place is not None:
-        chosen = place
-    elif decision is not None and decision.arm < prepared.count:
-        chosen = decision.arm
-    others = [int(arm) for arm in np.argsort(-scores.score, kind="stable") if arm != chosen]
-    rival = others[0] if others else None
-    pulls: tuple[tuple[str, float], ...] = ()
-    if rival is not None and theta.size:
-        pulls = pulls_of(theta, prepared, chosen, rival, labels)
+    scores = seen.scores
     return Explanation(
-        names, scores.mean, scores.bonus, scores.score, chosen, rival, pulls, theta,
+        names, scores.mean, scores.bonus, scores.score, chosen, seen.rival, seen.pulls, theta,
         effective, memory, agent._clock.days(memory), decision,
         scores.bonus >= 0.0 if policy.judged else None, missing,
     )  # fmt: skip
 
 
-def pulls_of(
-    theta: Floats, arms: ArmSet, chosen: int, rival: int, labels: Sequence[str]
-) -> tuple[tuple[str, float], ...]:
-    """What each feature did for the arm chosen against another, the strongest first."""
+class Compared(NamedTuple):
+    """Arms as a policy sees them on a state: their scores, the arms by score, the best beside the chosen one, and what
+    each feature did for the chosen one against it, the strongest first."""
+
+    scores: Scores
+    order: list[int]
+    rival: int | None
+    pulls: tuple[tuple[str, float], ...]
+
+
+def compared(
+    policy: Any, state: Any, arms: ArmSet, draw: int | None, chosen: int, labels: Sequence[str] = ()
+) -> Compared:
+    """What there is to say of a choice, by an agent, the service and its pages; without labels no pulls are told."""
+    scores = policy.scores(state, arms, draw)
+    order = [int(arm) for arm in np.argsort(-scores.score, kind="stable")]
+    rival = next((arm for arm in order if arm != chosen), None)
+    theta = policy.theta(state) if labels and rival is not None else np.zeros(0)
+    if theta.size != arms.dim:
+        return Compared(scores, order, rival, ())
     pull = theta * (arms.columns[0, :, chosen] - arms.columns[0, :, rival])
-    return tuple((labels[i], float(pull[i])) for i in np.argsort(-np.abs(pull), kind="stable"))
+    strongest = np.argsort(-np.abs(pull), kind="stable")
+    return Compared(scores, order, rival, tuple((labels[i], float(pull[i])) for i in strongest))
 
 
 def _missing(decision: Decision, arms: Any) -> str:

@@ -62,7 +62,7 @@ def authorization(scope: dict[str, Any]) -> str | None:
     """The Authorization header of a request. Two of them are refused: a proxy may have read the other one."""
     found = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(found) > 1:
-        raise Refusal("repeated_header", f"{len(found)} Authorization headers", "authorization", "send one")
+        raise Refusal("repeated_header", f"{len(found)} Authorization headers", "authorization")
     return found[0].decode("latin-1") if found else None
 
 
@@ -111,12 +111,10 @@ class Access:
                     known = key
         if known is None:
             self._fail(caller)
-            hint = "send Authorization: Bearer <key>"
-            raise Refusal("unknown_key", "no key, or none that is known", "authorization", hint)
+            raise Refusal("unknown_key")
         fits = stream is None or sees(known, stream)
         if not fits or (scope is not None and scope not in known.scopes.split(",")):
-            hint = "use a key with that scope and stream"
-            raise Refusal("missing_scope", f"this key has no {scope or 'scope'} here", "authorization", hint)
+            raise Refusal("missing_scope", f"this key has no {scope or 'scope'} here")
         return known
 
     def _fail(self, caller: str) -> None:
@@ -127,7 +125,7 @@ class Access:
         self._failures[caller] = recent
         if len(recent) >= _FAILURES:
             wait = max(1, int(recent[0] - (now - _MINUTE)) + 1)
-            raise Refusal("many_failures", "too many keys that are not known", "authorization", "wait", wait)
+            raise Refusal("many_failures", retry_after=wait)
         recent.append(now)
         if len(self._failures) > _MOST_CALLERS:
             self._failures.popitem(last=False)

@@ -88,9 +88,9 @@ async def _forgotten(service: Service, stream: Stream, before: float) -> dict[st
             break
         done = found.cut
     if store.shared:
-        await service._in_thread(store.drop_sets_aside)
+        await service.in_thread(store.drop_sets_aside)
     else:
-        await service._change(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
+        await service.written(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
     return {"forgotten": count}
 
 
@@ -113,7 +113,7 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
             if era.number == stream.era.number:
                 stream.fold.era = era
 
-    await service._change(write, then, stream)  # under its lock, so that two replicas never forget the same
+    await service.written(write, then, stream)  # under its lock, so that two replicas never forget the same
     return found[0]
 
 

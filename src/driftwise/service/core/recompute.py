@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from driftwise.agent.choosing import Picked
+from driftwise.agent.explain import Compared, compared
 from driftwise.agent.record import checked_id
+from driftwise.ledger import Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.core.fold import Fold, Unlike, resume
@@ -18,7 +20,7 @@ from driftwise.service.core.setup import Setup, setup
 from driftwise.service.core.stream import decided
 from driftwise.service.stores.records import DecisionRow, EraRow
 from driftwise.service.stores.store import Store
-from driftwise.service.wire.protocol import Arm, Explained, StreamBody, other_result, unknown_decision
+from driftwise.service.wire.protocol import Arm, Explained, Refusal, StreamBody, other_result
 
 
 class Era(NamedTuple):
@@ -89,7 +91,7 @@ def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
     """A decision by its id."""
     row = store.decision(stream, checked_id(id))
     if row is None:
-        raise unknown_decision()
+        raise Refusal("unknown_decision")
     return row
 
 
@@ -102,25 +104,33 @@ def remade(store: Store, row: DecisionRow) -> Remade:
 
 def explain(store: Store, stream: int, id: str) -> Explained:
     """One decision explained from the log alone."""
-    return explained(store, remade(store, decision_of(store, stream, id)))
+    return explained(store, remade(store, decision_of(store, stream, id)))[0]
 
 
-def explained(store: Store, found: Remade) -> Explained:
-    """What there is to say of it."""
+def explained(store: Store, found: Remade, labels: Sequence[str] = ()) -> tuple[Explained, Compared | None]:
+    """What there is to say of it, and its arms as the policy saw them."""
     row, era, arms, fold = found
-    listed, recomputed = [], None
-    if arms is not None and fold is not None:
-        recomputed = same(row, again(fold, era.setup, row, arms)) or (None if elsewhere(era.row) else False)
-        scores, names = fold.policy.scores(found.state, arms, found.draw), found.names
-        listed = [
-            Arm(arm=arm, item=None if names is None else names[arm], score=float(scores.score[arm]),
-                mean=float(scores.mean[arm]), bonus=float(scores.bonus[arm]))
-            for arm in np.argsort(-scores.score, kind="stable").tolist()
-        ]  # fmt: skip
+    if arms is None or fold is None:
+        return recorded(store, row, era), None
+    recomputed = same(row, again(fold, era.setup, row, arms)) or (None if elsewhere(era.row) else False)
+    seen, names = compared(fold.policy, found.state, arms, found.draw, row.proposed, labels), found.names
+    listed = [
+        Arm(arm=arm, item=None if names is None else names[arm], score=float(seen.scores.score[arm]),
+            mean=float(seen.scores.mean[arm]), bonus=float(seen.scores.bonus[arm]))
+        for arm in seen.order
+    ]  # fmt: skip
+    return recorded(store, row, era, listed, recomputed), seen
+
+
+def recorded(
+    store: Store, row: DecisionRow, era: Era, arms: Sequence[Arm] = (), recomputed: bool | None = None
+) -> Explained:
+    """What is written of a decision, with what was computed again."""
     reward = store.reward(row.stream, row.id)
     return Explained(
-        decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=listed, recomputed=recomputed,
-        reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,
+        decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=list(arms), recomputed=recomputed,
+        reward=None if reward is None else reward.value,
+        verdict=(Verdict.OPEN if reward is None else Verdict(reward.verdict)).value,
     )  # fmt: skip
 
 

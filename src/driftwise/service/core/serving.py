@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,14 +17,16 @@ from driftwise._internal.container import canonical
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS
 from driftwise.service.core.access import Access, KeyWatch
-from driftwise.service.core.engine import Engine, _resolve, end, leading
+from driftwise.service.core.engine import Engine, Groups, Turn, end
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.origin import begun, check_machine, refused
+from driftwise.service.core.peers import Alone, Peers, Unwatched, Watch
 from driftwise.service.core.recompute import eras_of, explain
 from driftwise.service.core.refold import record_machine
 from driftwise.service.core.setup import Setup, declared, setup, text_of
 from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
+from driftwise.service.core.waiting import leading, resolve
 from driftwise.service.core.warming import end_soon, warm
 from driftwise.service.stores.records import Damaged, EraRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
@@ -44,27 +46,38 @@ _GRACE = 3  # half seconds that work aside gets after the server was told to sto
 _SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
 
 
+class Parts(NamedTuple):
+    """What a server does in its own way where others serve the same database (replica/watch.py)."""
+
+    turn: Callable[[Engine], Turn]
+    peers: Callable[[Stream], Peers]
+    watch: Callable[[Service], Watch]
+
+
+ALONE = Parts(Groups, Alone, Unwatched)
+
+
 class Service:
     """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups.
 
     With later=True the streams are resumed by `prepare`: until then it is not ready and serves nothing.
     """
 
-    engine_of: type[Engine] = Engine
-    stream_of: type[Stream] = Stream
-
-    def __init__(self, store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> None:
-        self.store, self.now = store, steady(now)
+    def __init__(
+        self, store: Any, now: Callable[[], float] | None = None, *, later: bool = False, parts: Parts = ALONE
+    ) -> None:
+        self.store, self.now, self._peers_of = store, steady(now), parts.peers
         self.ready, self.doing = False, ""  # whether it serves, and what it does until then
         self.compiling: dict[str, Future[None]] = {}  # streams whose kernels are being compiled aside
         self._preparing: Thread | None = None
-        self._aside = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
+        self.pool = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
         if not store.shared:
             if store.path.stat().st_size <= _SMALL:
                 _check(store)
             else:
-                self._aside.submit(_check_aside, store)
-        self.engine = self.engine_of(store)
+                self.pool.submit(_check_aside, store)
+        self.engine = Engine(store, parts.turn)
+        self.watch = parts.watch(self)
         self.access = Access(store.keys())
         self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
         self._changing = asyncio.Lock()
@@ -84,7 +97,7 @@ class Service:
             except BaseException as raised:
                 slip = raised
             with suppress(RuntimeError):  # the event loop was closed meanwhile
-                loop.call_soon_threadsafe(_resolve, done, slip)
+                loop.call_soon_threadsafe(resolve, done, slip)
 
         self._preparing = Thread(target=work, name="driftwise prepare", daemon=True)
         self._preparing.start()
@@ -96,18 +109,18 @@ class Service:
         for number, row in enumerate(rows):
             self.doing = f"stream {row.name} is being compiled and folded; {number} of {len(rows)} are done"
             record_machine(self.store, row)
-            self.engine.streams[row.name] = self._resumed(row)
+            self.engine.streams[row.name] = self.resumed(row)
         if not self.store.shared:
             self.store.never_wait()
 
     def check_open(self) -> None:
         """Refuse what comes before it is ready, or when it stops."""
         if self.engine.stopping:
-            raise Refusal("stopping", "the server is stopping", "", "send it again", retry_after=1)
+            raise Refusal("stopping")
         if not self.ready:
-            raise _not_ready("the server is starting: its streams are being compiled and folded")
+            raise Refusal("starting", "the server is starting: its streams are being compiled and folded")
 
-    def _resumed(self, row: StreamRow) -> Stream:
+    def resumed(self, row: StreamRow) -> Stream:
         """A stream as it was when it was last written."""
         last = eras_of(self.store, row.id)[-1]
         check_machine(self.store.path, row.name, last.row)
@@ -116,11 +129,11 @@ class Service:
             fold = resume(self.store, last.row, last.setup)
         except Unlike as slip:
             raise refused(self.store.path, row.name, slip) from None
-        stream = self.stream_of(row, last.setup, fold, self.store)
-        self._teach_items(stream)
+        stream = Stream(row, last.setup, fold, self.store, self._peers_of)
+        self.teach_items(stream)
         return stream
 
-    def _teach_items(self, stream: Stream) -> None:
+    def teach_items(self, stream: Stream) -> None:
         encoder = stream.offers.encoder
         if encoder is not None:
             encoder.know({name: msgspec.json.decode(text) for name, text in self.store.items(stream.row.id)})
@@ -128,33 +141,35 @@ class Service:
     def start(self) -> None:
         """The event loop runs."""
         self._keys.start()
+        self.watch.start()
 
     async def answer(self, name: str) -> StreamAnswer:
         """What is on disk of a stream."""
-        return self.stream(name).answer()
+        return await self.watch.answer(self.stream(name))
 
     def expire(self) -> None:
         """Have the defaults learned that are due, with the next group."""
         for stream in self.engine.streams.values():
             idle = self.engine.stopping or stream.row.name in self.compiling
             if stream.setup.terms.default is not None and not idle:
-                asked = self.engine.submit(partial(stream.overdue.expire, stream, self.now()))
+                asked = self.engine.submit(partial(stream.peers.expire, self.now()))
                 asked.add_done_callback(lambda done: done.exception())  # there is a next time
 
     def stream(self, name: str) -> Stream:
         if name in self.compiling:
-            raise _not_ready("the policy of this stream is being compiled")
+            raise Refusal("starting", "the policy of this stream is being compiled")
         found = self.engine.streams.get(name)
         if found is None:
-            raise Refusal("unknown_stream", "no such stream", "stream", "PUT /v1/streams/{stream} makes one")
+            raise Refusal("unknown_stream")
         return found
 
     def close(self) -> bool:
         """Whether all of its threads have ended."""
+        self.watch.close()
         self._keys.close()
         if self._preparing is not None and self._preparing.is_alive():  # it has the store; the process ends first
             return False
-        ended = end_soon(self._aside)
+        ended = end_soon(self.pool)
         self.engine.close()
         return ended
 
@@ -168,11 +183,8 @@ class Service:
                 try:
                     return await change(*arguments)
                 except Stale:
-                    await self.look()
+                    await self.watch.look()
             return await change(*arguments)
-
-    async def look(self) -> None:
-        """Take in what others changed: alone there is nothing."""
 
     async def put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
         """Make a stream; the same again is fine, another of that name is not."""
@@ -182,10 +194,9 @@ class Service:
         found = self.engine.streams.get(name)
         if found is not None:
             if found.setup.text not in (text_of(body), text_of(declared(body))):
-                hint = "PUT …/policy changes its policy"
-                raise Refusal("stream_exists", "there is another stream of this name", "stream", hint)
+                raise Refusal("stream_exists")
             return 200, await self.answer(name)
-        made = await self._in_thread(_warm, declared(body), None)
+        made = await self.in_thread(_warm, declared(body), None)
         made.check_now(self.now())
         era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
         rows: list[Stream] = []
@@ -197,12 +208,13 @@ class Service:
             number = self.store.add_stream(name, at)
             self.store.add_era(era._replace(stream=number))
             row = StreamRow(number, name, at, False)
-            rows[:] = [self.stream_of(row, made, Fold(era._replace(stream=number), made), self.store)]
+            fold = Fold(era._replace(stream=number), made)
+            rows[:] = [Stream(row, made, fold, self.store, self._peers_of)]
 
         def then() -> None:
             self.engine.streams = {**self.engine.streams, name: rows[0]}
 
-        await self._change(write, then)
+        await self.written(write, then)
         return 201, await self.answer(name)
 
     async def pause(self, name: str, paused: bool) -> StreamAnswer:
@@ -210,7 +222,7 @@ class Service:
         return await self.changed(self._pause, self.stream(name), paused)
 
     async def _pause(self, stream: Stream, paused: bool) -> StreamAnswer:
-        await self._change(
+        await self.written(
             lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused), stream
         )
         return await self.answer(stream.row.name)
@@ -230,16 +242,15 @@ class Service:
 
     async def _replace(self, stream: Stream, body: StreamBody) -> StreamAnswer:
         before, old = stream.era, stream.setup
-        made = await self._in_thread(_warm, declared(body, old.body), old.tick)
+        made = await self.in_thread(_warm, declared(body, old.body), old.tick)
         for what, mine, theirs in (
             ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
             ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
         ):  # fmt: skip
             if mine != theirs:
-                error = f"another {what} than the rewards were written with"
-                raise Refusal("fixed_setting", error, what, "make a new stream")
-        fold = await self._in_thread(self._taught, made, before)
-        await self._in_thread(self._catch_up, fold, made)  # with what came while the thread folded
+                raise Refusal("fixed_setting", f"another {what} than the rewards were written with", what)
+        fold = await self.in_thread(self._taught, made, before)
+        await self.in_thread(self._catch_up, fold, made)  # with what came while the thread folded
         taken: list[EraRow] = []
 
         def taught(era: EraRow) -> Fold:
@@ -256,8 +267,7 @@ class Service:
     def _taught(self, made: Setup, before: EraRow) -> Fold:
         """In a thread: a policy taught all rewards that are committed now."""
         if before.base:
-            error = "rewards that a new policy would learn were forgotten"
-            raise Refusal("forgotten_rewards", error, "policy", "reset instead")
+            raise Refusal("forgotten_rewards")
         origin = made.origin(before.origin)
         fold = Fold(before._replace(policy=made.policy.digest, body=made.text, origin=origin), made)
         self._catch_up(fold, made)
@@ -299,9 +309,9 @@ class Service:
 
         def then() -> None:
             stream.begin_era(made, folds[0])
-            self._teach_items(stream)
+            self.teach_items(stream)
 
-        await self._change(write, then, stream)
+        await self.written(write, then, stream)
 
     async def items(self, name: str, body: ItemsBody) -> dict[str, int]:
         """Rows of items that decisions call by name."""
@@ -310,8 +320,7 @@ class Service:
     async def _items(self, stream: Stream, body: ItemsBody) -> dict[str, int]:
         trial = stream.setup.encoder()
         if trial is None:
-            hint = "declare features when you make the stream"
-            raise Refusal("missing_features", "this stream has no features", "items", hint)
+            raise Refusal("missing_features")
         for item in body.items:
             if not item or not item.isprintable():
                 raise BadInput("items", item, "names of printable text", "mend the name")
@@ -325,7 +334,7 @@ class Service:
             encoder.know(body.items)
             known.append(len(encoder.rows))
 
-        await self._change(lambda: self.store.add_items(stream.row.id, rows), then, stream)
+        await self.written(lambda: self.store.add_items(stream.row.id, rows), then, stream)
         return {"items": known[0]}
 
     async def explain(self, name: str, id: str) -> Explained:
@@ -342,16 +351,16 @@ class Service:
             finally:
                 reader.close()
 
-        return await self._in_thread(found)
+        return await self.in_thread(found)
 
-    async def _change(
+    async def written(
         self, write: Callable[[], None], then: Callable[[], None], stream: Stream | None = None
     ) -> None:
         """Something else to write with the next group, under the lock of the stream that it changes."""
 
         def under_lock() -> None:
             if stream is not None:
-                stream.lead()
+                stream.peers.lead()
             write()
 
         def work() -> None:
@@ -359,8 +368,8 @@ class Service:
 
         await self.engine.submit(work if stream is None else leading(stream, work))
 
-    async def _in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
-        found = asyncio.wrap_future(self._aside.submit(work, *arguments))
+    async def in_thread(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        found = asyncio.wrap_future(self.pool.submit(work, *arguments))
         late = 0
         while not (await asyncio.wait({found}, timeout=0.5))[0]:
             late += self.engine.stopping
@@ -385,10 +394,6 @@ def _check_aside(store: Any) -> None:
         end(slip)
     finally:
         reader.close()
-
-
-def _not_ready(error: str) -> Refusal:
-    return Refusal("starting", error, "ready", "send it again; GET /readyz says when the server is ready", 1)
 
 
 def _warm(body: StreamBody, tick: float | None) -> Setup:

@@ -1,12 +1,13 @@
 """A stream at work: decisions and rewards of a group become rows, seen by others only when the group is on disk.
 
-Everything here runs on the event loop between two commits. `write` hands the rows to the store, `publish` and `undo`
-say what became of them.
+`write` hands the rows to the store, `publish` and `undo` say what became of them. What depends on other servers that
+write to the same stream is asked of `peers`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
@@ -20,7 +21,7 @@ from driftwise.kernels.point import Floats
 from driftwise.ledger import LESSONS, Conflict, Verdict, settle
 from driftwise.service.core.fold import EVERY, Fold
 from driftwise.service.core.offers import Offer, Offers, offered
-from driftwise.service.core.overdue import Overdue
+from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
 from driftwise.service.stores.records import DecisionRow, EraRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
@@ -32,11 +33,9 @@ from driftwise.service.wire.protocol import (
     RewardBody,
     Rewarded,
     StreamAnswer,
-    unknown_decision,
 )
 
 SNAPSHOT_EVERY = 10_000  # rewards
-_FIRST = "the first reward stands"
 _KEPT = 20_000  # decisions that are at hand without asking the store
 _TEXT = msgspec.json.Encoder().encode
 _ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
@@ -65,29 +64,37 @@ class Known:
 class Stream:
     """One stream. `seq`, `rewarded` and `learned` count what is written and what the group at hand will write."""
 
-    def __init__(self, row: StreamRow, setup: Setup, fold: Fold, store: Store) -> None:
+    kept: tuple[int, int, int]  # seq, rewarded and learned as they are on disk
+    defaults: dict[str, int]  # rewards on disk that were not sent but defaults, by verdict
+
+    def __init__(
+        self, row: StreamRow, setup: Setup, fold: Fold, store: Store, peers_of: Callable[[Stream], Peers] = Alone
+    ) -> None:
         self.row, self.setup, self.fold, self.store = row, setup, fold, store
         self.paused = row.paused
         self.clock = setup.clock()
-        self.seq = self.rewarded = self.learned = 0
-        last, newest = store.last_decision(row.id), store.last_reward(row.id)
-        if last is not None:
-            self.seq, self.clock.newest = last.seq, last.born
-        if newest is not None:
-            self.rewarded, self.learned = newest.seq, newest.learned
-            self.clock.newest = max(self.clock.newest, newest.tick)
-        self.kept = (self.seq, self.rewarded, self.learned)  # what is on disk
-        self.overdue = Overdue(store, row.id)
-        self.defaults = self.defaults_upto(self.rewarded)
+        last = store.last_decision(row.id)
+        self.seq, self.clock.newest = (0, 0) if last is None else (last.seq, last.born)
         self.duplicates = 0  # rewards that came again since this process serves
         self.overtime = 0  # rewards that came when their decision had its default, since then: no row says so
         self.process = new_process()
         self.known: OrderedDict[str, Known] = OrderedDict()
         self.begin_era(setup, fold)
         self._decided: list[tuple[list[Any], Offer]] = []
+        self._ahead = 0  # how many of these are in the transaction
         self._rewarded: list[RewardRow] = []
         self._digests: list[Any] = []
         self._snapshot: Any = None
+        self.stand()
+        self.peers = peers_of(self)
+
+    def stand(self) -> None:
+        """Go on where the fold is."""
+        self.rewarded, self.learned = self.fold.seq, 0
+        for row in self.store.rewards(self.row.id, self.rewarded - 1, self.rewarded):
+            self.learned, self.clock.newest = row.learned, max(self.clock.newest, row.tick)
+        self.kept = (self.seq, self.rewarded, self.learned)
+        self.defaults = self._defaults_upto(self.rewarded)
 
     def begin_era(self, setup: Setup, fold: Fold) -> None:
         """Another fold plays from now on."""
@@ -111,9 +118,8 @@ class Stream:
                 return found.answer
             check_not_automatic(asked.id)
         if self.paused:
-            hint = "POST …/resume first; rewards are still taken"
-            raise Refusal("stream_paused", "this stream is paused", "stream", hint)
-        seq, arms, fold = self.seq + 1, offer.arms, self.fold
+            raise Refusal("stream_paused")
+        seq, arms, fold = self.peers.number(), offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
         choice, share, draws, explored = fold.choose(arms, upon, seq)
         if not (isfinite(choice.score) and isfinite(choice.mean) and isfinite(choice.bonus)):
@@ -145,17 +151,15 @@ class Stream:
         body = self.setup.body
         if body.mode == "shadow":
             if asked.action is None or asked.action >= count:
-                wanted = f"action from 0 to {count - 1}, the arm that you play"
-                raise Refusal("missing_action", f"a shadow needs {wanted}", "action", "or make the stream live")
+                raise Refusal("missing_action", f"a shadow needs action from 0 to {count - 1}, the arm that you play")
             return asked.action, asked.propensity, "shadow", None
         if asked.action is not None or asked.propensity is not None:
-            error = "only a shadow stream takes action and propensity"
-            raise Refusal("unexpected_action", error, "action", "leave both out")
+            raise Refusal("unexpected_action")
         hashed = None
         if body.mode == "holdback":
             unit = asked.id if asked.unit is None else asked.unit
             if unit is None:
-                raise Refusal("missing_unit", "unit or id says who is held back", "unit", "send one of them")
+                raise Refusal("missing_unit")
             drawn = key(body.seed, "holdback", unit)
             hashed = drawn - 2**63  # SQLite's integers have a sign
             if drawn < body.holdback * 2.0**64:
@@ -170,24 +174,26 @@ class Stream:
         """Learn what a decision brought, once."""
         terms = self.setup.terms
         value = terms.checked(asked.value) + 0.0
+        self.peers.lead()
         known = self.find(checked_id(asked.id))
         if known is None:
-            raise unknown_decision()
+            raise Refusal("unknown_decision")
+        self.clock.newest = max(self.clock.newest, known.born)  # a peer's clock may be ahead of ours
         overdue = terms.overdue(known.born, self.clock.read(at, self.learned))
         if terms.default is not None:
-            self.overdue.expire(self, at)
+            self.peers.expire(at)
             if overdue and known.verdict is Verdict.OPEN:  # there were more than expire at a time
                 self.default(asked.id, known, at)
         verdict = settle(known.verdict, known.value, value, overdue)
         if isinstance(verdict, Conflict):
-            raise Refusal("other_reward", f"this decision has the reward {known.value!r}", "value", _FIRST)
+            raise Refusal("other_reward", f"this decision has the reward {known.value!r}")
         if known.verdict is not Verdict.OPEN:
             return self._again(known, verdict)
         if known.x is None:
-            raise Refusal("forgotten_decision", "this decision's arms were forgotten", "id", "drop the reward")
+            raise Refusal("forgotten_decision")
         if verdict is Verdict.LEARNED:
             if known.x.shape[1] != self.setup.policy.dim:
-                raise Refusal("other_dimension", "decided by a policy of another dimension", "id", "drop the reward")
+                raise Refusal("other_dimension")
             self._lesson(known, value, at)
         self._record(asked.id, known, value, at, verdict)
         return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
@@ -239,29 +245,6 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- the group
 
-    def lead(self) -> None:
-        """Nobody else learns while this group is written: alone that is so anyway."""
-
-    @property
-    def lag(self) -> int:
-        """Rewards of others that were not learned here yet: alone there are none."""
-        return 0
-
-    @property
-    def replicas(self) -> tuple[tuple[str, int], ...]:
-        """Who else serves it, and how far each has folded: nobody."""
-        return ()
-
-    @property
-    def last(self) -> int:
-        """The largest number of a decision."""
-        return self.kept[0]
-
-    @property
-    def decided(self) -> int:
-        """How many decisions are on disk."""
-        return self.kept[0]
-
     @property
     def touched(self) -> bool:
         """Whether there is something to write."""
@@ -278,9 +261,9 @@ class Stream:
         if self._snapshot is not None:
             store.add_snapshot(self._snapshot)
 
-    def write_decisions(self, done: int = 0) -> None:
-        """Those of the group, but for the first that are in the transaction already."""
-        decided = self._decided[done:]
+    def write_decisions(self) -> None:
+        """Those of the group that are not in the transaction yet."""
+        decided, self._ahead = self._decided[self._ahead :], len(self._decided)
         if decided:
             sets = self.store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in decided])
             for (row, _), number in zip(decided, sets, strict=True):
@@ -290,10 +273,10 @@ class Stream:
     def publish(self) -> None:
         """The group is on disk."""
         self.fold.publish()
-        self.overdue.publish()
         for reward in self._rewarded:
             self.count_default(reward.verdict)
         self.kept = (self.seq, self.rewarded, self.learned)
+        self.peers.publish(len(self._decided))
         self._clear()
 
     def undo(self) -> None:
@@ -304,14 +287,14 @@ class Stream:
             self.known.pop(reward.id, None)
         for row, _ in self._decided:
             self.known.pop(row[_ID], None)
-        self.overdue.undo()
+        self.peers.undo()
         self.seq, self.rewarded, self.learned = self.kept
         self.process = new_process()
         self._clear()
 
     def _clear(self) -> None:
         """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
-        self._decided, self._rewarded, self._digests, self._snapshot = [], [], [], None
+        self._decided, self._rewarded, self._digests, self._snapshot, self._ahead = [], [], [], None, 0
         while len(self.known) > _KEPT:
             self.known.popitem(last=False)
 
@@ -322,7 +305,7 @@ class Stream:
         known = self.known.get(id)
         if known is not None:
             return known
-        row = self.store.decision(self.row.id, id)
+        row = None if self.peers.is_new(id) else self.store.decision(self.row.id, id)
         if row is None:
             return None
         found = offered(self.store, row)
@@ -349,14 +332,14 @@ class Stream:
     @property
     def counts(self) -> Counts:
         """What became of decisions and rewards, in the words that the agent uses too (see `Counts`)."""
-        decided, (_, rewarded, learned) = self.decided, self.kept
+        decided, (_, rewarded, learned) = self.peers.decided, self.kept
         defaulted, expired = self.defaults["defaulted"], self.defaults["expired"]
         return Counts(
             decided=decided, learned=learned - defaulted, late=rewarded - learned - expired + self.overtime,
             open=decided - rewarded, defaulted=defaulted,
         )
 
-    def defaults_upto(self, rewarded: int) -> dict[str, int]:
+    def _defaults_upto(self, rewarded: int) -> dict[str, int]:
         """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
         ever had a default: the store looks through all rewards for them."""
         made = {"defaulted": 0, "expired": 0}
@@ -384,8 +367,7 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
     """
     answer, other = found.answer, ""
     if found.sha256 is None:
-        hint = "GET …/explain/{id} shows the decision; send a new id for a new one"
-        raise Refusal("forgotten_decision", "the arms of this id were forgotten and cannot be compared", "id", hint)
+        raise Refusal("forgotten_decision")
     named = found.items == hash(_items_text(offer))
     encoded = offer.context is not None and found.context == hash(offer.context)
     if found.sha256 != offer.sha256 and not (named and encoded):
@@ -397,8 +379,7 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
     elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):
         other = "propensity"
     if other:
-        error = f"this id was decided with another request: other {other}"
-        raise Refusal("other_decision", error, "id", "send a new id for it")
+        raise Refusal("other_decision", f"this id was decided with another request: other {other}")
 
 
 def decided(row: DecisionRow) -> Decided:

@@ -40,10 +40,10 @@ class Live(NamedTuple):
 
 def live_of(stream: Stream, now: float) -> Live:
     """For the event loop, where nothing moves meanwhile."""
-    tick = stream.clock.born(now, stream.kept[2])[0]
+    tick, peers = stream.clock.born(now, stream.kept[2])[0], stream.peers
     return Live(
         stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.counts,
-        stream.fold.seq, stream.duplicates, tick, stream.last, stream.lag, stream.replicas,
+        stream.fold.seq, stream.duplicates, tick, peers.last, peers.lag, peers.names,
     )  # fmt: skip
 
 

@@ -10,12 +10,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from driftwise.agent.explain import pulls_of
 from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.fold import Unlike
 from driftwise.service.core.origin import elsewhere
-from driftwise.service.core.recompute import decision_of, eras_of, explained, remade
-from driftwise.service.core.stream import decided
+from driftwise.service.core.recompute import Era, decision_of, eras_of, explained, recorded, remade
 from driftwise.service.core.warming import end_soon
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import Live, Server, live_of
@@ -25,7 +23,7 @@ from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
 from driftwise.service.stores.records import DecisionRow, KeyRow
 from driftwise.service.stores.store import Store
-from driftwise.service.wire.protocol import Explained, Refusal, other_result
+from driftwise.service.wire.protocol import Refusal, other_result
 
 if TYPE_CHECKING:
     from driftwise.service.http.app import Api
@@ -72,8 +70,7 @@ class Dashboard:
             return None
         given = authorization(scope)
         if given is None:
-            hint = "sign in with an admin key as the password"
-            raise Refusal("unknown_key", "a key is needed", "authorization", hint)
+            raise Refusal("unknown_key", hint="sign in with an admin key as the password")
         return access.check(caller_of(scope), given, "admin", stream, basic=scope["method"] in ("GET", "HEAD"))
 
     def live(self, name: str) -> Live:
@@ -166,36 +163,25 @@ def why(store: Store, stream: int, id: str) -> Why:
     """A decision computed again, unless its arms were forgotten or too much would have to be folded."""
     row = decision_of(store, stream, id)
     era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
-    if row.arm_set is None:
-        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", "Its arms were forgotten.")
-    if row.state_seq < era.row.base:
-        reason = "Rewards that were learned after it were forgotten, and the state before them with them."
-        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
-    starts = [one.seq for one in store.snapshots(stream, row.era) if one.seq <= row.state_seq]
-    far = row.state_seq - max(starts, default=era.row.first)
-    if far > MOST_FOLD:
-        reason = f"No snapshot lies within {MOST_FOLD:,} rewards before it: driftwise verify computes it again."
-        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
-    found = remade(store, row)
-    told = explained(store, found)
-    other = elsewhere(era.row) if told.recomputed is None else ""
-    if other:
+    reason = _not_again(store, row, era)
+    if not reason:
+        told, seen = explained(store, remade(store, row), labels_of(era.setup))
+        other = elsewhere(era.row) if told.recomputed is None else ""
+        if not other:
+            rival = next((arm for arm in told.arms if seen is not None and arm.arm == seen.rival), None)
+            name = "" if rival is None else f"arm {rival.arm}" if rival.item is None else rival.item
+            return Why(row, era.setup, told, () if seen is None else seen.pulls, name)
         reason = f"It was computed by {other}, and is not recomputable here, which is not damage."
-        return Why(row, era.setup, _record(store, row, era.row.policy), (), "", reason)
-    pulls: tuple[tuple[str, float], ...] = ()
-    rival = next((arm for arm in told.arms if arm.arm != row.proposed), None)
-    if found.arms is not None and rival is not None:
-        theta = era.setup.policy.theta(found.state)
-        if theta.size == found.arms.dim:
-            pulls = pulls_of(theta, found.arms, row.proposed, rival.arm, labels_of(era.setup))
-    name = "" if rival is None else f"arm {rival.arm}" if rival.item is None else rival.item
-    return Why(row, era.setup, told, pulls, name)
+    return Why(row, era.setup, recorded(store, row, era), (), "", reason)
 
 
-def _record(store: Store, row: DecisionRow, policy: str) -> Explained:
-    """What is written of a decision, nothing computed again."""
-    reward = store.reward(row.stream, row.id)
-    return Explained(
-        decision=decided(row), born=row.born, at=row.at, policy=policy, arms=[], recomputed=None,
-        reward=None if reward is None else reward.value, verdict="open" if reward is None else reward.verdict,
-    )  # fmt: skip
+def _not_again(store: Store, row: DecisionRow, era: Era) -> str:
+    """Why a decision is not computed again."""
+    if row.arm_set is None:
+        return "Its arms were forgotten."
+    if row.state_seq < era.row.base:
+        return "Rewards that were learned after it were forgotten, and the state before them with them."
+    starts = [one.seq for one in store.snapshots(row.stream, row.era) if one.seq <= row.state_seq]
+    if row.state_seq - max(starts, default=era.row.first) > MOST_FOLD:
+        return f"No snapshot lies within {MOST_FOLD:,} rewards before it: driftwise verify computes it again."
+    return ""

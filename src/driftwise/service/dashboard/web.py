@@ -79,7 +79,7 @@ class Events:
             if stream:
                 board.service.stream(stream)
             if board.watching >= MOST_WATCHING:
-                raise Refusal("many_readers", "too many pages are open", "", "open it again later", 5)
+                raise Refusal("many_readers")
         except DriftwiseError as slip:
             refusal = refusal_of(slip)
             status = refusal.status

@@ -17,9 +17,9 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.core.access import authorization, caller_of
-from driftwise.service.core.engine import Batch, leading
 from driftwise.service.core.forgetting import moment, online
 from driftwise.service.core.serving import Service
+from driftwise.service.core.waiting import Batch, leading
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.http import metrics
@@ -48,8 +48,6 @@ from driftwise.service.wire.protocol import (
     Refusal,
     RewardBody,
     StreamBody,
-    internal_error,
-    unknown_method,
 )
 
 _JSON_TYPE = "application/json"
@@ -103,7 +101,7 @@ async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Sc
 
 def _few(body: list[Any]) -> list[Any]:
     if len(body) > MOST_BATCH:
-        raise Refusal("long_batch", f"{len(body)} in a batch", "body", f"send at most {MOST_BATCH}")
+        raise Refusal("long_batch", f"{len(body)} in a batch", hint=f"send at most {MOST_BATCH}")
     return body
 
 
@@ -173,7 +171,7 @@ class Api:
     def slip(self, slip: Exception) -> Refusal:
         """What the caller is told of what should not happen, when it is written down."""
         self.log.slip(slip)
-        return internal_error()
+        return Refusal("internal_error")
 
     def count(self, status: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + 1
@@ -293,8 +291,7 @@ def app(
 
     async def unknown(request: Request, slip: Exception) -> Response:
         status = slip.status_code if isinstance(slip, HTTPException) else 404
-        no_path = Refusal("unknown_path", "no such path", "path", "see /openapi.json")
-        refusal = unknown_method() if status == 405 else no_path
+        refusal = Refusal("unknown_method" if status == 405 else "unknown_path")
         headers = slip.headers if isinstance(slip, HTTPException) else None
         return Response(encode(refusal.answer), refusal.status, headers=headers, media_type=_JSON_TYPE)
 

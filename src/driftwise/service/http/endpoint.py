@@ -107,7 +107,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 def too_long() -> Refusal:
     """What is refused beyond `MOST_BODY`."""
-    return Refusal("long_body", f"more than {MOST_BODY} bytes", "body", "send less, or arms as arms64")
+    return Refusal("long_body", f"more than {MOST_BODY} bytes")
 
 
 async def _send(send: Send, status: int, body: bytes, *more: Header) -> None:

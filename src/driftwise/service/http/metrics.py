@@ -56,7 +56,7 @@ class _Gathered(Collector):
             if stream.setup.terms.default is not None or counts.defaulted:
                 rewards.add_metric([name, "defaulted"], counts.defaulted)
             rewards.add_metric([name, "late"], counts.late)
-            lag.add_metric([name], stream.lag)
+            lag.add_metric([name], stream.peers.lag)
             waiting.add_metric([name], counts.open)
         requests = CounterMetricFamily("driftwise_requests", "Requests by status", labels=["status"])
         for status, count in sorted(self.api.statuses.items()):

@@ -25,13 +25,13 @@ _DRAIN = 4  # seconds for requests to be answered after SIGTERM
 
 def service_of(store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> Any:
     """A service on a store: alone, or one replica of several; later: `prepare` resumes its streams."""
+    from driftwise.service.core.serving import ALONE, Service
+
     if not store.shared:
-        from driftwise.service.core.serving import Service
+        return Service(store, now, later=later, parts=ALONE)
+    from driftwise.service.replica.watch import REPLICA
 
-        return Service(store, now, later=later)
-    from driftwise.service.replica.replica import SharedService
-
-    return SharedService(store, now, later=later)
+    return Service(store, now, later=later, parts=REPLICA)
 
 
 def connection() -> tuple[Any, str]:

@@ -91,7 +91,7 @@ class Site:
         for name, value in scope["headers"]:
             if name in _LOOKED_AT:
                 if name in found:
-                    raise Refusal("repeated_header", f"more than one {name.decode()} header", name.decode(), "send one")
+                    raise Refusal("repeated_header", f"more than one {name.decode()} header", name.decode())
                 found[name] = value
         host, method = found.get(b"host"), scope["method"]
         if host not in self._known and scope.get("path") not in _ANY_HOST:
@@ -102,20 +102,18 @@ class Site:
             self._check_origin(found.get(b"origin"), found.get(b"sec-fetch-site"), host or b"")
         kind = found.get(b"content-type", b"")
         if kind != _JSON and method in _BODIES and kind.partition(b";")[0].strip().lower() != _JSON:
-            hint = "send the header Content-Type: application/json, with or without a body"
-            raise Refusal("wrong_content_type", "the Content-Type is not application/json", "content-type", hint)
+            raise Refusal("wrong_content_type")
 
     def check_host(self, host: bytes | None, version: str) -> None:
         """Let a request pass by its Host header, or refuse it with 400 or 421."""
         if host is None:
             if version == "1.0":  # which no browser speaks
                 return
-            raise Refusal("missing_host", "no Host header", "host", "send the server's name or address as Host")
+            raise Refusal("missing_host")
         asked = _authority(host)
         if asked is None or not self._is_own(asked.host):
             name = "this name" if asked is None else str(asked.host)
-            hint = "ask by its address, or start it with driftwise serve --allow-host NAME for each name it is asked by"
-            raise Refusal("wrong_host", f"this server does not answer to {name}", "host", hint)
+            raise Refusal("wrong_host", f"this server does not answer to {name}")
         if len(self._known) < _MOST_KNOWN:
             self._known.add(host)
 
@@ -132,5 +130,4 @@ class Site:
             page = _authority(rest) if scheme in (b"http", b"https") else None
             fits = page is not None and (page == _authority(host) or page.host in self._allowed)
         if not fits:
-            hint = "send it from a program, or name the proxy's host by driftwise serve --allow-host NAME"
-            raise Refusal("foreign_origin", "a page of another site sent this", "origin", hint)
+            raise Refusal("foreign_origin")

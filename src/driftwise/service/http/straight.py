@@ -28,7 +28,6 @@ from driftwise.service.wire.protocol import (
     MOST_PIPELINED,
     Refusal,
     refusal_of,
-    unknown_method,
 )
 
 PATIENCE = 10.0  # seconds for a request to come whole
@@ -216,7 +215,7 @@ class Connection(HttpToolsProtocol):
         raise ValueError(refusal.status)
 
     def send_400_response(self, msg: str) -> None:
-        self._end(self._refused or Refusal("invalid_http", "no HTTP request", "", "send HTTP/1.1"))
+        self._end(self._refused or Refusal("invalid_http"))
 
     def _end(self, refusal: Refusal) -> None:
         """Answer the request that is being read with a refusal, unless another answer is due first, and close."""
@@ -238,14 +237,13 @@ class Connection(HttpToolsProtocol):
         self._begins += 1
         self._read = self._head = self._chunks = 0
         if self._begins > MOST_PIPELINED or len(self.pipeline) >= MOST_PIPELINED:
-            hint = f"send at most {MOST_PIPELINED}"
-            self._refuse(Refusal("many_pipelined", "too many requests before an answer", "", hint))
+            self._refuse(Refusal("many_pipelined", hint=f"send at most {MOST_PIPELINED}"))
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         self._head += len(url)
         if self._head > MOST_HEAD:
-            self._refuse(Refusal("long_url", f"a URL of more than {MOST_HEAD} bytes", "path", "send less"))
+            self._refuse(Refusal("long_url", f"a URL of more than {MOST_HEAD} bytes"))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -258,12 +256,11 @@ class Connection(HttpToolsProtocol):
     def on_chunk_header(self) -> None:
         self._chunks += 1
         if self._chunks > MOST_CHUNKS:
-            error = f"a body of more than {MOST_CHUNKS} chunks"
-            self._refuse(Refusal("many_chunks", error, "body", "send larger chunks"))
+            self._refuse(Refusal("many_chunks", f"a body of more than {MOST_CHUNKS} chunks"))
 
     def on_headers_complete(self) -> None:
         if self.parser.get_method() == b"CONNECT":
-            self._refuse(unknown_method())
+            self._refuse(Refusal("unknown_method"))
         if self.parser.should_upgrade():
             return  # `_feed` has it parsed again
         self._heading = False
@@ -314,4 +311,4 @@ def _begun(cycle: Any) -> bool:
 
 def _too_many_headers() -> Refusal:
     got = f"more than {MOST_HEAD} bytes of URL and headers, or more than {MOST_HEADERS} headers"
-    return Refusal("long_headers", got, "headers", "send fewer")
+    return Refusal("long_headers", got)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ from driftwise.service.stores.tables import migrate, version_of
 CHANNEL = "driftwise"
 WRITER, CHANGER, READER = "driftwise/", "driftwise change/", "driftwise reader/"  # how names of connections begin
 NO_ANSWER = 8.0  # seconds after which a statement is given up: the server would have ended it before
+STOPPING = 2.0  # and after which a server that stops waits no more
 _NETWORK: dict[str, Any] = {  # of the client, unless the address says otherwise
     "connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
     "tcp_user_timeout": int(1000 * NO_ANSWER),
@@ -151,6 +153,14 @@ class Connection:
             if made is not None and not made.closed:
                 with socket.socket(fileno=os.dup(made.fileno())) as line:
                     line.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """While a server writes its last: a database that does not answer then is not waited for."""
+        timer = threading.Timer(STOPPING, self.cut)
+        timer.start()
+        yield
+        timer.cancel()
 
     # ------------------------------------------------------------------------------------ transactions
 

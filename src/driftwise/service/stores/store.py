@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
@@ -112,6 +113,14 @@ class Store(Protocol):
     def changed(self) -> None:
         """Something other than decisions and rewards was written, which others have to read."""
         return
+
+    def take_time(self) -> None:
+        """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
+        return
+
+    def stopping(self) -> AbstractContextManager[None]:
+        """While a server writes its last: what does not answer then is not waited for."""
+        return nullcontext()
 
     # ------------------------------------------------------------------------------------ writing
 

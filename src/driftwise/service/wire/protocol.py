@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.stores.records import Damaged, Failed, Rejected
-from driftwise.service.wire.codes import STATUS
+from driftwise.service.wire.codes import CODES, STATUS
 
 MOST_BODY = 1 << 20  # bytes of a request
 MOST_HEAD = 32 << 10  # bytes of its URL and headers
@@ -196,39 +196,25 @@ _HINTS = {"arms": "send rows of numbers, an arm each: a service knows lists, and
 
 
 class Refusal(DriftwiseError):
-    """A request that is not served: its code (codes.py), which says its status."""
+    """A request that is not served, by its code (codes.py), and what is to be said beyond that."""
 
-    def __init__(self, code: str, error: str, field: str = "", hint: str = "", retry_after: int = 0) -> None:
-        super().__init__(error)
-        self.status, self.retry_after = STATUS[code], retry_after
-        self.answer = Error(code=code, error=error, field=field, hint=hint)
+    def __init__(self, code: str, error: str = "", field: str = "", hint: str = "", retry_after: int = 0) -> None:
+        told = CODES[code]
+        super().__init__(error or told.meaning)
+        self.status, self.retry_after = told.status, retry_after or told.retry_after
+        self.answer = Error(code=code, error=str(self), field=field or told.field, hint=hint or told.hint)
 
 
 class Stale(Refusal):
     """A change that was computed for a stream as it no longer is: nothing was changed, and it is computed again."""
 
     def __init__(self) -> None:
-        hint = "look at the stream, then send the change again"
-        super().__init__("stream_changed", "another change of this stream came first", "stream", hint)
-
-
-# What is refused in more than one place.
-
-
-def unknown_decision() -> Refusal:
-    return Refusal("unknown_decision", "no decision has this id", "id", "send the id that decide answered with")
-
-
-def unknown_method() -> Refusal:
-    return Refusal("unknown_method", "no such method here", "path", "see /openapi.json")
+        super().__init__("stream_changed")
 
 
 def other_result(what: object, field: str = "") -> Refusal:
-    return Refusal("other_result", f"the log does not come out as written: {what}", field, "run driftwise verify")
-
-
-def internal_error() -> Refusal:
-    return Refusal("internal_error", "an internal error", "", "the request was not applied; send it again", 1)
+    """What comes out otherwise."""
+    return Refusal("other_result", f"the log does not come out as it was written: {what}", field)
 
 
 def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
@@ -241,8 +227,7 @@ def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
             plain = msgspec.to_builtins(body)
             for field, value in plain.items() if isinstance(plain, dict) else [("body", plain)]:
                 if _has_nul(value):
-                    hint = "leave it out of names, ids and values"
-                    raise Refusal("nul_character", "text with a NUL character", field, hint)
+                    raise Refusal("nul_character", field=field)
         return body
 
     return decoded
@@ -261,24 +246,22 @@ def refusal_of(slip: BaseException) -> Refusal:
     if isinstance(slip, Refusal):
         return slip.with_traceback(None)  # its frames hold it, and what was read: memory until the garbage is collected
     if isinstance(slip, Damaged):
-        return Refusal("database_damaged", str(slip), "", slip.way_out, retry_after=60)
+        return Refusal("database_damaged", str(slip), hint=slip.way_out)
     if isinstance(slip, Rejected):
-        return Refusal("rejected_row", f"the database does not accept it: {slip}", "body", "change what was sent")
+        return Refusal("rejected_row", f"the database does not accept the row: {slip}")
     if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
-        return Refusal("database_unreadable", "the database cannot be read now", "", "send it again", retry_after=1)
+        return Refusal("database_unreadable")
     if isinstance(slip, BadInput):
         error = str(slip).removesuffix(f"; {slip.way_out}")
         return Refusal("invalid_value", error, slip.parameter, slip.way_out)
     if isinstance(slip, msgspec.ValidationError):
         what, _, where = str(slip).partition(" - at `$")
-        field = where.strip("`.") or "body"
-        hint = _HINTS.get(field, "see /openapi.json for the fields and their types")
-        return Refusal("invalid_field", what, field, hint)
+        field = where.strip("`.")
+        return Refusal("invalid_field", what, field, _HINTS.get(field, ""))
     if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
-        return Refusal("invalid_json", f"no JSON: {slip}"[:200], "body", "send one JSON value in UTF-8")
+        return Refusal("invalid_json", f"no JSON: {slip}"[:200])
     if isinstance(slip, DriftwiseError):
-        hint = "nothing was learned; change the policy, or leave this reward out"
-        return Refusal("not_learned", str(slip), "value", hint)
+        return Refusal("not_learned", str(slip))
     raise slip
 
 
@@ -291,5 +274,5 @@ def error_of(slip: BaseException) -> Error:
 def checked_name(name: str) -> str:
     """The name of a stream."""
     if not _NAME.fullmatch(name):
-        raise Refusal("invalid_name", "no name of a stream", "stream", "1 to 64 of A-Z a-z 0-9 . _ -")
+        raise Refusal("invalid_name")
     return name

@@ -1,0 +1,129 @@
+"""Groups of one replica of several: in the engine's thread from their first lock to their commit.
+
+A group may have to wait: for the lock of a stream that others are writing to, and for the network. Decisions need no
+lock: they are made and written first, so that nobody waits for them. Rewards take in what others have learned (`lead`),
+so that theirs are the next numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from driftwise.service.core.engine import Engine, end
+from driftwise.service.core.waiting import LONG, Waiting, halves
+from driftwise.service.replica.peers import others
+from driftwise.service.stores.records import Broken, Conflict, Failed, Full, Held, Lost
+from driftwise.service.wire.protocol import Refusal
+
+_TRIES = 4  # of a group that met another's
+
+
+class JointGroups:
+    """The turns of groups where others write to the store too."""
+
+    refresh: Callable[[], None]  # take in at once what others changed
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.store: Any = engine.store
+
+    def __call__(self, group: list[Waiting]) -> None:
+        if group:
+            self.engine.in_thread(partial(self._group, group), self._over)
+
+    def hang(self, why: str) -> None:
+        """On the event loop: the database does not answer. What waits is refused, as is what comes, until it does."""
+        self.engine.away, self.engine.queue.shut = why, _unanswered
+        self.engine.queue.refuse(_unanswered())
+
+    def _group(self, group: list[Waiting]) -> list[tuple[Waiting, Any]]:
+        """In the thread: a group that is on disk or refused, each request with its answer."""
+        slip: Exception | None = None
+        engine = self.engine
+        for number in range(_TRIES):
+            try:
+                began = time.perf_counter()
+                answers = self._tried(group, careful=number > 0)
+                engine.full, engine.away = "", self._blocked()
+                engine.queue.patience = min(0.25 * (time.perf_counter() - began), LONG)
+                return list(zip(group, answers, strict=True))
+            except Exception as met:
+                slip = met
+                engine.take_back()
+            if not self._once_more(slip):
+                break
+        assert slip is not None
+        if isinstance(slip, Full):
+            refusal = engine.without_room(slip)
+        elif isinstance(slip, (Lost, Held)):
+            refusal = Refusal("uncertain_write", f"the group may not have been written: {type(slip).__name__}")
+        elif parts := halves(group):
+            return [told for part in parts for told in self._group(part)]
+        elif isinstance(slip, Conflict):
+            refusal = Refusal("replica_conflict")
+        else:
+            return [(one, engine.refused(slip, one)) for one in group]
+        return [(one, refusal) for one in group]
+
+    def _once_more(self, slip: Exception) -> bool:
+        """Whether a group that failed for this is to be done again as it is."""
+        if isinstance(slip, Conflict):
+            with suppress(Failed):
+                self.refresh()  # it may have been another era, or another stream of this name
+            return True
+        if isinstance(slip, Broken):
+            end(slip)
+        if isinstance(slip, (Lost, Held)):
+            self.engine.away = str(slip)
+        if isinstance(slip, Held):
+            with suppress(Failed):
+                self.store.end_stopped()
+            return bool(self._blocked())  # without what needs the lock of that stream
+        return False
+
+    def _blocked(self) -> str:
+        """Which streams' locks another replica holds without going on."""
+        held = [name for name, stream in self.engine.streams.items() if others(stream).held]
+        return f"another replica holds the locks of streams {', '.join(held)}" if held else ""
+
+    def _tried(self, group: list[Waiting], careful: bool) -> list[Any]:
+        engine = self.engine
+        peers = [others(stream) for stream in engine.streams.values()]
+        for one in peers:
+            one.careful = careful
+        answers: list[Any] = [None] * len(group)
+        learning = [place for place, one in enumerate(group) if hasattr(one.work, "leads")]
+        engine.work(group, sorted(set(range(len(group))) - set(learning)), answers)
+        if not self.store.in_transaction:
+            self.store.begin()
+        for stream in engine.touched:
+            stream.write_decisions()
+        leads = {group[place].work.leads for place in learning}  # type: ignore[attr-defined]
+        for stream in sorted(leads, key=lambda one: one.row.id):
+            if not others(stream).held:
+                stream.peers.lead()  # in one order, so that two replicas never wait for each other
+        engine.work(group, learning, answers)
+        touched = engine.write()
+        if touched is not None:
+            engine.commit()
+            engine.publish(touched)
+        for one in peers:
+            one.leading = False
+        return answers
+
+    def _over(self, told: list[tuple[Waiting, Any]]) -> None:
+        """On the event loop again."""
+        queue = self.engine.queue
+        queue.busy, queue.shut = False, None
+        queue.done(len(told))
+        for one, answer in told:
+            one.tell(answer)
+        queue.next()
+
+
+def _unanswered() -> Refusal:
+    return Refusal("database_silent")
