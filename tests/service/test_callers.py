@@ -82,7 +82,7 @@ def test_a_page_that_cannot_be_computed_is_a_refusal_and_a_line_in_the_log(tmp_p
         asked.reward("x", 1.0)
         answer = asked.get("/streams/home")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert "an internal error" in answer.text
+        assert "a defect of the server" in answer.text
         assert '"event":"slip"' in asked.log.getvalue()
         assert asked.get("/").status_code == 200
 

@@ -54,7 +54,7 @@ def test_what_is_refused_says_why_and_is_not_tried_again(tmp_path):
         transport = Cut(asked)
         with Client(transport=transport) as client:
             transport.number = 3
-            with pytest.raises(Refused, match="404 unknown_stream: no such stream") as told:
+            with pytest.raises(Refused, match="404 unknown_stream: no stream has this name") as told:
                 client.decide("nowhere", ARMS)
             told = told.value
             assert (told.status, told.code, told.field) == (404, "unknown_stream", "stream") and transport.number == 4

@@ -15,9 +15,12 @@ from driftwise.service.stores.records import (
     Conflict,
     Damaged,
     DecisionRow,
+    DetailRow,
     DigestRow,
     EraRow,
+    EventRow,
     Full,
+    GuardrailRow,
     Lost,
     Rejected,
     RewardRow,
@@ -281,3 +284,34 @@ def test_arms_that_a_group_is_about_to_use_are_not_dropped_before_it_has(databas
     store.commit()
     assert store.arms(again) == (sha256, 1, data)
     store.close(), other.close()
+
+
+def test_events_details_guardrails_and_notices_come_back_as_they_were_written(opened):
+    store = opened()
+    store.begin()
+    store.add_stream("home", 0.0)
+    events = [EventRow(1, 1, 2.5, "paused", 3, 2, "{}"), EventRow(1, 2, 3.5, "resumed", 3, 2, '{"by": "me"}')]
+    store.add_events(events)
+    detail = DetailRow(1, 3, b"\x01\x00", None, "00-abc", 0.25)
+    store.add_details([detail])
+    rails = [GuardrailRow(1, 1, "errors", 0.5), GuardrailRow(1, 2, "errors", 1.5)]
+    store.add_guardrails(rails)
+    store.add_notice(1, 4.0, '{"kind": "stop"}')
+    store.commit()
+    again = opened(writes=False) if store.shared else store
+    assert again.events(1) == events and again.events(2) == []
+    assert again.detail(1, 3) == detail and again.detail(1, 4) is None
+    assert again.guardrails(1, 1, 2) == rails[1:]
+    (notice,) = store.notices(4.0)
+    assert (notice.stream, notice.tries, notice.body) == (1, 0, '{"kind": "stop"}') and store.notices(3.9) == []
+    store.begin()
+    store.put_off(notice.id, 9.0)
+    store.commit()
+    assert store.notices(8.0) == [] and store.notices(9.0)[0].tries == 1
+    store.begin()
+    store.run("UPDATE event SET kind = 'resumed' WHERE seq = 1")
+    store.drop_notice(notice.id)
+    store.commit()
+    assert store.notices(9.0) == []
+    with pytest.raises(Damaged, match="event"):
+        store.events(1)

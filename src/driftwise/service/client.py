@@ -90,6 +90,14 @@ class Client:
         found: StreamAnswer = self._ask("GET", _path(stream))
         return found
 
+    def streams(self) -> dict[str, Any]:
+        """Streams that the key may see, and the names of those that were deleted."""
+        return self._ask("GET", "/v1/streams")
+
+    def delete(self, stream: str, force: bool = False) -> dict[str, Any]:
+        """Delete a stream for good; force also where decisions wait for their rewards."""
+        return self._ask("DELETE", _path(stream), {"name": stream, "force": force})
+
     # ------------------------------------------------------------------------------------ decisions
 
     def decide(

@@ -66,6 +66,8 @@ def main():
             asked.service.access = Access([])  # open, whatever keys there are
             live(asked, now, 20, "late", 2)
             assert asked.ask("POST", "auto/reset").status_code == 200
+            for what in ("pause", "resume"):  # two events
+                assert asked.ask("POST", f"linear/{what}", json={}).status_code == 200
             live(asked, now, 20, "last", 3)
         found = verify(db)
         assert not [one for row in found for one in (*row.differs, *row.foreign)]

@@ -58,7 +58,7 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
         store.erase_wholly()
         store.begin()
         found = {row.name: len(stretch(store, row.id, before).ids) for row in store.streams()}
-        drop_sets(store)
+        store.drop_sets()
         store.commit()
         store.checkpoint()
         store.run("VACUUM")
@@ -87,10 +87,7 @@ async def _forgotten(service: Service, stream: Stream, before: float) -> dict[st
         if found.cut < done + STRETCH:
             break
         done = found.cut
-    if store.shared:
-        await service.in_thread(store.drop_sets_aside)
-    else:
-        await service.written(lambda: drop_sets(store), store.checkpoint_soon)  # the log has what was erased
+    await service.drop_sets()
     return {"forgotten": count}
 
 
@@ -162,6 +159,11 @@ def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
 def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
     """Rows of rewards and their decisions without what they were about; whose arms went."""
     ids = []
+    stretch = (stream, done, cut)
+    store.run("DELETE FROM guardrail WHERE stream = ? AND seq > ? AND seq <= ?", values=stretch)
+    store.run("DELETE FROM detail WHERE stream = ? AND seq IN (SELECT d.seq FROM decision d JOIN reward r ON "
+              "r.stream = d.stream AND r.event_id = d.event_id WHERE r.stream = ? AND r.seq > ? AND r.seq <= ?)",
+              values=(stream, *stretch))  # fmt: skip
     for reward in list(store.rewards(stream, done, cut)):
         bare = reward._replace(x=None)
         store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
@@ -173,9 +175,3 @@ def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
                       "WHERE stream = ? AND seq = ?", values=(seal(empty), stream, decision.seq))  # fmt: skip
             ids.append(reward.id)
     return ids
-
-
-def drop_sets(store: Any) -> None:
-    """Sets of arms that no decision is about any more."""
-    store.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
-    store.forget_sets()

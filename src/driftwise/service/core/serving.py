@@ -28,9 +28,10 @@ from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
 from driftwise.service.core.waiting import leading, resolve
 from driftwise.service.core.warming import end_soon, warm
-from driftwise.service.stores.records import Damaged, EraRow, RewardRow, StreamRow
+from driftwise.service.stores.records import Damaged, EraRow, EventRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import (
+    DeleteBody,
     Explained,
     ItemsBody,
     Refusal,
@@ -42,6 +43,7 @@ from driftwise.service.wire.protocol import (
 
 _T = TypeVar("_T")
 _TRIES = 4  # of a change that met another
+_STRETCH = 2_000  # rows of a table that are erased with one group
 _GRACE = 3  # half seconds that work aside gets after the server was told to stop
 _SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
 
@@ -69,6 +71,8 @@ class Service:
         self.store, self.now, self._peers_of = store, steady(now), parts.peers
         self.ready, self.doing = False, ""  # whether it serves, and what it does until then
         self.compiling: dict[str, Future[None]] = {}  # streams whose kernels are being compiled aside
+        self.deleted: dict[str, int] = store.deleted()  # numbers of streams that were, by name
+        self._unerased = [number for number in self.deleted.values() if store.has_rows(number)]
         self._preparing: Thread | None = None
         self.pool = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
         if not store.shared:
@@ -142,6 +146,7 @@ class Service:
         """The event loop runs."""
         self._keys.start()
         self.watch.start()
+        self._erasing = [asyncio.create_task(self.erase(number)) for number in self._unerased]
 
     async def answer(self, name: str) -> StreamAnswer:
         """What is on disk of a stream."""
@@ -160,8 +165,13 @@ class Service:
             raise Refusal("starting", "the policy of this stream is being compiled")
         found = self.engine.streams.get(name)
         if found is None:
+            self._check_name(name)
             raise Refusal("unknown_stream")
         return found
+
+    def _check_name(self, name: str) -> None:
+        if name in self.deleted:
+            raise Refusal("stream_deleted")
 
     def close(self) -> bool:
         """Whether all of its threads have ended."""
@@ -196,6 +206,7 @@ class Service:
             if found.setup.text not in (text_of(body), text_of(declared(body))):
                 raise Refusal("stream_exists")
             return 200, await self.answer(name)
+        self._check_name(name)
         made = await self.in_thread(_warm, declared(body), None)
         made.check_now(self.now())
         era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
@@ -222,10 +233,58 @@ class Service:
         return await self.changed(self._pause, self.stream(name), paused)
 
     async def _pause(self, stream: Stream, paused: bool) -> StreamAnswer:
-        await self.written(
-            lambda: self.store.set_paused(stream.row.id, paused), lambda: setattr(stream, "paused", paused), stream
-        )
+        def write() -> None:
+            self.store.set_paused(stream.row.id, paused)
+            self.event(stream, "paused" if paused else "resumed")
+
+        await self.written(write, lambda: setattr(stream, "paused", paused), stream)
         return await self.answer(stream.row.name)
+
+    def event(self, stream: Stream, kind: str, **body: Any) -> None:
+        """For what is written under a stream's lock: a step that is neither a decision nor a reward."""
+        seq, text = len(self.store.events(stream.row.id)) + 1, canonical(body).decode()
+        self.store.add_events([EventRow(stream.row.id, seq, self.now(), kind, stream.seq, stream.rewarded, text)])
+
+    async def delete(self, name: str, body: DeleteBody) -> dict[str, str]:
+        """Delete a stream for good: its name is never given to another."""
+        if body.name != name:
+            raise BadInput("name", body.name, f"{name}, the stream's name again", "send it to say that you mean it")
+        stream = self.stream(name)
+        await self.changed(self._delete, stream, body.force)
+        await self.erase(stream.row.id)
+        return {"deleted": name}
+
+    async def _delete(self, stream: Stream, force: bool) -> None:
+        def write() -> None:
+            if not force and stream.counts.open:
+                raise Refusal("open_decisions", f"{stream.counts.open} decisions of the stream wait for their rewards")
+            self.event(stream, "deleted", decisions=stream.counts.decided, rewards=stream.kept[1], forced=force)
+
+        await self.written(write, lambda: self.drop(stream), stream)
+
+    def drop(self, stream: Stream) -> None:
+        """Serve a stream no more that was deleted."""
+        self.deleted = {**self.deleted, stream.row.name: stream.row.id}
+        self.engine.streams = {name: one for name, one in self.engine.streams.items() if one is not stream}
+
+    async def erase(self, number: int) -> None:
+        """The rows of a stream that was deleted, a stretch a group."""
+        more = [True]
+
+        def write() -> None:
+            more[:] = [self.store.erase_stretch(number, _STRETCH)]
+
+        await self.engine.submit(self.store.erase_wholly)
+        while more[0]:
+            await self.written(write, lambda: None)
+        await self.drop_sets()
+
+    async def drop_sets(self) -> None:
+        """Sets of arms that no decision is about any more."""
+        if self.store.shared:
+            await self.in_thread(self.store.drop_sets_aside)
+        else:
+            await self.written(self.store.drop_sets, self.store.checkpoint_soon)  # the log has what was erased
 
     async def reset(self, name: str) -> StreamAnswer:
         """Forget what was learned and begin anew: an era that folds only what comes from now on."""

@@ -9,6 +9,7 @@ and what needs no arithmetic is compared all the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Found:
     differs: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)  # eras that are not recomputable here, which is not damage
     unlike: list[Unlike] = field(default_factory=list)
+    deleted: str = ""  # when it was, where it was
 
     def tell(self, what: str) -> None:
         told = f"{self.name}: {what}"
@@ -53,6 +55,8 @@ class Found:
             self.foreign.append(f"era {era.row.number}, computed by {other}, is not recomputable here: {what}")
 
     def __str__(self) -> str:
+        if self.deleted:
+            return f"{self.name}: deleted at {self.deleted}"
         erased = f", {self.forgotten} forgotten and recomputable no more" if self.forgotten else ""
         ended = "all as written" if not self.differs else f"{len(self.differs)} differences"
         if self.foreign:
@@ -69,9 +73,21 @@ def verify(path: str | Path) -> list[Found]:
         sound = store.soundness()
         if sound != "ok":
             raise BadInput(str(path), sound, "a file whose structure is whole", "restore a backup")
-        return [_stream(store, row) for row in store.streams()]
+        found = [_stream(store, row) for row in store.streams()]
+        return found + [_deleted(store, name, number) for name, number in store.deleted().items()]
     finally:
         store.close()
+
+
+def _deleted(store: Store, name: str, number: int) -> Found:
+    """What is left of a stream that was deleted: its events."""
+    found = Found(name)
+    try:
+        (event,) = [one for one in store.events(number) if one.kind == "deleted"]
+        found.deleted = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
+    except (DriftwiseError, ValueError) as slip:
+        found.tell(str(slip))
+    return found
 
 
 def _stream(store: Store, row: StreamRow) -> Found:

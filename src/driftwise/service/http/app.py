@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.core.access import authorization, caller_of
+from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.forgetting import moment, online
 from driftwise.service.core.serving import Service
 from driftwise.service.core.waiting import Batch, leading
@@ -42,12 +42,14 @@ from driftwise.service.wire.openapi import document
 from driftwise.service.wire.protocol import (
     MOST_BATCH,
     DecideBody,
+    DeleteBody,
     ForgetBody,
     Health,
     ItemsBody,
     Refusal,
     RewardBody,
     StreamBody,
+    Streams,
 )
 
 _JSON_TYPE = "application/json"
@@ -118,6 +120,12 @@ async def _put(api: Api, stream: str, body: StreamBody, scope: Scope) -> tuple[i
     return await api.service.put(stream, body)
 
 
+async def _streams(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
+    key, service = api.admit(scope, None, None), api.service
+    found = [await service.answer(name) for name in sorted(service.engine.streams) if sees(key, name)]
+    return 200, Streams(streams=found, deleted=[name for name in sorted(service.deleted) if sees(key, name)])
+
+
 async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int, Any]:
     return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
@@ -147,6 +155,9 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("POST", "/v1/streams/{stream}/forget",
      _done(lambda service, stream, body: online(service, stream, moment(body.before))), "admin", ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
+    ("DELETE", "/v1/streams/{stream}",
+     _done(lambda service, stream, body: service.delete(stream, body)), "admin", DeleteBody),
+    ("GET", "/v1/streams", _streams, None, None),
     ("GET", "/v1/streams/{stream}", _done(lambda service, stream, _: service.answer(stream)), None, None),
 )  # fmt: skip
 
@@ -291,7 +302,7 @@ def app(
 
     async def unknown(request: Request, slip: Exception) -> Response:
         status = slip.status_code if isinstance(slip, HTTPException) else 404
-        refusal = Refusal("unknown_method" if status == 405 else "unknown_path")
+        refusal = Refusal("unknown_method") if status == 405 else Refusal("unknown_path")
         headers = slip.headers if isinstance(slip, HTTPException) else None
         return Response(encode(refusal.answer), refusal.status, headers=headers, media_type=_JSON_TYPE)
 

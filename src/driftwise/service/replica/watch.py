@@ -121,7 +121,10 @@ class Watching:
 
     def _reload(self) -> None:
         """Streams, eras, pauses and items as they are now; what must be compiled first is left for a later look."""
-        for row in self.store.streams():
+        rows = self.store.streams()
+        for gone in [one for name, one in self.engine.streams.items() if name not in {row.name for row in rows}]:
+            self.service.drop(gone)  # another replica deleted it
+        for row in rows:
             stream = self.engine.streams.get(row.name)
             eras = eras_of(self.store, row.id)
             check_machine(self.store.path, row.name, eras[-1].row)

@@ -124,9 +124,10 @@ class Connection:
             migrate(made, self.path)
             if self._limited:
                 _set(made, _LIMITS)
-        elif not version_of(made, self.path):
+        self.version = version_of(made, self.path)
+        if not self.version:
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
-        else:
+        if not self._writes:
             made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
             self._inside = True
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from driftwise.service.stores.connection import CHANNEL, WRITER, Connection
-from driftwise.service.stores.records import Conflict, DecisionRow, EraRow, RewardRow, viewed
-from driftwise.service.stores.store import COLUMNS, TABLES, Store, select
+from driftwise.service.stores.records import Conflict, EraRow, RewardRow, viewed
+from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store, select
 
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
 NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
@@ -24,7 +24,6 @@ _ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::byt
              "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
 _STRETCH = 5_000  # rows that are fetched at once
 _NEXT_REWARDS = select(RewardRow, f"WHERE stream = %s AND seq > %s ORDER BY seq LIMIT {_STRETCH}")
-_Row = TypeVar("_Row", DecisionRow, RewardRow)
 _NAMES = {int: "int8", float: "float8", str: "text", bytes: "bytea"}
 _TYPES = {  # of columns, as the fields of rows are declared, and the seal's
     kind: [*(_NAMES[(get_args(told) or (told,))[0]] for told in get_type_hints(kind).values()), "int8"]
@@ -153,7 +152,7 @@ class PostgresStore(Connection, Store):
     def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
         self._copy(f"{TABLES[kind]} ({COLUMNS[kind]})", _TYPES[kind], rows)
 
-    def _all(self, kind: type[_Row], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Row]:
+    def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
         """A stretch at a time: the driver has all rows of an answer in memory."""
         names, marks = ", ".join(order), ", ".join("?" * len(order))
         rest = f"WHERE {where} AND ({names}) > ({marks}) ORDER BY {names} LIMIT {_STRETCH}"
@@ -217,7 +216,7 @@ class PostgresStore(Connection, Store):
             aside.begin()
             aside._run("SET LOCAL lock_timeout TO '3s'")
             aside._run("SELECT pg_advisory_xact_lock(%s)", (_SETS,))
-            aside._run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+            aside.drop_sets()
             aside.changed()
             aside.commit()
         finally:

@@ -95,6 +95,51 @@ class RewardRow(NamedTuple):
     x: bytes | None
 
 
+class EventRow(NamedTuple):
+    """A step of a stream that is neither a decision nor a reward, such as a pause or its deletion: its number among
+    these, the largest numbers of a decision and of a reward on disk before it, and what is to be said of it as JSON."""
+
+    stream: int
+    seq: int
+    at: float
+    kind: str
+    decided: int
+    rewarded: int
+    body: str
+
+
+class DetailRow(NamedTuple):
+    """What only some decisions have: a mask of the arms that were allowed, the cost of each as float64, the trace that
+    the caller sent, and the share of units that the policy played for."""
+
+    stream: int
+    seq: int
+    allowed: bytes | None
+    cost: bytes | None
+    trace: str | None
+    ramp: float | None
+
+
+class GuardrailRow(NamedTuple):
+    """A value of another metric that came with a reward, by the reward's number."""
+
+    stream: int
+    seq: int
+    name: str
+    value: float
+
+
+class NoticeRow(NamedTuple):
+    """A message to send at `due`, after so many tries."""
+
+    id: int
+    stream: int
+    at: float
+    due: float
+    tries: int
+    body: str
+
+
 class OpenRow(NamedTuple):
     """A decision that no reward has come for."""
 

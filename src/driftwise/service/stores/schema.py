@@ -49,8 +49,21 @@ DROP TABLE era;
 ALTER TABLE era_of_version_2 RENAME TO era
 """
 
+# Steps of a stream that are neither decisions nor rewards; what only some decisions and rewards have; messages to send.
+_EVENTS = """
+CREATE TABLE event (stream INTEGER NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL,
+    decided INTEGER NOT NULL, rewarded INTEGER NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (stream, seq)) WITHOUT ROWID;
+CREATE TABLE detail (stream INTEGER NOT NULL, seq INTEGER NOT NULL, allowed BLOB, cost BLOB, trace TEXT, ramp REAL,
+    seal INTEGER NOT NULL, PRIMARY KEY (stream, seq)) WITHOUT ROWID;
+CREATE TABLE guardrail (stream INTEGER NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
+    seal INTEGER NOT NULL, PRIMARY KEY (stream, seq, name)) WITHOUT ROWID;
+CREATE TABLE notice (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, at REAL NOT NULL, due REAL NOT NULL,
+    tries INTEGER NOT NULL, body TEXT NOT NULL)
+"""
+
 # Step i takes a database of version i to version i + 1.
-STEPS: tuple[str, ...] = (_FIRST, _ORIGIN)
+STEPS: tuple[str, ...] = (_FIRST, _ORIGIN, _EVENTS)
 VERSION = len(STEPS)
 
 

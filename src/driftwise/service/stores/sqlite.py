@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from driftwise._internal.files import private
@@ -28,12 +28,11 @@ from driftwise.service.stores.records import (
     Full,
     Held,
     Rejected,
-    RewardRow,
     Taken,
     viewed,
 )
 from driftwise.service.stores.schema import migrate, version_of
-from driftwise.service.stores.store import COLUMNS, TABLES, Store
+from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store
 from driftwise.service.stores.wal import damage_of, has_log, log_of, strange_log
 
 _WAIT = 5.0  # seconds that another process may hold the file's lock before this one gives up
@@ -42,7 +41,6 @@ _HELD = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")  # and their extende
 _REJECTED = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, OverflowError, UnicodeError)
 _ADD = {kind: f"INSERT INTO {TABLES[kind]} ({names}) VALUES ({','.join('?' * len(names.split(',')))})"
         for kind, names in COLUMNS.items()}  # fmt: skip
-_Row = TypeVar("_Row", DecisionRow, RewardRow)
 
 
 def _named(path: Path, slip: Exception) -> Failed:
@@ -98,9 +96,10 @@ class SQLiteStore(Store):
             migrate(self._database, self.path)
             if pages is not None:
                 self._database.execute(f"PRAGMA max_page_count={int(pages)}")
-        elif not version_of(self._database, self.path):
+        self.version = version_of(self._database, self.path)
+        if not self.version:
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
-        else:
+        if not writes:
             self._database.execute("BEGIN")  # all that is read is of one moment
         if self._lock is not None:
             self._lock.watch(log_of(self.path))
@@ -230,7 +229,7 @@ class SQLiteStore(Store):
                 raise Damaged(str(self.path), str(slip)) from None
             raise named from None
 
-    def _all(self, kind: type[_Row], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Row]:
+    def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
         return self._sealed(kind, f"WHERE {where} ORDER BY {', '.join(order)}", values)
 
     def _eras(self, stream: int) -> Iterator[tuple[Sequence[Any], int]]:

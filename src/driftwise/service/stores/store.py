@@ -18,9 +18,13 @@ import msgspec
 from driftwise.service.stores.records import (
     Damaged,
     DecisionRow,
+    DetailRow,
     DigestRow,
     EraRow,
+    EventRow,
+    GuardrailRow,
     KeyRow,
+    NoticeRow,
     OpenRow,
     RewardRow,
     SnapshotRow,
@@ -30,8 +34,10 @@ from driftwise.service.stores.records import (
 _KEPT_SETS = 50_000  # numbers of arm sets that are known without asking
 _SNAPSHOTS = 3
 _ENCODE = msgspec.msgpack.Encoder().encode
-_Sealed = TypeVar("_Sealed", DecisionRow, RewardRow)
-TABLES: dict[type, str] = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward"}
+Sealed = TypeVar("Sealed", DecisionRow, RewardRow, EventRow, DetailRow, GuardrailRow)
+TABLES: dict[type, str] = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward", EventRow: "event",
+                           DetailRow: "detail", GuardrailRow: "guardrail"}  # fmt: skip
+_EVENTS = 3  # the version of the tables that has events, details, guardrails and notices
 COLUMNS = {  # those of a row, and its seal
     kind: ", ".join("event_id" if name == "id" else name for name in (*kind._fields, "seal"))  # type: ignore[attr-defined]
     for kind in TABLES
@@ -65,6 +71,7 @@ class Store(Protocol):
 
     shared: bool
     path: Any
+    version: int  # of its tables, which may be older where they are only read
     _order: tuple[str, ...] = ("seq",)  # of decisions, that of the states they were chosen on
     _sets: dict[bytes, int]  # numbers of arm sets
     _new_sets: list[bytes]  # those of the transaction
@@ -104,7 +111,7 @@ class Store(Protocol):
     def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
         """New rows with their seals, by the shortest way there is."""
 
-    def _all(self, kind: type[_Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[_Sealed]:
+    def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
         """Rows that need not all fit in memory."""
 
     def _eras(self, stream: int) -> Iterable[tuple[Sequence[Any], int]]:
@@ -144,6 +151,28 @@ class Store(Protocol):
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
         self._add(RewardRow, [(*row, seal(row)) for row in rows])
 
+    def add_events(self, rows: Sequence[EventRow]) -> None:
+        self._add(EventRow, [(*row, seal(row)) for row in rows])
+        self.changed()
+
+    def add_details(self, rows: Sequence[DetailRow]) -> None:
+        self._add(DetailRow, [(*row, seal(row)) for row in rows])
+
+    def add_guardrails(self, rows: Sequence[GuardrailRow]) -> None:
+        self._add(GuardrailRow, [(*row, seal(row)) for row in rows])
+
+    def add_notice(self, stream: int, at: float, body: str) -> None:
+        """A message that is due at once."""
+        values = (stream, at, at, body)
+        self.run("INSERT INTO notice (stream, at, due, tries, body) VALUES (?, ?, ?, 0, ?)", values=values)
+
+    def put_off(self, id: int, due: float) -> None:
+        """A message could not be sent: try again at a time."""
+        self.run("UPDATE notice SET due = ?, tries = tries + 1 WHERE id = ?", values=(due, id))
+
+    def drop_notice(self, id: int) -> None:
+        self.run("DELETE FROM notice WHERE id = ?", values=(id,))
+
     def add_digests(self, rows: Sequence[DigestRow]) -> None:
         self.run("INSERT INTO digest VALUES (?, ?, ?, ?) ON CONFLICT (stream, era, seq) "
                  "DO UPDATE SET digest = EXCLUDED.digest", rows=rows)  # fmt: skip
@@ -175,6 +204,11 @@ class Store(Protocol):
             del self._sets[next(iter(self._sets))]
         self._sets |= found
 
+    def drop_sets(self) -> None:
+        """Erase the sets of arms that no decision is about any more."""
+        self.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
+        self.forget_sets()
+
     def forget_sets(self) -> None:
         """Numbers of arm sets are looked up anew: some may be gone."""
         self._sets.clear()
@@ -182,10 +216,10 @@ class Store(Protocol):
 
     # ------------------------------------------------------------------------------------ reading
 
-    def _sealed(self, kind: type[_Sealed], rest: str, values: tuple[Any, ...], anew: bool = False) -> Iterator[_Sealed]:
+    def _sealed(self, kind: type[Sealed], rest: str, values: tuple[Any, ...], anew: bool = False) -> Iterator[Sealed]:
         return self._checked(kind, self._read(select(kind, rest), values, anew))
 
-    def _checked(self, kind: type[_Sealed], rows: Iterable[tuple[Any, ...]]) -> Iterator[_Sealed]:
+    def _checked(self, kind: type[Sealed], rows: Iterable[tuple[Any, ...]]) -> Iterator[Sealed]:
         encode, crc, make = _ENCODE, zlib.crc32, tuple.__new__  # a million rows are read by this loop
         for found in rows:
             row = found[:-1]
@@ -196,14 +230,38 @@ class Store(Protocol):
     def _changed_row(self, which: Any, table: str) -> Damaged:
         return Damaged(str(self.path), f"a changed row {which} of table {table}")
 
+    def deleted(self) -> dict[str, int]:
+        """The numbers of streams that were deleted, by their names, which stay theirs."""
+        statement = "SELECT name, id FROM stream WHERE id IN (SELECT stream FROM event WHERE kind = 'deleted')"
+        return {} if self.version < _EVENTS else dict(self._read(statement))
+
+    def has_rows(self, stream: int) -> bool:
+        """Whether there are decisions, rewards or items of a stream."""
+        tables = ("decision", "reward", "item")
+        return any(any(self._read(f"SELECT 1 FROM {one} WHERE stream = ? LIMIT 1", (stream,))) for one in tables)
+
+    def erase_stretch(self, stream: int, most: int) -> bool:
+        """Erase some of the rows of a stream that was deleted; whether there may be more. Its eras and events stay."""
+        erased = 0
+        for table in ("guardrail", "reward", "detail", "decision"):
+            made = self.run(f"DELETE FROM {table} WHERE stream = ? AND seq IN (SELECT seq FROM {table} "
+                            "WHERE stream = ? ORDER BY seq LIMIT ?)", values=(stream, stream, most))  # fmt: skip
+            erased += made.rowcount
+        if not erased:
+            for table in ("snapshot", "digest", "item"):
+                self.run(f"DELETE FROM {table} WHERE stream = ?", values=(stream,))
+        return bool(erased)
+
     def streams(self) -> list[StreamRow]:
-        found = []
+        """Those that were not deleted."""
+        found, deleted = [], self.deleted()
         for id, name, created, paused, sealed in self._read(
             "SELECT id, name, created, paused, seal FROM stream ORDER BY id"
         ):
             if seal((name, created)) != sealed:
                 raise self._changed_row(id, "stream")
-            found.append(StreamRow(id, name, created, bool(paused)))
+            if name not in deleted:
+                found.append(StreamRow(id, name, created, bool(paused)))
         return found
 
     def eras(self, stream: int) -> list[EraRow]:
@@ -213,6 +271,28 @@ class Store(Protocol):
                 raise self._changed_row(tuple(row[:2]), "era")
             found.append(EraRow(*row))
         return found
+
+    def events(self, stream: int) -> list[EventRow]:
+        """Those of a stream, in their order."""
+        return [] if self.version < _EVENTS else list(
+            self._sealed(EventRow, "WHERE stream = ? ORDER BY seq", (stream,))
+        )  # fmt: skip
+
+    def detail(self, stream: int, seq: int) -> DetailRow | None:
+        """What a decision has beside its row."""
+        if self.version < _EVENTS:
+            return None
+        return next(self._sealed(DetailRow, "WHERE stream = ? AND seq = ?", (stream, seq), anew=True), None)
+
+    def guardrails(self, stream: int, after: int, upto: int) -> list[GuardrailRow]:
+        """Values that came with the rewards of a stretch of numbers."""
+        where = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq, name"
+        return [] if self.version < _EVENTS else list(self._sealed(GuardrailRow, where, (stream, after, upto)))
+
+    def notices(self, upto: float, most: int = 100) -> list[NoticeRow]:
+        """Messages that are due by a time, the oldest first."""
+        statement = f"SELECT {', '.join(NoticeRow._fields)} FROM notice WHERE due <= ? ORDER BY id LIMIT ?"
+        return [NoticeRow(*row) for row in self._read(statement, (upto, most))]
 
     def items(self, stream: int) -> list[tuple[str, str]]:
         found = []
@@ -233,7 +313,7 @@ class Store(Protocol):
     def reward(self, stream: int, id: str) -> RewardRow | None:
         return self._by_id(RewardRow, stream, id)
 
-    def _by_id(self, kind: type[_Sealed], stream: int, id: str) -> _Sealed | None:
+    def _by_id(self, kind: type[Sealed], stream: int, id: str) -> Sealed | None:
         return next(self._sealed(kind, "WHERE stream = ? AND event_id = ?", (stream, id), anew=True), None)
 
     def open_decisions(self, stream: int, after: int, upto: int, most: int) -> list[OpenRow]:

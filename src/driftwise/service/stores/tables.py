@@ -29,19 +29,18 @@ INSERT INTO driftwise VALUES (0, 0)
 """
 
 
-def _first() -> str:
-    """SQLite's tables in the words of PostgreSQL, and those of replicas."""
-    told = schema.STEPS[0]
+def _translated(told: str) -> str:
+    """SQLite's tables in the words of PostgreSQL."""
     for ours, theirs in _WORDS:
         told = told.replace(ours, theirs)
-    return told + _REPLICAS
+    return told
 
 
 # Why an era began, and which machine and version computed it; nothing is known of those before.
 _ORIGIN = "ALTER TABLE era ADD COLUMN reason TEXT, ADD COLUMN probe TEXT, ADD COLUMN sources TEXT"
 
 # Step i takes a database of version i to version i + 1.
-STEPS: tuple[str, ...] = (_first(), _ORIGIN)
+STEPS: tuple[str, ...] = (_translated(schema.STEPS[0]) + _REPLICAS, _ORIGIN, _translated(schema.STEPS[2]))
 VERSION = len(STEPS)
 
 

@@ -12,6 +12,7 @@ from driftwise.service.wire.codes import STATUS, TABLE
 from driftwise.service.wire.protocol import (
     DecideBody,
     Decided,
+    DeleteBody,
     Error,
     Explained,
     ForgetBody,
@@ -21,11 +22,12 @@ from driftwise.service.wire.protocol import (
     Rewarded,
     StreamAnswer,
     StreamBody,
+    Streams,
 )
 
 _TYPES = (
-    StreamBody, DecideBody, RewardBody, ItemsBody, ForgetBody, Decided, Rewarded, StreamAnswer, Explained, Error,
-    Health,
+    StreamBody, DecideBody, RewardBody, ItemsBody, ForgetBody, DeleteBody, Decided, Rewarded, StreamAnswer, Streams,
+    Explained, Error, Health,
 )  # fmt: skip
 _STREAM = {"name": "stream", "in": "path", "required": True,
            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
@@ -48,6 +50,8 @@ def document() -> dict[str, Any]:
     operations = (
         ("put", "", "Make a stream", of[StreamBody], of[StreamAnswer], (200, 201)),
         ("get", "", "A stream as it is", None, of[StreamAnswer], (200,)),
+        ("delete", "", "Delete a stream for good", of[DeleteBody],
+         {"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]}, (200,)),
         ("post", "/decide", "Decide among arms", of[DecideBody], of[Decided], (200,)),
         ("post", "/reward", "Say what a decision brought", of[RewardBody], of[Rewarded], (200,)),
         ("post", "/decide/batch", "Many decisions", _list(of[DecideBody]),
@@ -70,6 +74,7 @@ def document() -> dict[str, Any]:
         paths.setdefault("/v1/streams/{stream}" + rest, {"parameters": given})[method] = _operation(
             summary, asked, answered, statuses
         )
+    paths["/v1/streams"] = {"get": _operation("Streams that the key may see", None, of[Streams], (200,))}
     for path, summary in (("/healthz", "Whether it runs well"), ("/readyz", "Whether it serves")):
         paths[path] = {"get": {
             "summary": summary, "security": [],

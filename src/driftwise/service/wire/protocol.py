@@ -87,6 +87,13 @@ class ForgetBody(Wire):
     before: Annotated[str, Meta(max_length=64)]
 
 
+class DeleteBody(Wire):
+    """The name of the stream again; `force` also where decisions wait for their rewards."""
+
+    name: str
+    force: bool = False
+
+
 class ItemsBody(Wire):
     """Rows of items by name, which decisions then call by their names."""
 
@@ -155,6 +162,13 @@ class Arm(Wire):
     score: float
     mean: float
     bonus: float
+
+
+class Streams(Wire):
+    """Streams that the caller may see, by name, and the names of those that were deleted."""
+
+    streams: list[StreamAnswer]
+    deleted: list[str]
 
 
 class Explained(Wire):

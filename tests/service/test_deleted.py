@@ -1,0 +1,77 @@
+"""A stream that was deleted is gone for good, on both stores: its name stays, and verify says when."""
+
+from contextlib import closing
+
+import pytest
+
+from driftwise.service.core.verify import verify
+from driftwise.service.stores.opening import open_store
+from service.living import BODY, living, soon
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def db(request, tmp_path):
+    return tmp_path / "a.db" if request.param == "sqlite" else request.getfixturevalue("database")
+
+
+def delete(asked, **body):
+    return asked.ask("DELETE", "home", json=body)
+
+
+def gone(asked):
+    """Whether all that may be asked of it answers 410."""
+    answers = [asked.decide("b"), asked.ask("GET", "home"), asked.put(), asked.reward("a", 1.0)]
+    return {(one.status_code, one.json()["code"]) for one in answers} == {(410, "stream_deleted")}
+
+
+def test_a_deleted_stream_is_gone_for_good_and_an_event_says_so(db):
+    with living(db) as asked:
+        assert asked.put().status_code == 201 and asked.decide("a").status_code == 200
+        assert asked.ask("PUT", "other", json=BODY).status_code == 201
+        assert asked.decide("c", stream="other").status_code == 200
+        told = asked.get("/v1/streams").json()
+        assert [one["stream"] for one in told["streams"]] == ["home", "other"] and told["deleted"] == []
+        assert delete(asked, name="hone").status_code == 422
+        assert (waits := delete(asked, name="home")).status_code == 409 and waits.json()["code"] == "open_decisions"
+        assert asked.reward("a", 1.0).status_code == 200
+        assert delete(asked, name="home").json() == {"deleted": "home"}
+        assert gone(asked) and delete(asked, name="home").status_code == 410
+    with living(db) as asked:
+        assert gone(asked) and asked.decide("d", stream="other").status_code == 200
+        told = asked.get("/v1/streams").json()
+        assert [one["stream"] for one in told["streams"]] == ["other"] and told["deleted"] == ["home"]
+    other, home = verify(db)
+    assert home.name == "home" and home.deleted and not home.differs and "deleted at 20" in str(home)
+    assert other.name == "other" and other.decisions == 2 and not other.differs
+    with closing(open_store(db, writes=False)) as store:
+        assert not store.has_rows(store.deleted()["home"])
+        assert [one.kind for one in store.events(store.deleted()["home"])] == ["deleted"]
+
+
+def test_a_deleted_stream_with_open_decisions_needs_force_and_is_erased_after_a_kill(db):
+    with living(db) as asked:
+        assert asked.put().status_code == 201 and asked.decide("a").status_code == 200
+
+        async def killed(number):
+            """What a server does that is killed before it has erased anything."""
+
+        asked.service.erase = killed
+        assert delete(asked, name="home", force=True).status_code == 200 and gone(asked)
+        number = asked.service.deleted["home"]
+    with closing(open_store(db, writes=False)) as store:
+        assert store.has_rows(number)
+    with living(db) as asked:
+        assert gone(asked)
+
+        def left():
+            with closing(open_store(db, writes=False)) as store:
+                return store.has_rows(number)
+
+        assert soon(lambda: not left())
+
+
+def test_another_replica_hears_of_a_deletion(database):
+    with living(database) as a, living(database) as b:
+        assert a.put().status_code == 201 and soon(lambda: b.decide("a").status_code == 200)
+        assert delete(a, name="home", force=True).status_code == 200
+        assert soon(lambda: gone(b))
