@@ -92,11 +92,13 @@ class Client:
 
     def streams(self) -> dict[str, Any]:
         """Streams that the key may see, and the names of those that were deleted."""
-        return self._ask("GET", "/v1/streams")
+        found: dict[str, Any] = self._ask("GET", "/v1/streams")
+        return found
 
     def delete(self, stream: str, force: bool = False) -> dict[str, Any]:
         """Delete a stream for good; force also where decisions wait for their rewards."""
-        return self._ask("DELETE", _path(stream), {"name": stream, "force": force})
+        found: dict[str, Any] = self._ask("DELETE", _path(stream), {"name": stream, "force": force})
+        return found
 
     # ------------------------------------------------------------------------------------ decisions
 
