@@ -1,7 +1,10 @@
 """`driftwise evidence`: plays of a few hundred rows in each set's format, kept, resumed and told."""
 
+import importlib.util
 import json
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,3 +129,42 @@ def test_the_story_names_the_change_when_auto_noticed_and_what_it_cost():
 def test_persistence_repeats_what_paid():
     log = Outcomes(arms=np.eye(2), rewards=[[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]])
     np.testing.assert_array_equal(plays._persistence(log).reward, [0, 1, 1, 0, 1])
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """bench/evidence.py, which is not part of the package."""
+    path = Path(__file__).parents[2] / "bench" / "evidence.py"
+    spec = importlib.util.spec_from_file_location("bench_evidence", path)
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    yield made
+    del sys.modules[spec.name]
+
+
+def test_rivals_see_the_one_context_that_all_arms_share(bench, monkeypatch, tmp_path):
+    formats.small(monkeypatch, tmp_path, "elec2")
+    log = sets.elec2()
+    context = bench.context_of(log.reordered(1))
+    assert context.shape == (log.rounds, log.dim // 2)
+    np.testing.assert_array_equal(context, log._sets[:, 0, : log.dim // 2])
+    formats.small(monkeypatch, tmp_path, "tafeng")
+    assert (bench.context_of(sets.tafeng()) == 1.0).all()
+
+
+def test_a_rival_plays_in_a_process_of_its_own_and_is_named_where_it_is_best(bench, small, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "environment", lambda rival, folder: sys.executable)
+    everyone = bench.everyone(tmp_path, ["LiteLLM"])
+
+    def few(one):
+        played = ("static", "half-life 125", "LiteLLM: tier 2", "LiteLLM: tier 1")
+        return {name: who for name, who in everyone(one).items() if name in played}
+
+    results = run.evidence(["tafeng"], small, 1, command="bench", who=few, progress=False)
+    names = [row["policy"] for row in results["sets"]["tafeng"]["rows"]]
+    assert names[-2:] == ["LiteLLM: tier 2", "LiteLLM: tier 1"]
+    lines = bench.hindsight(results).splitlines()
+    assert lines[2].startswith("| tafeng |")
+    assert "| LiteLLM: tier" in lines[2]
+    assert "not played" in lines[2]

@@ -43,10 +43,11 @@ class Play:
 
 @dataclass(frozen=True)
 class Contender:
-    """One that plays: the digest of what it is made of, and how it plays a log with a seed."""
+    """One that plays: the digest of what it is made of, how it plays a log with a seed, and whether shuffled too."""
 
     digest: str
     play: Callable[[Outcomes, int], Play]
+    shuffled: bool = True
 
 
 def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
@@ -65,7 +66,8 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
 def _ours(name: str, policy: Any) -> Contender:
     adaptive = name in (AUTO, CLICKS)
     sources = source_hash("kernels", "theory", "policies", without=() if adaptive else _ADAPTIVE)
-    return Contender(_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed))
+    mixed = name == HALF_LIFE or not name.startswith("half-life")
+    return Contender(_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed), mixed)
 
 
 def _digest(text: str) -> str:
@@ -161,13 +163,11 @@ class Plays:
             return Facts(int(rounds), int(dim), tuple(kept["names"].tolist()), kept["paid"], best)
 
     def missing(self, who: Mapping[str, Contender], draws: int) -> Iterator[tuple[str, bool, int]]:
-        """What was not played yet, a draw after the other; half-lives but one are played in the order of time only."""
+        """What was not played yet, a draw after the other."""
         for number in range(draws):
             for shuffled in (False, True):
                 for name, one in who.items():
-                    if shuffled and name.startswith("half-life") and name != HALF_LIFE:
-                        continue
-                    if not self.path(name, one.digest, shuffled, number).is_file():
+                    if (one.shuffled or not shuffled) and not self.path(name, one.digest, shuffled, number).is_file():
                         yield name, shuffled, number
 
     def play(self, who: Mapping[str, Contender], name: str, shuffled: bool, number: int) -> None:
