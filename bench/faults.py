@@ -40,7 +40,7 @@ def budget(minutes: float | None, fresh: bool) -> None:
 
 def _source() -> str:
     """What the service's own source is known by."""
-    files = sorted((ROOT / "src" / "driftwise" / "service").glob("*.py"))
+    files = sorted((ROOT / "src" / "driftwise" / "service").rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
