@@ -28,6 +28,7 @@ class Verdict(StrEnum):
     DEFAULTED = "defaulted"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+    KEPT = "kept"  # written by a service and not learned: of a unit that is kept out of training, or of a fallback
 
 
 # What can be written down of a decision, in the order of the codes in a snapshot.

@@ -173,7 +173,7 @@ def test_decisions_from_before_a_holdback_are_not_held_against_it(tmp_path):
             asked.reward(f"b{number}", float(number % 2) / 10)
         reader = asked.service.store.reader()
         stream = asked.service.stream("home")
-        followed = following(stream.era, stream.setup)
+        followed = following(stream.era, stream.setup, stream.steps)
         assert followed.follow(reader, 60)
         reader.close()
         found = followed.lift.look()

@@ -5,7 +5,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-Verdict = Literal["learned", "duplicate", "late"]
+Verdict = Literal["learned", "duplicate", "late", "kept"]
 Mode = Literal["live", "shadow", "holdback"]
 
 
@@ -25,6 +25,10 @@ class Settings(TypedDict, total=False):
     holdback: float
     baseline: Literal["first", "uniform"]
     features: Mapping[str, Any] | None
+    ramp: Sequence[float] | None
+    margin: float
+    guardrails: Mapping[str, Mapping[str, Any]] | None
+    keep_out: float
 
 
 class Decided(TypedDict):
@@ -75,6 +79,15 @@ class Counts(TypedDict):
     late: int
     open: int
     defaulted: NotRequired[int]
+    kept: NotRequired[int]
+
+
+class RampAnswer(TypedDict):
+    """The step of a ramp: the share of units that get the policy now, and whether it was stopped."""
+
+    place: int
+    share: float
+    stopped: bool
 
 
 class StreamAnswer(TypedDict):
@@ -90,6 +103,20 @@ class StreamAnswer(TypedDict):
     state_seq: int
     digest: str
     counts: Counts
+    ramp: NotRequired[RampAnswer | None]
+
+
+class Streams(TypedDict):
+    """Streams that the key may see, and the names of those that were deleted."""
+
+    streams: list[StreamAnswer]
+    deleted: list[str]
+
+
+class Deleted(TypedDict):
+    """The name of a stream that was deleted."""
+
+    deleted: str
 
 
 class Arm(TypedDict):

@@ -16,7 +16,17 @@ from typing import Any, Unpack
 from urllib.parse import quote
 
 from driftwise.errors import BadInput, DriftwiseError
-from driftwise.service.answers import Decided, Explained, Items, Refusal, Rewarded, Settings, StreamAnswer
+from driftwise.service.answers import (
+    Decided,
+    Deleted,
+    Explained,
+    Items,
+    Refusal,
+    Rewarded,
+    Settings,
+    StreamAnswer,
+    Streams,
+)
 
 try:
     import httpx
@@ -90,14 +100,24 @@ class Client:
         found: StreamAnswer = self._ask("GET", _path(stream))
         return found
 
-    def streams(self) -> dict[str, Any]:
+    def streams(self) -> Streams:
         """Streams that the key may see, and the names of those that were deleted."""
-        found: dict[str, Any] = self._ask("GET", "/v1/streams")
+        found: Streams = self._ask("GET", "/v1/streams")
         return found
 
-    def delete(self, stream: str, force: bool = False) -> dict[str, Any]:
+    def delete(self, stream: str, force: bool = False) -> Deleted:
         """Delete a stream for good; force also where decisions wait for their rewards."""
-        found: dict[str, Any] = self._ask("DELETE", _path(stream), {"name": stream, "force": force})
+        found: Deleted = self._ask("DELETE", _path(stream), {"name": stream, "force": force})
+        return found
+
+    def pause(self, stream: str, fallback: int | str | None = None) -> StreamAnswer:
+        """Decide no more, or play a fallback: an item, or the index of an arm."""
+        found: StreamAnswer = self._ask("POST", _path(stream, "pause"), {"fallback": fallback})
+        return found
+
+    def resume(self, stream: str) -> StreamAnswer:
+        """Decide again."""
+        found: StreamAnswer = self._ask("POST", _path(stream, "resume"), {})
         return found
 
     # ------------------------------------------------------------------------------------ decisions
@@ -115,9 +135,10 @@ class Client:
         found: list[Decided | Refusal] = self._ask("POST", _path(stream, "decide", "batch"), bodies)
         return found
 
-    def reward(self, stream: str, id: str, value: float) -> Rewarded:
-        """What a decision brought. Sent twice, it is learned once."""
-        found: Rewarded = self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value)})
+    def reward(self, stream: str, id: str, value: float, metrics: Mapping[str, float] | None = None) -> Rewarded:
+        """What a decision brought, and values of guardrails. Sent twice, it is learned once."""
+        more = {} if metrics is None else {"metrics": dict(metrics)}
+        found: Rewarded = self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value), **more})
         return found
 
     def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[Rewarded | Refusal]:

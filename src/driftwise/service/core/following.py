@@ -13,6 +13,7 @@ from typing import Any
 
 from driftwise.lift import Guardrail, Lift
 from driftwise.service.core.setup import Setup
+from driftwise.service.core.steps import Steps
 from driftwise.service.stores.records import EraRow
 from driftwise.service.stores.store import Store
 
@@ -60,18 +61,22 @@ class Following:
             if number > self.after and unit is not None and cohort == cohort_of(unit, self.held)
         ]
         if found:
-            _, units, live, values = zip(*found, strict=True)
-            self.lift.add(units, live, values)
+            seqs, units, live, values = zip(*found, strict=True)
+            sent: dict[int, dict[str, float]] = {}
+            for one in store.guardrails(self.stream, rows[0][0] - 1, rows[-1][0]) if self.lift.guardrails else ():
+                sent.setdefault(one.seq, {})[one.name] = one.value
+            self.lift.add(units, live, values, [sent.get(seq) for seq in seqs])
 
 
-def comparable(made: Setup) -> bool:
-    """Whether a stream has a policy's cohort and a baseline's."""
-    return made.body.mode == "holdback" and 0.0 < made.body.holdback < 1.0
+def comparable(steps: Steps) -> bool:
+    """Whether a stream whose mode is holdback has a policy's cohort and a baseline's now."""
+    return 0.0 < steps.held < 1.0
 
 
-def following(era: EraRow, made: Setup) -> Following:
-    """The comparison of an era, from its beginning."""
+def following(era: EraRow, made: Setup, steps: Steps) -> Following:
+    """The comparison of an era, or of the step of its ramp."""
     low, high = made.body.rewards
+    rails = {name: Guardrail(one.margin, one.better) for name, one in (made.body.guardrails or {}).items()}
     return Following(
-        era.stream, era.number, made.body.holdback, (float(low), float(high)), after=era.after, begun_at=era.begun_at
+        era.stream, era.number, steps.held, (float(low), float(high)), rails, steps.after, steps.begun_at
     )

@@ -228,16 +228,21 @@ class Service:
         await self.written(write, then)
         return 201, await self.answer(name)
 
-    async def pause(self, name: str, paused: bool) -> StreamAnswer:
-        """Stop deciding, or go on; rewards are learned either way."""
-        return await self.changed(self._pause, self.stream(name), paused)
+    async def pause(self, name: str, paused: bool, fallback: int | str | None = None) -> StreamAnswer:
+        """Stop deciding, or play the fallback, or go on; rewards are taken either way."""
+        return await self.changed(self._pause, self.stream(name), paused, fallback)
 
-    async def _pause(self, stream: Stream, paused: bool) -> StreamAnswer:
+    async def _pause(self, stream: Stream, paused: bool, fallback: int | str | None) -> StreamAnswer:
         def write() -> None:
             self.store.set_paused(stream.row.id, paused)
-            self.event(stream, "paused" if paused else "resumed")
+            told = {} if fallback is None else {"fallback": fallback}
+            self.event(stream, "paused" if paused else "resumed", **told)
 
-        await self.written(write, lambda: setattr(stream, "paused", paused), stream)
+        def then() -> None:
+            stream.paused = paused
+            stream.read_steps()
+
+        await self.written(write, then, stream)
         return await self.answer(stream.row.name)
 
     def event(self, stream: Stream, kind: str, **body: Any) -> None:

@@ -99,7 +99,19 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
     features = None if body.features is None else Features.from_dict(body.features)
     if features is not None:
         encoder_for(features, policy)
+    if body.ramp is not None:
+        check_ramp(body)
     return Setup(body, policy, clock.tick, terms, features)
+
+
+def check_ramp(body: StreamBody) -> None:
+    """Refuse a ramp that cannot be one."""
+    shares = body.ramp or []
+    if body.mode != "holdback":
+        raise BadInput("ramp", body.mode, 'mode "holdback", which has a baseline', 'pass "mode": "holdback"')
+    if not shares or any(b <= a for a, b in zip([0.0, *shares], shares, strict=False)):
+        wanted = "shares of units above 0, each larger than the one before"
+        raise BadInput("ramp", shares, wanted, "pass [0.01, 0.05, 0.25, 1], say")
 
 
 def _policy(given: dict[str, Any]) -> Compiled:

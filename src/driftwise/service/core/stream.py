@@ -23,12 +23,14 @@ from driftwise.service.core.fold import EVERY, Fold
 from driftwise.service.core.offers import Offer, Offers, offered
 from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
-from driftwise.service.stores.records import DecisionRow, EraRow, RewardRow, StreamRow
+from driftwise.service.core.steps import steps_of
+from driftwise.service.stores.records import DecisionRow, EraRow, GuardrailRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import (
     Counts,
     DecideBody,
     Decided,
+    RampAnswer,
     Refusal,
     RewardBody,
     Rewarded,
@@ -47,12 +49,13 @@ class Known:
     `items` and `context` are hashes of the texts of its row: the texts themselves may be long.
     """
 
-    __slots__ = ("answer", "born", "context", "items", "number", "sha256", "value", "verdict", "x")
+    __slots__ = ("answer", "born", "context", "items", "number", "sha256", "unit", "value", "verdict", "x")
 
     def __init__(
-        self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None, context: str | None
-    ) -> None:
-        self.answer, self.sha256, self.born, self.x = answer, sha256, born, x
+        self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None,
+        context: str | None, unit: int | None,
+    ) -> None:  # fmt: skip
+        self.answer, self.sha256, self.born, self.x, self.unit = answer, sha256, born, x, unit
         self.items, self.context = hash(items), hash(context)
         self.value, self.verdict, self.number = 0.0, Verdict.OPEN, 0  # of its reward
 
@@ -85,6 +88,7 @@ class Stream:
         self._rewarded: list[RewardRow] = []
         self._digests: list[Any] = []
         self._snapshot: Any = None
+        self._guardrails: list[GuardrailRow] = []
         self.stand()
         self.peers = peers_of(self)
 
@@ -99,9 +103,14 @@ class Stream:
     def begin_era(self, setup: Setup, fold: Fold) -> None:
         """Another fold plays from now on."""
         self.setup, self.fold = setup, fold
+        self.read_steps()
         self.offers = Offers(setup.policy.dim, setup.encoder())
         drawn = key(setup.body.seed, "baseline")
         self._draw = (drawn & WORD, (drawn >> 32) & WORD)
+
+    def read_steps(self) -> None:
+        """Where its events say that it stands."""
+        self.steps = steps_of(self.store.events(self.row.id), self.fold.era, self.setup)
 
     @property
     def era(self) -> EraRow:
@@ -117,7 +126,7 @@ class Stream:
                 _check_same(found, asked, offer)
                 return found.answer
             check_not_automatic(asked.id)
-        if self.paused:
+        if self.paused and self.steps.fallback is None:
             raise Refusal("stream_paused")
         seq, arms, fold = self.peers.number(), offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
@@ -126,7 +135,10 @@ class Stream:
             got = f"score {choice.score}, mean {choice.mean}"
             raise BadInput("policy", got, "finite scores", "PUT …/policy with numbers of another size, or reset")
         id = automatic_id(seq, self.process) if asked.id is None else asked.id
-        arm, propensity, cohort, unit = self._played(asked, choice.arm, share, arms.count, seq)
+        arm, propensity, cohort, unit = (
+            (_fallback(self.steps.fallback, offer), 1.0, "fallback", None) if self.paused
+            else self._played(asked, choice.arm, share, arms.count, seq)
+        )  # fmt: skip
         item = None if offer.items is None else offer.items[arm]
         score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
         answer = Decided(
@@ -141,7 +153,7 @@ class Stream:
         ], offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
         x = arms.columns[:, :, arm : arm + 1].copy()
-        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context)
+        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context, unit)
         return answer
 
     def _played(
@@ -162,7 +174,7 @@ class Stream:
                 raise Refusal("missing_unit")
             drawn = key(body.seed, "holdback", unit)
             hashed = drawn - 2**63  # SQLite's integers have a sign
-            if drawn < body.holdback * 2.0**64:
+            if drawn < self.steps.held * 2.0**64:
                 if body.baseline == "first":
                     return 0, 1.0, "baseline", hashed
                 return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline", hashed
@@ -191,11 +203,18 @@ class Stream:
             return self._again(known, verdict)
         if known.x is None:
             raise Refusal("forgotten_decision")
+        if verdict is Verdict.LEARNED and self._kept_out(known):
+            verdict = Verdict.KEPT
         if verdict is Verdict.LEARNED:
             if known.x.shape[1] != self.setup.policy.dim:
                 raise Refusal("other_dimension")
             self._lesson(known, value, at)
         self._record(asked.id, known, value, at, verdict)
+        if asked.metrics:
+            self._guardrails += [
+                GuardrailRow(self.row.id, self.rewarded, name, _finite(name, one))
+                for name, one in sorted(asked.metrics.items())
+            ]
         return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
 
     def limit(self, at: float) -> float:
@@ -207,12 +226,21 @@ class Stream:
         value, verdict = self.setup.terms.default, Verdict.DEFAULTED
         assert value is not None, "asked only where there is one"
         try:
+            if self._kept_out(known):
+                raise DriftwiseError("kept out of training")
             if known.x is None or known.x.shape[1] != self.setup.policy.dim:
                 raise DriftwiseError("arms of another dimension")
             self._lesson(known, value, at)
         except DriftwiseError:  # whoever happens to ask now did nothing wrong
             verdict = Verdict.EXPIRED
         self._record(id, known, value, at, verdict)
+
+    def _kept_out(self, known: Known) -> bool:
+        """Whether a decision teaches nothing: a fallback, or one of a unit of the analysis cohort."""
+        if known.answer.cohort == "fallback":
+            return True
+        share, unit = self.setup.body.keep_out, known.unit
+        return bool(share) and unit is not None and key(self.setup.body.seed, "kept out", str(unit)) < share * 2.0**64
 
     def _lesson(self, known: Known, value: float, at: float) -> None:
         assert known.x is not None, "asked only where arms are known"
@@ -260,6 +288,8 @@ class Stream:
             store.add_digests(self._digests)
         if self._snapshot is not None:
             store.add_snapshot(self._snapshot)
+        if self._guardrails:
+            store.add_guardrails(self._guardrails)
 
     def write_decisions(self) -> None:
         """Those of the group that are not in the transaction yet."""
@@ -295,6 +325,7 @@ class Stream:
     def _clear(self) -> None:
         """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
         self._decided, self._rewarded, self._digests, self._snapshot, self._ahead = [], [], [], None, 0
+        self._guardrails = []
         while len(self.known) > _KEPT:
             self.known.popitem(last=False)
 
@@ -313,7 +344,7 @@ class Stream:
         if found is not None:
             sha256, rows = found
             x = rows[row.arm].reshape(1, -1, 1).copy()
-        known = Known(decided(row), sha256, row.born, x, row.candidates, row.context)
+        known = Known(decided(row), sha256, row.born, x, row.candidates, row.context, row.unit)
         reward = self.store.reward(self.row.id, id)
         if reward is not None:
             known.settle(reward.value, reward.verdict, reward.seq)
@@ -326,25 +357,31 @@ class Stream:
         return StreamAnswer(
             stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
             era=self.era.number, paused=self.paused, seq=seq, state_seq=self.fold.seq, digest=self.fold.digest(),
-            counts=self.counts,
+            counts=self.counts, ramp=self._ramp(),
         )  # fmt: skip
+
+    def _ramp(self) -> RampAnswer | None:
+        if self.setup.body.ramp is None:
+            return None
+        return RampAnswer(place=self.steps.place, share=1.0 - self.steps.held, stopped=self.steps.stopped)
 
     @property
     def counts(self) -> Counts:
         """What became of decisions and rewards, in the words that the agent uses too (see `Counts`)."""
         decided, (_, rewarded, learned) = self.peers.decided, self.kept
-        defaulted, expired = self.defaults["defaulted"], self.defaults["expired"]
+        defaulted, expired, kept = (self.defaults[name] for name in ("defaulted", "expired", "kept"))
         return Counts(
-            decided=decided, learned=learned - defaulted, late=rewarded - learned - expired + self.overtime,
-            open=decided - rewarded, defaulted=defaulted,
+            decided=decided, learned=learned - defaulted, late=rewarded - learned - expired - kept + self.overtime,
+            open=decided - rewarded, defaulted=defaulted, kept=kept,
         )
 
     def _defaults_upto(self, rewarded: int) -> dict[str, int]:
         """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
         ever had a default: the store looks through all rewards for them."""
-        made = {"defaulted": 0, "expired": 0}
-        bodies = (msgspec.json.decode(era.body) for era in self.store.eras(self.row.id))
-        if any(body.get("default_reward") is not None for body in bodies):
+        made = {"defaulted": 0, "expired": 0, "kept": 0}
+        bodies = [msgspec.json.decode(era.body) for era in self.store.eras(self.row.id)]
+        paused = any(event.kind == "paused" for event in self.store.events(self.row.id))
+        if paused or any(body.get("default_reward") is not None or body.get("keep_out") for body in bodies):
             made |= self.store.defaults(self.row.id, rewarded)
         return made
 
@@ -352,6 +389,21 @@ class Stream:
         """Count a reward that is on disk, where it is a default."""
         if verdict in self.defaults:
             self.defaults[verdict] += 1
+
+
+def _fallback(fallback: int | str | None, offer: Offer) -> int:
+    """The arm that is played while the stream is paused."""
+    if isinstance(fallback, int) and fallback < offer.arms.count:
+        return fallback
+    if isinstance(fallback, str) and offer.items is not None and fallback in offer.items:
+        return offer.items.index(fallback)
+    raise Refusal("fallback_not_offered")
+
+
+def _finite(name: str, value: float) -> float:
+    if not isfinite(value):
+        raise BadInput(f"metrics.{name}", value, "a finite number", "leave it out")
+    return value
 
 
 def _items_text(offer: Offer) -> str | None:

@@ -18,6 +18,7 @@ from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.offers import offered
 from driftwise.service.core.origin import elsewhere
+from driftwise.service.core.ramping import check_steps
 from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow, StreamRow
@@ -102,11 +103,13 @@ def _stream(store: Store, row: StreamRow) -> Found:
         _rewards(store, row.id, eras, found)
     except DriftwiseError as slip:
         found.tell(str(slip))
-    after = 0
+    after, events = 0, store.events(row.id)
     for place, era in enumerate(eras):
         later = eras[place + 1] if place + 1 < len(eras) else None
         try:
             check_era(store, era, later.row.begun_at if later else None, found)
+            for wrong in check_steps(store, events, era.row, era.setup):
+                found.tell(wrong)
         except DriftwiseError as slip:  # the eras after it are looked at all the same
             found.tell(str(slip))
         if era.row.after < after and not store.shared:

@@ -15,6 +15,7 @@ from driftwise.service.dashboard.markup import (
     badge,
     card,
     count,
+    joined,
     moment,
     numbers,
     percent,
@@ -45,6 +46,8 @@ def reward(one: Live, found: Newest, look: Look | None) -> Html:
     mode = one.setup.body.mode
     cohorts = [name for name in WHO if len(found) and (found.cohort == name).any()]
     said: list[object] = []
+    if one.setup.body.ramp is not None:
+        said.append(_ramp(one))
     if look is not None:
         said += _lift(look)
     elif mode == "shadow":
@@ -71,6 +74,22 @@ def reward(one: Live, found: Newest, look: Look | None) -> Html:
 
 def _last(heights: Sequence[float]) -> float:
     return next((y for y in reversed(heights) if not math.isnan(y)), math.nan)
+
+
+def _ramp(one: Live) -> Html:
+    """The steps of a ramp, and the one that it is at."""
+    shares, steps = one.setup.body.ramp or [], one.steps
+    listed = [
+        badge(percent(share), "yes" if place == steps.place and not steps.stopped else "open")
+        for place, share in enumerate(shares)
+    ]
+    margin = f"Advances when the lower end is above {signed(one.setup.body.margin)}, stops when the upper is below."
+    if steps.stopped:
+        said = [badge("stopped", "no"), " All units get the baseline since the policy was shown to be worse."]
+    else:
+        now = f" {percent(1.0 - steps.held)} of units get the policy."
+        said = ["Ramp: ", *(joined([step, " "]) for step in listed), now]
+    return joined([tag("p", *said), tag("p", margin, class_="soft")])
 
 
 def _lift(look: Look) -> list[object]:

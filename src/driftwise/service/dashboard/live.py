@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from driftwise.service.core.engine import BUCKETS
 from driftwise.service.core.setup import Setup
+from driftwise.service.core.steps import Steps
 from driftwise.service.core.stream import Stream
 from driftwise.service.dashboard.markup import Html, badge, joined, percent, short, span
 from driftwise.service.stores.records import EraRow
@@ -29,7 +30,8 @@ class Live(NamedTuple):
     duplicates: int
     tick: int
     last: int  # the largest number of a decision
-    lag: int = 0
+    lag: int
+    steps: Steps
     replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; none where one is alone
 
     @property
@@ -43,7 +45,7 @@ def live_of(stream: Stream, now: float) -> Live:
     tick, peers = stream.clock.born(now, stream.kept[2])[0], stream.peers
     return Live(
         stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.counts,
-        stream.fold.seq, stream.duplicates, tick, peers.last, peers.lag, peers.names,
+        stream.fold.seq, stream.duplicates, tick, peers.last, peers.lag, stream.steps, peers.names,
     )  # fmt: skip
 
 

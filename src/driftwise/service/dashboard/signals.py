@@ -66,10 +66,12 @@ class Signals:
 
     def compare(self, store: Store, one: Live) -> Look | None:
         """What the policy brings against those held back, since the era began; none where no unit is held back."""
-        if not comparable(one.setup):
+        if one.setup.body.mode != "holdback" or not comparable(one.steps):
             return None
         followed = self._following.get(one.number)
-        if followed is None or followed.era != one.era.number:
-            followed = self._following[one.number] = following(one.era, one.setup)
+        if followed is None or (followed.era, followed.after, followed.held) != (
+            one.era.number, one.steps.after, one.steps.held
+        ):
+            followed = self._following[one.number] = following(one.era, one.setup, one.steps)
         followed.follow(store, one.state_seq)
         return followed.lift.look()

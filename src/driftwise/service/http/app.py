@@ -18,6 +18,7 @@ from starlette.routing import Route
 from driftwise.errors import DriftwiseError
 from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.forgetting import moment, online
+from driftwise.service.core.ramping import Ramping
 from driftwise.service.core.serving import Service
 from driftwise.service.core.waiting import Batch, leading
 from driftwise.service.dashboard.looking import Dashboard
@@ -46,6 +47,7 @@ from driftwise.service.wire.protocol import (
     ForgetBody,
     Health,
     ItemsBody,
+    PauseBody,
     Refusal,
     RewardBody,
     StreamBody,
@@ -148,7 +150,8 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
     ("PUT", "/v1/streams/{stream}/items",
      _done(lambda service, stream, body: service.items(stream, body)), "admin", ItemsBody),
     ("POST", "/v1/streams/{stream}/pause",
-     _done(lambda service, stream, _: service.pause(stream, True)), "admin", None),
+     _done(lambda service, stream, body: service.pause(stream, True, body and body.fallback)), "admin",
+     PauseBody | None),
     ("POST", "/v1/streams/{stream}/resume",
      _done(lambda service, stream, _: service.pause(stream, False)), "admin", None),
     ("POST", "/v1/streams/{stream}/reset", _done(lambda service, stream, _: service.reset(stream)), "admin", None),
@@ -337,8 +340,11 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: learn the default of decisions whose time is over while no reward comes."""
+    """Twice a second: learn the default of decisions whose time is over while no reward comes, and look at ramps."""
+    ramping = Ramping(service)
     while True:
         await asyncio.sleep(0.4)
         with suppress(Refusal):  # more wait than can be served
             service.expire()
+        if not service.engine.stopping:
+            await ramping.look()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -41,6 +41,7 @@ class Endpoint:
     def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
         self.api, self.handler, self.scope = api, handler, scope
         self.decode = None if body is None else decoder(body)
+        self.empty = b"null" if type(None) in get_args(body) else b""  # what no body stands for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, api = time.perf_counter(), self.api
@@ -50,7 +51,7 @@ class Endpoint:
             _check_path(scope["raw_path"])
             body = None
             if self.decode is not None:
-                body = self.decode(await _body(scope, receive))
+                body = self.decode(await _body(scope, receive) or self.empty)
                 api.admit(scope, self.scope, stream or None)  # a body takes up to 10 s: the key may be revoked by now
             status, answer = await self.handler(api, stream, body, scope)
             await _send(send, status, encode(answer))

@@ -136,6 +136,7 @@ class Watching:
                 self.service.compiling.pop(row.name, None)
                 continue
             stream.paused = row.paused
+            stream.read_steps()
             peers = others(stream)
             if erased > peers.forgotten:
                 peers.forget(erased, last.row, last.setup)

@@ -327,9 +327,9 @@ class Store(Protocol):
         return [OpenRow(*row) for row in self._read(statement, (stream, since, before, most))]
 
     def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
-        """How many rewards up to a number were not sent but defaults, by verdict: `defaulted` or `expired`."""
-        statement = ("SELECT verdict, count(*) FROM reward WHERE stream = ? AND verdict IN ('defaulted', 'expired') "
-                     "AND seq <= ? GROUP BY verdict")  # fmt: skip
+        """How many rewards up to a number were not sent or not learned, by verdict: defaulted, expired or kept."""
+        statement = ("SELECT verdict, count(*) FROM reward WHERE stream = ? AND seq <= ? "
+                     "AND verdict IN ('defaulted', 'expired', 'kept') GROUP BY verdict")  # fmt: skip
         return {verdict: many for verdict, many in self._read(statement, (stream, upto))}
 
     def last_decision(self, stream: int) -> DecisionRow | None:

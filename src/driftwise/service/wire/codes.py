@@ -38,6 +38,8 @@ TABLE = (
     Code("stream_exists", 409, "another stream has this name", "stream", "PUT …/policy changes its policy"),
     Code("stream_paused", 409, "the stream is paused and does not decide", "stream",
          "POST …/resume first; rewards are still taken"),
+    Code("fallback_not_offered", 409, "the stream is paused and its fallback is not among the arms", "stream",
+         "offer the fallback, or POST …/resume"),
     Code("open_decisions", 409, "decisions of the stream wait for their rewards", "force",
          "send force: true to delete it all the same"),
     Code("stream_changed", 409, "another change of the stream came first", "stream",

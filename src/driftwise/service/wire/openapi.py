@@ -18,6 +18,7 @@ from driftwise.service.wire.protocol import (
     ForgetBody,
     Health,
     ItemsBody,
+    PauseBody,
     RewardBody,
     Rewarded,
     StreamAnswer,
@@ -26,8 +27,8 @@ from driftwise.service.wire.protocol import (
 )
 
 _TYPES = (
-    StreamBody, DecideBody, RewardBody, ItemsBody, ForgetBody, DeleteBody, Decided, Rewarded, StreamAnswer, Streams,
-    Explained, Error, Health,
+    StreamBody, DecideBody, RewardBody, ItemsBody, PauseBody, ForgetBody, DeleteBody, Decided, Rewarded, StreamAnswer,
+    Streams, Explained, Error, Health,
 )  # fmt: skip
 _STREAM = {"name": "stream", "in": "path", "required": True,
            "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}}  # fmt: skip
@@ -64,7 +65,7 @@ def document() -> dict[str, Any]:
          {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
         ("post", "/forget", "Erase what closed before a time", of[ForgetBody],
          {"type": "object", "properties": {"forgotten": {"type": "integer"}}, "required": ["forgotten"]}, (200,)),
-        ("post", "/pause", "Decide no more", None, of[StreamAnswer], (200,)),
+        ("post", "/pause", "Decide no more, or play a fallback", of[PauseBody], of[StreamAnswer], (200,)),
         ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),
         ("post", "/reset", "Forget what was learned", None, of[StreamAnswer], (200,)),
     )  # fmt: skip

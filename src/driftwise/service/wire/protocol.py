@@ -38,6 +38,13 @@ class Wire(Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True)
     """What comes over the wire: fields by name, none that is not known."""
 
 
+class GuardrailBody(Wire):
+    """A metric sent with rewards that the policy must not worsen by more than a margin."""
+
+    margin: Annotated[float, Meta(ge=0.0)]
+    better: Literal["lower", "higher"] = "lower"
+
+
 class StreamBody(Wire):
     """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
 
@@ -54,6 +61,16 @@ class StreamBody(Wire):
     holdback: Share = 0.1
     baseline: Literal["first", "uniform"] = "first"
     features: dict[str, Any] | None = None
+    ramp: Annotated[list[Share], Meta(max_length=20)] | None = None
+    margin: float = 0.0
+    guardrails: Annotated[dict[Text, GuardrailBody], Meta(max_length=10)] | None = None
+    keep_out: Share = 0.0
+
+
+class PauseBody(Wire):
+    """What is played while the stream is paused: an item, or the index of an arm. Without it nothing is decided."""
+
+    fallback: Count | Text | None = None
 
 
 class DecideBody(Wire):
@@ -79,6 +96,7 @@ class RewardBody(Wire):
 
     id: Id
     value: float
+    metrics: Annotated[dict[Text, float], Meta(max_length=10)] | None = None
 
 
 class ForgetBody(Wire):
@@ -113,14 +131,14 @@ class Decided(Wire, gc=False):
     explored: bool
     seq: int
     state_seq: int
-    cohort: Literal["live", "shadow", "baseline"]
+    cohort: Literal["live", "shadow", "baseline", "fallback"]
     proposed: int | None = None
 
 
 class Rewarded(Wire, gc=False):
     """What became of a reward, and its number among those of the stream."""
 
-    verdict: Literal["learned", "duplicate", "late"]
+    verdict: Literal["learned", "duplicate", "late", "kept"]
     seq: int
 
 
@@ -137,6 +155,15 @@ class Counts(Wire):
     late: int
     open: int
     defaulted: int = 0
+    kept: int = 0
+
+
+class RampAnswer(Wire):
+    """The step of a ramp: the share of units that get the policy now, and whether it was stopped."""
+
+    place: int
+    share: float
+    stopped: bool
 
 
 class StreamAnswer(Wire):
@@ -152,6 +179,7 @@ class StreamAnswer(Wire):
     state_seq: int
     digest: str
     counts: Counts
+    ramp: RampAnswer | None = None
 
 
 class Arm(Wire):

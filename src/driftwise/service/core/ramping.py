@@ -1,0 +1,94 @@
+"""Steps of ramps: judged aside from those that decide, written as events, and computed again by `verify`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from driftwise.errors import DriftwiseError
+from driftwise.lift import RampVerdict
+from driftwise.service.core.following import Following, comparable, following
+from driftwise.service.core.setup import Setup
+from driftwise.service.core.steps import Steps, ramp_of, steps_of, told_of
+from driftwise.service.core.stream import Stream
+from driftwise.service.stores.records import EraRow, EventRow
+from driftwise.service.stores.store import Store
+from driftwise.service.wire.protocol import Stale
+
+if TYPE_CHECKING:
+    from driftwise.service.core.serving import Service
+
+_CLOSE = 1e-9  # of the ends that another machine computes
+
+
+class Ramping:
+    """Looks at the ramps of a service; `look` is asked about once a second."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._following: dict[int, tuple[Steps, Following]] = {}
+
+    async def look(self) -> None:
+        """Judge each ramp, and take the step that is due."""
+        for stream in list(self.service.engine.streams.values()):
+            era, made, steps, upto = stream.era, stream.setup, stream.steps, stream.fold.seq
+            if ramp_of(made.body) is None or steps.stopped or not comparable(steps):
+                continue
+            with suppress(DriftwiseError):  # there is a next time
+                found, seq = await self.service.aside(self._judge, era, made, steps, upto)
+                if found.step is not None:
+                    await self.service.changed(self._step, stream, era, steps, found, seq)
+
+    def _judge(self, store: Store, era: EraRow, made: Setup, steps: Steps, upto: int) -> tuple[RampVerdict, int]:
+        """In the thread."""
+        known = self._following.get(era.stream)
+        if known is None or known[0] != steps or known[1].era != era.number:
+            known = self._following[era.stream] = steps, following(era, made, steps)
+        known[1].follow(store, upto)
+        ramp = ramp_of(made.body)
+        assert ramp is not None, "asked only where there is one"
+        return ramp.judge(known[1].lift, steps.place), known[1].seq
+
+    async def _step(self, stream: Stream, era: EraRow, steps: Steps, found: RampVerdict, upto: int) -> None:
+        service = self.service
+
+        def write() -> None:
+            if stream.era != era or steps_of(service.store.events(stream.row.id), era, stream.setup) != steps:
+                raise Stale
+            service.event(stream, "ramp", **told_of(era.number, upto, found))
+
+        await service.written(write, stream.read_steps, stream)
+
+
+def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) -> list[str]:
+    """What is wrong with the steps of an era's ramp, each judged again from the log."""
+    ramp, wrong = ramp_of(made.body), []
+    for place, event in enumerate(events):
+        told = msgspec.json.decode(event.body)
+        if event.kind != "ramp" or told["era"] != era.number:
+            continue
+        steps = steps_of(events[:place], era, made)
+        if ramp is None or steps.stopped or not comparable(steps):
+            wrong.append(f"event {event.seq} is a step of a ramp that is not there")
+            continue
+        if era.base > steps.begun_at:
+            continue  # units were forgotten
+        followed = following(era, made, steps)
+        followed.follow(store, told["upto"], most=2**62)
+        again = told_of(era.number, told["upto"], ramp.judge(followed.lift, steps.place))
+        if not _same(again, told):
+            wrong.append(f"event {event.seq}, the step {told['step']!r} of the ramp, does not come out again")
+    return wrong
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two bodies are equal but for rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, float) and isinstance(other, (int, float)):
+        return abs(one - other) <= _CLOSE * max(1.0, abs(other))
+    return one == other
