@@ -52,14 +52,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Version.")] = False,
 ) -> None:
     """Choosing under drift."""
 
 
 @app.command("list")
 def list_() -> None:
-    """The catalogue of algorithms."""
+    """List the algorithms."""
     from driftwise.policies.names import catalogue
 
     rows = [
@@ -78,7 +78,7 @@ def tune(
     L: Annotated[float, typer.Option("--L", help="Largest norm of an arm.")] = 1.0,
     link: Annotated[str, typer.Option(help="Link of the generalized families.")] = "logistic",
 ) -> None:
-    """How fast to forget when the drift is known: what the theorems say, for each family."""
+    """Print how fast to forget when the drift is known, by the theorems, for each family."""
     from driftwise.experiments.paper.tuning import advice
 
     columns = ("family", "γ", "1-γ", "memory in rounds", "window", "period", "λ")
@@ -88,16 +88,16 @@ def tune(
     )  # fmt: skip
 
 
-Trials = Annotated[int | None, typer.Option(help="Independent trials; by default what the spec says.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of all chance; by default what the spec says.")]
+Trials = Annotated[int | None, typer.Option(help="Independent trials; by default those of the spec.")]
+Seed = Annotated[int | None, typer.Option(help="Seed; by default that of the spec.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
-On = Annotated[str | None, typer.Option(help="A Dask scheduler's address, or local:N for N processes here.")]
+On = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, or local:N for N processes here.")]
 Tls = Annotated[Path | None, typer.Option(help="Folder with ca.pem, cert.pem and key.pem, for tls:// addresses.")]
 
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Its name, or all; a wrong name gets the list.")],
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment, or all; a wrong name prints the list.")],
     trials: Trials = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option(help="Folder for figures, curves.npz, summary.json, report.html.")] = Path(
@@ -107,7 +107,7 @@ def reproduce(
     on: On = None,
     tls: Tls = None,
 ) -> None:
-    """The paper's experiments again, beside the published values; `all` writes one page to judge them by."""
+    """Reproduce the paper's experiments beside the published values; `all` writes one page with verdicts."""
     from driftwise.experiments.paper.panels import experiment as find
 
     words, page = f"driftwise reproduce {experiment}", experiment == "all"
@@ -124,7 +124,7 @@ def run(
     on: On = None,
     tls: Tls = None,
 ) -> None:
-    """An experiment of your own; interrupted, the same command goes on where it was."""
+    """Run an experiment of your own; after an interruption the same command continues it."""
     from driftwise.experiments.paper.panels import find
 
     found = find(spec)
@@ -132,7 +132,7 @@ def run(
 
 
 @app.command()
-def plot(folder: Annotated[Path, typer.Argument(help="What `run` or `reproduce` filled.")]) -> None:
+def plot(folder: Annotated[Path, typer.Argument(help="A folder that `run` or `reproduce` wrote.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
     from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
@@ -197,11 +197,11 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[
 @app.command()
 def bench(
     horizon: Annotated[int, typer.Option(help="Rounds of a run.")] = 2000,
-    repeats: Annotated[int, typer.Option(help="Turns of each, in between those of all others.")] = 7,
-    only: Annotated[list[str] | None, typer.Option(help="A name of the catalogue; may be given again.")] = None,
+    repeats: Annotated[int, typer.Option(help="Repeats of each, interleaved with the others.")] = 7,
+    only: Annotated[list[str] | None, typer.Option(help="A name of the catalogue; may be repeated.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and bench.svg.")] = None,
 ) -> None:
-    """How long a round takes at three sizes, beside NumPy and C: on shared machines only ratios mean anything."""
+    """Measure a round at three sizes beside NumPy and C; on shared machines trust only the ratios."""
     import json
 
     from driftwise._internal.files import keep
@@ -250,19 +250,19 @@ def evidence(
 def evaluate(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
     policy: Annotated[str, typer.Option(help="A policy of the catalogue.")] = "Auto",
-    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are clicks, 0 or 1: Auto must be told.")] = False,
+    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are clicks, 0 or 1; Auto needs this.")] = False,
     method: Annotated[str, typer.Option(help="weights, or replay for logs that explored uniformly.")] = "weights",
-    epsilon: Annotated[float, typer.Option(help="The share of choices that it is to draw uniformly.")] = 0.0,
+    epsilon: Annotated[float, typer.Option(help="Share of choices that the policy draws uniformly.")] = 0.0,
     model: Annotated[str, typer.Option(help="Whose estimates DR uses: policy, or ridge.")] = "policy",
-    half_life: Annotated[float | None, typer.Option(help="Of the policy's memory, in ticks.")] = None,
+    half_life: Annotated[float | None, typer.Option(help="Half-life of the policy's memory, in ticks.")] = None,
     L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
-    blocks: Annotated[int, typer.Option(help="Stretches of time to look at.")] = 10,
-    rewards: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest reward.")] = None,
-    features: Annotated[Path | None, typer.Option(help="A JSON file of Features.to_dict: makes arms.")] = None,
+    blocks: Annotated[int, typer.Option(help="Number of stretches of time.")] = 10,
+    rewards: Annotated[tuple[float, float] | None, typer.Option(help="Smallest and largest possible reward.")] = None,
+    features: Annotated[Path | None, typer.Option(help="A JSON file of Features.to_dict, which makes arms.")] = None,
     items: Annotated[Path | None, typer.Option(help="A JSON file of items by name: rows, or vectors.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, report.md and evaluation.json.")] = None,
 ) -> None:
-    """What a policy would have earned on a log of choices with propensities."""
+    """Estimate what a policy would have earned on a log of choices with propensities."""
     import json
 
     from driftwise._internal.files import keep
@@ -298,16 +298,16 @@ app.command()(doctor.doctor)
 def sums_(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
     policy: Annotated[str, typer.Option(help="A linear policy of the catalogue, whose memory is replaced.")] = "OFUL",
-    half_life: Annotated[float | None, typer.Option(help="In ticks; without one everything is kept.")] = None,
+    half_life: Annotated[float | None, typer.Option(help="Half-life in ticks; without one everything is kept.")] = None,
     L: Annotated[float, typer.Option("--L", help="Largest norm of an arm.")] = 1.0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the sums of parts, which are not made twice.")] = None,
-    tick: Annotated[int | None, typer.Option(help="The tick to weigh at; by default that of the last reward.")] = None,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the query for a warehouse instead.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the sums of parts; a part is read once.")] = None,
+    tick: Annotated[int | None, typer.Option(help="Tick of the sums; by default that of the last reward.")] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the query for a data warehouse instead.")] = False,
     element: Annotated[str, typer.Option(help="How the query writes number {i} of the vector.")] = "x[{i}]",
     on: On = None,
     tls: Tls = None,
 ) -> None:
-    """Reduce a log to the sums a linear policy learns from, part by part."""
+    """Reduce a log, part by part, to the sums that a linear policy learns from."""
     from driftwise.data import reduce, warehouse
     from driftwise.data.policy import named_policy
     from driftwise.tables import read_log
@@ -340,7 +340,7 @@ def _report(outcome: Outcome) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; anything raised on purpose ends in one sentence and exit 2."""
+    """Run a command; an expected error prints one sentence and exits with 2."""
     interrupts.usual()
     if arguments is None:
         interrupts.end_compiles()

@@ -27,7 +27,7 @@ _OWN = ("dev", "docs", "release")
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> None:
-    """What a bug report needs: versions, compiled code, processors, extras, and what is slow here and why."""
+    """Print what a bug report needs: versions, compiled code, processors, extras, and what is slow here and why."""
     found = examined()
     if as_json:
         print(json.dumps(found, indent=1, ensure_ascii=False))

@@ -32,19 +32,19 @@ def _needs(*modules: str) -> None:
 
 
 def serve(
-    db: Annotated[str, typer.Option(help="The database: a file, made where there is none, or postgresql://…")],
-    host: Annotated[str, typer.Option(help="The address to listen at; another than this machine needs keys.")] = (
+    db: Annotated[str, typer.Option(help="The database: a file, created if it does not exist, or postgresql://…")],
+    host: Annotated[str, typer.Option(help="Address to listen at; any but loopback needs a key.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="The port.", min=0, max=65535)] = 8000,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without bodies.")] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="A further name the server is asked by, such as a proxy's; may be given several times."),
+        typer.Option(help="A further Host name that clients use, such as a proxy's; may be repeated."),
     ] = None,
-    max_pages: Annotated[int | None, typer.Option(help="The most pages of 4 KiB the file may have.", min=1)] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Largest size of the file, in pages of 4 KiB.", min=1)] = None,
 ) -> None:
-    """Decide and learn over HTTP; every answer is on disk before it is sent."""
+    """Serve decisions over HTTP; every answer is on disk before it is sent."""
     _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
     from driftwise.service.stores.lock import check_free
     from driftwise.service.stores.opening import is_shared
@@ -57,7 +57,7 @@ def serve(
 
 
 def verify(db: Database) -> None:
-    """Recompute every decision, score and digest from what is written."""
+    """Recompute every decision, score and digest from the database."""
     _needs("msgspec")
     from driftwise.service.core.origin import Foreign
     from driftwise.service.core.verify import verify as run
@@ -79,12 +79,12 @@ def verify(db: Database) -> None:
 
 def export(
     db: Database,
-    out: Annotated[Path, typer.Option(help="A new folder for the log's parts.")],
-    stream: Annotated[str | None, typer.Option(help="Which stream, where there are several.")] = None,
+    out: Annotated[Path, typer.Option(help="A new folder for the parts of the log.")],
+    stream: Annotated[str | None, typer.Option(help="Name of the stream, if there are several.")] = None,
     format: Annotated[str | None, typer.Option(help="parquet or jsonl.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="What closed before the last reset, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include what closed before the last reset.")] = False,
 ) -> None:
-    """Write a stream as a log that agents learn from and evaluations read."""
+    """Write a stream as a log, for agents and evaluations."""
     _needs("msgspec")
     from driftwise.service.operate.export import export as run
 
@@ -94,8 +94,8 @@ def export(
     print(f"{out}: {found.rows} rows{forgotten}{before}")
 
 
-def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a file that is not there yet.")]) -> None:
-    """Copy a database while it is used."""
+def backup(db: Database, out: Annotated[Path, typer.Option(help="Path of the copy, which must not exist.")]) -> None:
+    """Copy a database, also while a server uses it."""
     _needs("msgspec")
     from driftwise.service.operate.keeping import backup as run
 
@@ -104,12 +104,12 @@ def backup(db: Database, out: Annotated[Path, typer.Option(help="The copy, a fil
 
 def restore(
     backup: Annotated[str, typer.Argument(help="A file that driftwise backup wrote.", metavar="BACKUP")],
-    db: Annotated[str, typer.Argument(help="The database: a file, which no server has.", metavar="DB")],
-    replace: Annotated[bool, typer.Option("--replace", help="Where DB exists: keep its files under other names.")] = (
+    db: Annotated[str, typer.Argument(help="The database file; no server may use it.", metavar="DB")],
+    replace: Annotated[bool, typer.Option("--replace", help="If DB exists: keep its files under other names.")] = (
         False
     ),
 ) -> None:
-    """Check a backup and make it the database. A plain copy would mix it with the -wal of the old one."""
+    """Check a backup and make it the database. Do not use cp: SQLite would mix it with the old -wal file."""
     _needs("msgspec")
     from driftwise.service.operate.restoring import restore as run
 
@@ -119,7 +119,7 @@ def restore(
 
 def forget(
     db: Database,
-    before: Annotated[str, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC unless said.")],
+    before: Annotated[str, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC by default.")],
 ) -> None:
     """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
     _needs("msgspec")
@@ -131,7 +131,7 @@ def forget(
 
 
 def refold(db: Database) -> None:
-    """Go on with a database that another machine, library or version computed: fold the rewards again here."""
+    """Fold the rewards again on this machine, for a database that another machine, library or version computed."""
     _needs("msgspec")
     from driftwise.service.core.refold import refold as run
 
@@ -148,10 +148,10 @@ def create(
     scopes: Annotated[str | None, typer.Option(
         help="Some of decide,reward,admin. By default all of them for the only valid key, decide,reward for others.",
         show_default=False)] = None,
-    stream: Annotated[str, typer.Option(help="The stream it is good for; * for all.")] = "*",
-    name: Annotated[str, typer.Option(help="Who uses it.")] = "",
+    stream: Annotated[str, typer.Option(help="The stream of the key; * for all.")] = "*",
+    name: Annotated[str, typer.Option(help="A note on who uses the key.")] = "",
 ) -> None:
-    """Make a key and show it, this once: only its sha256 is kept."""
+    """Create a key and print it once; only its sha256 is stored."""
     _needs("msgspec")
     from driftwise.service.operate.keeping import create_key, grants, keys, lacking
     from driftwise.service.stores.opening import is_shared
@@ -174,7 +174,7 @@ def _warn(sentence: str) -> None:
 
 @keys_app.command("list")
 def listed(db: Database) -> None:
-    """The valid keys."""
+    """List the valid keys."""
     _needs("msgspec")
     from driftwise.service.operate.keeping import keys
 
@@ -184,8 +184,8 @@ def listed(db: Database) -> None:
 
 
 @keys_app.command("revoke")
-def revoke(db: Database, number: Annotated[int, typer.Argument(help="Its number in the list.")]) -> None:
-    """Make a key useless, within a second."""
+def revoke(db: Database, number: Annotated[int, typer.Argument(help="Number of the key in the list.")]) -> None:
+    """Revoke a key; it takes effect within a second."""
     _needs("msgspec")
     from driftwise.service.operate.keeping import keys, lacking, revoke_key
 
