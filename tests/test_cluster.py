@@ -122,7 +122,7 @@ def test_a_spec_that_is_not_its_text_is_refused():
 
 def test_stretches_are_about_as_long_as_asked_and_short_at_the_end():
     known = [False]
-    queue = work.Queue(range(100), 10.0, lambda thing: 1.0 if known[0] else float("inf"))
+    queue = work.WorkQueue(range(100), 10.0, lambda thing: 1.0 if known[0] else float("inf"))
     assert queue.stretch(2) == [0]
     known[0] = True
     sizes = []

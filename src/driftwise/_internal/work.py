@@ -185,7 +185,7 @@ def _take_all(done: set[Future[bytes]], take: Callable[[Any, Arrays], None]) -> 
     return first
 
 
-class Queue(Generic[T]):
+class WorkQueue(Generic[T]):
     """Things to do, handed out in stretches of about so many seconds by what is expected of each at the time."""
 
     def __init__(self, things: Iterable[T], seconds: float, expected: Callable[[T], float]) -> None:

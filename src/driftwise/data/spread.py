@@ -27,7 +27,7 @@ def spread(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor
     sizes = [path.stat().st_size for path in paths]
     known, found = shelf.names(), dict[int, Reduced]()
     taken = [0.0, 0.0]  # bytes read, and the seconds it took
-    queue = work.Queue(range(len(paths)), work.SECONDS, lambda number: _expected(sizes[number], taken))
+    queue = work.WorkQueue(range(len(paths)), work.SECONDS, lambda number: _expected(sizes[number], taken))
 
     def cut(room: int) -> bytes | None:
         numbers = queue.stretch(room)

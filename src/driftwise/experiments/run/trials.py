@@ -129,7 +129,7 @@ def _play_all(
     """Chunks go out and come back; this process alone writes."""
     costs = {(name, job.trial): cost for job in missing for name, cost in job.costs.items()}
     pace, seconds = Pace(), work.SECONDS_HERE if isinstance(executor, ThreadPoolExecutor) else work.SECONDS
-    queue, texts = work.Queue(missing, seconds, pace.expected), chunks.spec_texts(specs)
+    queue, texts = work.WorkQueue(missing, seconds, pace.expected), chunks.spec_texts(specs)
 
     def cut(room: int) -> bytes | None:
         jobs = queue.stretch(room)
