@@ -13,6 +13,8 @@ import textwrap
 import time
 from types import SimpleNamespace
 
+import numba
+import numpy as np
 import pytest
 
 from driftwise._internal import compile_notice, compiling, numba_text
@@ -54,6 +56,21 @@ def test_a_function_inside_leaves_no_machine_code():
     assert "whiten_" not in out.split() and "absorb_" not in out.split()
 
 
+@pytest.mark.skipif(not numba_text.tunable, reason="this numba is left as it is")
+def test_loops_of_an_entry_are_not_unrolled_and_add_up_the_same():
+    def total(x):
+        found = 0.0
+        for i in range(x.size):
+            found += x[i]
+        return found
+
+    x = np.linspace(0.1, 7.0, 37)
+    rolled, plain = numba.njit(**numba_text.ROLLED)(total), numba.njit(total)
+    assert rolled(x) == plain(x) == total(x)
+    added = [next(iter(one.inspect_llvm().values())).count("fadd") for one in (rolled, plain)]
+    assert added[0] == 1 < added[1]
+
+
 @pytest.mark.slow  # compiles all of it
 def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
     """Everything here leans on numba's private side; without it the rounds are the same."""
@@ -67,8 +84,6 @@ def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
 
 
 def test_python_may_call_what_is_for_the_inside():
-    import numpy as np
-
     assert first_best(np.array([0.0, 2.0, 1.0]), np.array([0.0, 0.0, 1.0])) == 1
 
 

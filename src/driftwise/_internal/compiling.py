@@ -120,7 +120,7 @@ def entry(function: F) -> F:
 
     What is said of pieces that return views holds here too.
     """
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, **numba_text.ROLLED)
 
 
 def routine(function: F) -> F:

@@ -20,15 +20,18 @@ import numba
 JITCodeLibrary: Any = object
 Compiler: Any = object
 _runtime: Any = None
+_llvm: Any = None
 with contextlib.suppress(ImportError):  # a numba built otherwise
     _dynfunc: Any = importlib.import_module("numba._dynfunc")
     JITCodeLibrary = importlib.import_module("numba.core.codegen").JITCodeLibrary
     Compiler = importlib.import_module("numba.core.compiler").Compiler
     _runtime = importlib.import_module("numba.core.runtime").rtsys
+    _llvm = importlib.import_module("llvmlite.binding")
 
 _RELIED_ON = ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals", "finalize")
 
 possible = all(hasattr(JITCodeLibrary, name) for name in _RELIED_ON) and hasattr(Compiler, "compile_extra")
+tunable = possible and hasattr(_llvm, "create_pipeline_tuning_options")
 
 
 class _Text(JITCodeLibrary):  # type: ignore[misc]
@@ -46,6 +49,31 @@ class _Polished(_Text):
 
     def _optimize_final_module(self) -> None:
         JITCodeLibrary._optimize_final_module(self)
+
+
+class _Rolled(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code whose loops are not unrolled: half of the code and of the time, and no slower in rounds.
+
+    Where unrolling was seen to matter a `loop` is unrolled before it is linked in.
+    """
+
+    def _optimize_final_module(self) -> None:
+        tuned = _llvm.create_pipeline_tuning_options()
+        tuned.speed_level, tuned.loop_unrolling, tuned.loop_interleaving = 3, False, False
+        passes = _llvm.create_pass_builder(self._codegen._tm, tuned)
+        passes.getModulePassManager().run(self._final_module, passes)
+
+
+class Rolled(Compiler):  # type: ignore[misc]
+    """numba's compiler for functions that Python calls."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _Rolled(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
+ROLLED: dict[str, Any] = {"pipeline_class": Rolled} if tunable else {}
 
 
 class _Inside(Compiler):  # type: ignore[misc]
