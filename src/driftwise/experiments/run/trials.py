@@ -68,8 +68,8 @@ def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -
 # What stands beside the sources that decide a number, and decides none.
 _ASIDE = (
     "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "experiments",
-    "ledger.py", "service",
-    "tables", *(f"_internal/{one}.py" for one in (
+    "ledger.py", "lift", "service", "tables",
+    *(f"_internal/{one}.py" for one in (
         "compile_notice", "files", "interrupts", "intervals", "machine", "progress", "sources", "terminal", "work")),
 )  # fmt: skip
 
