@@ -219,7 +219,7 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
             tests("300 cuts, closed or reset: open files, tasks, futures and connections as before",
                   "test_faults.py::test_callers_that_go_away_are_recorded_at_most_once_and_leave_nothing_behind")),
     "F13": ("upgrade, kill in migration, downgrade", "opens and verifies; refused with a sentence",
-            tests("the golden databases of versions 1 and 2; a kill in making tables and in each step of an upgrade",
+            tests("the golden databases of versions 1 to 3; a kill in making tables and in each step of an upgrade",
                   "test_upgrade.py",
                   "test_faults.py::test_killed_while_it_makes_its_tables_the_next_makes_them",
                   "test_store.py::test_a_database_of_the_future_or_of_others_is_refused_with_a_sentence")),

@@ -177,6 +177,8 @@ def test_a_postgres_database_of_version_1_is_read_upgraded_and_recorded(database
     store = open_store(database)
     for column in ("reason", "probe", "sources"):
         store.run(f"ALTER TABLE era DROP COLUMN {column}")
+    for table in ("event", "detail", "guardrail", "notice"):
+        store.run(f"DROP TABLE {table}")
     store.run("UPDATE driftwise SET version = 1")
     store.close()
     (found,) = verify(database)  # as it is
