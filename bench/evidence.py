@@ -130,8 +130,9 @@ def hindsight(results: dict[str, Any]) -> str:
     for name, one in results["sets"].items():
         paid = {row["policy"]: (row["reward"], row["draws"]) for row in one["rows"]}
         ours = [f"{paid[who][0]:.4f}" if who in paid else "" for who in ("static", "Auto", "Auto, clicks")]
-        half = max((who for who in paid if who.startswith("half-life")), key=lambda who: paid[who])
-        cells, best = [*ours, f"{paid[half][0]:.4f} ({half.split()[1]})"], ("none played", -np.inf)
+        halves = {who: paid[who] for who in paid if who.startswith("half-life")}
+        half = max(halves, key=lambda who: halves[who], default="")
+        cells, best = [*ours, f"{paid[half][0]:.4f} ({half.split()[1]})" if half else ""], ("none played", -np.inf)
         for rival in RIVALS:
             there = {who: paid[who] for who in paid if who.startswith(f"{rival}: ")}
             if not there:

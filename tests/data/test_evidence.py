@@ -129,6 +129,8 @@ def test_the_story_names_the_change_when_auto_noticed_and_what_it_cost():
 def test_persistence_repeats_what_paid():
     log = Outcomes(arms=np.eye(2), rewards=[[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]])
     np.testing.assert_array_equal(plays._persistence(log).reward, [0, 1, 1, 0, 1])
+    turns = Outcomes(arms=np.eye(2), rewards=[[0, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
+    np.testing.assert_array_equal(plays._persistence(turns).reward, [0, 0, 0, 1, 1])  # of two that failed, the other
 
 
 @pytest.fixture(scope="module")

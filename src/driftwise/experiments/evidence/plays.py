@@ -60,7 +60,7 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
     if clicks:
         found[CLICKS] = make("Auto", dim=dim, link="logistic")
     made = {name: _ours(name, policy) for name, policy in found.items()}
-    return {**made, PERSISTENCE: Contender(_digest("persistence 1"), lambda log, seed: _persistence(log))}
+    return {**made, PERSISTENCE: Contender(_digest("persistence 2"), lambda log, seed: _persistence(log))}
 
 
 def _ours(name: str, policy: Any) -> Contender:
@@ -89,13 +89,14 @@ def played_set(policy: Any, log: Outcomes, seed: int) -> Play:
 
 
 def _persistence(log: Outcomes) -> Play:
-    """Plays the arm that paid most when it was played last; an arm never played comes first."""
-    last, paid = np.full(len(log.names), math.inf), log.paid
+    """Plays the arm that paid most when it was played last, of equal ones that longest ago; new arms come first."""
+    last, paid, when = np.full(len(log.names), math.inf), log.paid, np.full(len(log.names), -1)
     earned, arms = np.empty(log.rounds), np.empty(log.rounds, dtype=np.int64)
     for t in range(log.rounds):
-        arm = int(np.argmax(np.where(np.isnan(paid[t]), -math.inf, last)))
+        score = np.where(np.isnan(paid[t]), -math.inf, last)
+        arm = int(np.argmin(np.where(score == score.max(), when, log.rounds)))
         arms[t], earned[t] = arm, paid[t, arm]
-        last[arm] = earned[t]
+        last[arm], when[arm] = earned[t], t
     return summed(log, earned, arms)
 
 
