@@ -2,7 +2,7 @@
 
     python bench/lift.py aa [--streams 10000] [--units 10000]   A/A streams: the share in which 0 is ever left out
     python bench/lift.py width                                  half widths at the last unit, beside ville's
-    python bench/lift.py ramp [--runs 200]                      what a ramp costs on a harmful policy, and on a good one
+    python bench/lift.py ramp [--runs 20]                      what a ramp costs on a harmful policy, and on a good one
 
 `aa` computes the same sums as driftwise.lift for many streams at once, and compares some looks with the module itself.
 `width` needs ville (pip install ville), which is no dependency of driftwise.
@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from driftwise._internal.intervals import t_quantile
-from driftwise.lift import Bets, UnitSums
+from driftwise.lift import Bets, Lift, Ramp, UnitSums
 from driftwise.lift.betting import BETS, WEIGHTS, fourth_factor
 from driftwise.lift.intervals import TIGHTEST
 from driftwise.lift.sums import LEAST
@@ -163,15 +163,56 @@ def width(units, runs=5):
             print(f"{name:>10} {held:5.0%} {a:9.5f} {b:9.5f} {a / b:6.2f} {c:11.5f} {d:9.5f} {c / d:6.2f}", flush=True)
 
 
+def ramp(runs):
+    """Units that got the policy, and rewards lost to it, until a ramp stops or arrives."""
+    shares = (0.01, 0.05, 0.25, 1.0)
+    print(f"ramp {shares}, baseline rate .1, {runs} runs of at most 2,000,000 units, a look every 2,000 units")
+    print("  rate  margin  arrived  stopped  running  units that got the policy  rewards lost (mean, most)")
+    for live, margin in ((0.0, 0.0), (0.05, 0.0), (0.08, 0.0), (0.12, 0.0), (0.1, -0.02)):
+        ended, exposed = {"arrived": 0, "stopped": 0, "running": 0}, []
+        for seed in range(runs):
+            how, units = _ramped(Ramp(shares, margin), live, np.random.default_rng(seed))
+            ended[how] += 1
+            exposed.append(units)
+        lost = (0.1 - live) * np.array(exposed)
+        print(f"{live:6.2f} {margin:7.2f} {ended['arrived']:8} {ended['stopped']:8} {ended['running']:8} "
+              f"{np.mean(exposed):26.0f} {lost.mean():14.0f} {lost.max():8.0f}", flush=True)  # fmt: skip
+
+
+def _ramped(rule, live, rng, every=2_000, most=1_000):
+    """How one ramp ends, and the units that got the policy."""
+    place, exposed, lift = 0, 0, Lift(rule.shares[0], (0.0, 1.0))
+    for look in range(most):
+        arm = (rng.random(every) < lift.share).astype(int)
+        exposed += int(arm.sum())
+        y = (rng.random(every) < np.where(arm, live, 0.1)).astype(float)
+        lift.add(range(look * every, (look + 1) * every), arm.tolist(), y.tolist())
+        step = rule.judge(lift, place).step
+        if step == "stopped":
+            return "stopped", exposed
+        if step == "advanced":
+            place += 1
+            if rule.shares[place] == 1.0:
+                return "arrived", exposed
+            lift = Lift(rule.shares[place], (0.0, 1.0))
+    return "running", exposed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["aa", "width"])
+    parser.add_argument("what", choices=["aa", "width", "ramp"])
     parser.add_argument("--streams", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--units", type=int, default=10_000)
     parser.add_argument("--world", default="", help="one of: " + ", ".join(WORLDS))
     parser.add_argument("--held", type=float, nargs="*", default=[0.1, 0.5], help="shares that are held back")
     asked = parser.parse_args()
-    aa(asked.streams, asked.units, asked.world, asked.held) if asked.what == "aa" else width(asked.units)
+    if asked.what == "aa":
+        aa(asked.streams, asked.units, asked.world, asked.held)
+    elif asked.what == "width":
+        width(asked.units)
+    else:
+        ramp(asked.runs)
 
 
 if __name__ == "__main__":
