@@ -92,7 +92,7 @@ def _run(x):
 
 for name, one in ("once", _once), ("twice", _twice):
     made = entry(bind(_run, f"run_{name}", twist=piece(one)))
-    print(made(np.ones(3)), sum(made.stats.cache_hits.values()))
+    print(made(np.ones(3)), sum(made.call.stats.cache_hits.values()))
 """
 
 

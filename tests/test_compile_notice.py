@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import pytest
 
-from driftwise._internal import compile_notice, compiling, numba_text
+from driftwise._internal import compile_notice, jit, numba_text
 from driftwise.kernels.index import first_best
 from driftwise.kernels.scratch import line
 from driftwise.theory import radius
@@ -52,7 +52,7 @@ def test_a_function_inside_leaves_no_machine_code():
         codegen.JITCodeLibrary._finalize_specific = finalize
     """
     out = python(textwrap.dedent(program) + textwrap.dedent(PLAY) + "print(*emitted)",
-                 NUMBA_CACHE_DIR=str(compiling.FOLDER))  # fmt: skip
+                 NUMBA_CACHE_DIR=str(jit.FOLDER))  # fmt: skip
     assert "whiten_" not in out.split() and "absorb_" not in out.split()
 
 

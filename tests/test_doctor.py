@@ -51,7 +51,10 @@ def test_what_is_slow_is_said_with_its_reason(monkeypatch):
     monkeypatch.setattr(doctor, "_sync", lambda: 0.001)
     monkeypatch.setattr(doctor.sys, "gettrace", lambda: None)
     assert slow() == ""
-    assert "NUMBA_DISABLE_JIT" in slow(compiles=False)
+    assert "driftwise[jit]" in slow(compiles=False)
+    with monkeypatch.context() as interpreted:
+        interpreted.setenv("NUMBA_DISABLE_JIT", "1")
+        assert "NUMBA_DISABLE_JIT" in slow()
     assert "NUMBA_CACHE_DIR" in slow(**{"kept beyond the process": False})
     assert "first use" in slow(functions=0)
     assert "simulate(jobs=2)" in slow(**{"allowed by a container": 2.0})

@@ -58,7 +58,7 @@ def test_every_point_finds_its_live_entries_in_the_list():
     assert len(made) > 100
     for name, policy in made.items():
         own = policy.entries
-        for call in (own.scores, own.learn, own.fold, own.sheet, own.ball, policy._live.score_many):
+        for call in (own.scores, own.learn, own.fold, own.sheet, own.ball, policy._many()[1]):
             assert call is None or any(call is one for one in CALLS), (name, call)
 
 
@@ -85,7 +85,7 @@ def called(layer):
 def test_live_layers_call_no_compiled_function_beside_the_list(layer):
     """Formulas run as Python where Python calls them."""
     beside = {name for name, one in called(layer) if hasattr(one, "py_func") and not any(one is call for call in CALLS)
-              and not (hasattr(one, "outside") and one.outside() is one.py_func)}  # fmt: skip
+              and not getattr(one, "plain", False)}  # fmt: skip
     assert beside == set()
 
 
@@ -125,7 +125,7 @@ def live_calls():
             policy.fold(state, kept, np.ones(3), np.ones(3), np.zeros(3))
     seen = 0
     for name, live in entries.LIST.items():
-        compiled = getattr(live.call, "made", live.call)
+        compiled = vars(live.call).get("call")
         wanted = entries.declared(name)
         for one in getattr(compiled, "nopython_signatures", ()):
             seen += 1

@@ -48,13 +48,17 @@ def examined() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    import llvmlite.binding as llvm
-
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        compiler = "none: pip install driftwise[jit] compiles loops and functions of your own"
+    else:
+        compiler = f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {llvm.get_host_cpu_name()}"
     named = {name: _version(name) or "missing" for name in ("numpy", "numba", "llvmlite", "typer", "rich")}
     return {
         "driftwise": __version__, "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}", **named,
-        "compiler": f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} for {llvm.get_host_cpu_name()}",
+        "compiler": compiler,
     }  # fmt: skip
 
 
@@ -67,15 +71,24 @@ def _version(name: str) -> str | None:
 
 def _compiled() -> dict[str, Any]:
     """Where compiled code is kept, and how much of it there is."""
-    from driftwise._internal import compiling, machine, sources  # here: commands start without numba
+    from driftwise._internal import compiling, machine, shipped, sources  # here: commands start without them
 
-    folder, off = compiling.FOLDER, bool(compiling.config.DISABLE_JIT)
-    files = list(folder.rglob("*.nbc")) if folder else []
+    found = shipped.shipped()
+    known = {
+        "machine code": found.level or f"none: {found.why}",
+        "rounds of simulate": "compiled loops" if compiling.can_compile() else "entries, a call at a time",
+        "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
+    }  # fmt: skip
+    if not compiling.can_compile():
+        return {"compiles": False, "folder": None, "kept beyond the process": False, "functions": 0, "megabytes": 0.0,
+                **known}  # fmt: skip
+    from driftwise._internal import jit
+
+    files = list(jit.FOLDER.rglob("*.nbc")) if jit.FOLDER else []
     size = sum(one.stat().st_size for one in files)
     return {
-        "compiles": not off, "folder": _home(folder) if folder else None, "kept beyond the process": compiling.lasts(),
-        "functions": len(files), "megabytes": round(size / 1e6, 1), "sources": sources.source_hash(*sources.COMPILED),
-        "bits": machine.probe(),
+        "compiles": True, "folder": _home(jit.FOLDER) if jit.FOLDER else None, "kept beyond the process": jit.lasts(),
+        "functions": len(files), "megabytes": round(size / 1e6, 1), **known,
     }  # fmt: skip
 
 
@@ -128,16 +141,19 @@ def _extras() -> dict[str, str]:
 
 
 def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]:
-    if not compiled["compiles"]:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         yield "NUMBA_DISABLE_JIT is set: rounds are interpreted, a hundred times slower; unset it"
+    elif not compiled["compiles"]:
+        yield 'no numba: simulate plays a round a call; pip install "driftwise[jit]" compiles its loops'
     elif not compiled["kept beyond the process"]:
         yield "compiled code is not kept and every process compiles anew; set NUMBA_CACHE_DIR to a writable folder"
     elif compiled["functions"] == 0:
         yield "nothing is compiled yet: the first use of a family takes seconds to a minute, once per version"
-    from driftwise._internal import compiling
+    if compiled["compiles"]:
+        from driftwise._internal import jit
 
-    if compiling.config.DEBUGINFO_DEFAULT or compiling.config.BOUNDSCHECK or compiling.config.OPT != 3:
-        yield "NUMBA_OPT, NUMBA_BOUNDSCHECK or NUMBA_DEBUGINFO is set: compiled code is slower; unset it"
+        if jit.config.DEBUGINFO_DEFAULT or jit.config.BOUNDSCHECK or jit.config.OPT != 3:
+            yield "NUMBA_OPT, NUMBA_BOUNDSCHECK or NUMBA_DEBUGINFO is set: compiled code is slower; unset it"
     cores = min(filter(None, (processors["usable"], processors["allowed by a container"])), default=None)
     if cores is not None and processors["cores"] and cores < processors["cores"]:
         yield f"{cores:g} of {processors['cores']} cores may be used: pass simulate(jobs={max(1, int(cores))})"

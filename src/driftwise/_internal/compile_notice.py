@@ -12,15 +12,13 @@ import threading
 import time
 from typing import Any
 
-from numba.core import event
-
 _LINE = "driftwise compiles {name}, once per version and machine: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
 plain = True  # not in a server, whose stderr is a log of JSON objects
 _PATIENCE = 2.0  # seconds of compiling after which one plain line is said where no line can be written over
 
 
-class _Notice(event.Listener):
+class _Notice:
     """Follows one compiled entry and the functions inside it."""
 
     def __init__(self) -> None:
@@ -71,8 +69,13 @@ def _overwrites() -> bool:
 
 def watch() -> None:
     """From now on whoever waits is told."""
+    from numba.core import event  # here: a process that compiles nothing starts without it
+
+    class Listener(event.Listener):
+        on_start, on_end = _notice.on_start, _notice.on_end
+
     register: Any = event.register
-    register("numba:compile", _notice)
+    register("numba:compile", Listener())
 
 
 def compiles_in_main() -> bool:

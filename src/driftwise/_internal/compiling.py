@@ -1,118 +1,128 @@
-"""The one decorator that compiles, and where compiled code is kept.
+"""The decorators that mark what is compiled, and who runs it: shipped machine code, numba, or Python.
 
-numba keeps a compiled function valid as long as *its own* file is unchanged, so a caller goes stale when
-a callee in another module changes. Each version of the sources therefore has a cache folder of its own,
-named after a hash of all of them.
+A decorated function is a `Kernel`. Compiled callers see numba's function of it; numba is imported when the first one is
+needed (jit.py). Where Python calls an entry of the closed list (kernels/entries.py), machine code from the wheel runs
+if there is some for this processor (shipped.py). Both have the same bits.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
-import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import cached_property, update_wrapper
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
-import numba
-
-from driftwise._internal import compile_notice, numba_text
-from driftwise._internal.sources import COMPILED, PACKAGE, source_hash
+from driftwise.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-config: Any = numba.config
-
-_KEEP_VERSIONS = 3
-_private: list[str] = []  # copies of compiled code that go with the process
+INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
+"""Whether everything runs as Python, as tests ask for."""
 
 
-def _usable(folder: Path) -> bool:
+def can_compile() -> bool:
+    """Whether numba is there to compile loops and functions of the user's own."""
+    return not INTERPRETED and find_spec("numba") is not None
+
+
+def compiler(what: str) -> Any:
+    """jit.py, or the one sentence where numba is not installed."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError:
-        return False
-    return True
+        return import_module("driftwise._internal.jit")
+    except ImportError:
+        way_out = 'pip install "driftwise[jit]"'
+        raise BadInput(what, "no numba", "numba, which compiles it", way_out) from None
 
 
-def _cache_folder() -> Path | None:
-    """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
-    if config.DISABLE_JIT:
-        return None
-    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [PACKAGE / "kernels" / "__pycache__", *_user_cache()]
-    name = f"driftwise-{source_hash(*COMPILED)}"
-    for root in roots:
-        if _usable(root / name):
-            _prune(root, name)
-            return root / name
-    for root in roots:
-        copy = _copied(root / name)
-        if copy is not None:
-            return copy
-    warnings.warn(
-        "driftwise found no writable folder for compiled code and will compile anew in every process; "
-        "set NUMBA_CACHE_DIR to a folder that can be written",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-    return None
+class Kernel:
+    """A function that is compiled when it is needed."""
+
+    __name__: str
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], inside: bool = False, polished: bool = False,
+        plain: bool = False, rolled: bool = False,
+    ) -> None:  # fmt: skip
+        update_wrapper(self, function)
+        self.py_func, self.options = function, options
+        self.inside, self.polished, self.plain, self.rolled = inside, polished, plain, rolled
+        self.shipped: Callable[..., Any] | None = None  # machine code, where entries.py found some
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """numba's function for compiled callers."""
+        return compiler(self.__name__).dispatcher_of(self)
+
+    @cached_property
+    def call(self) -> Callable[..., Any]:
+        """What runs where Python calls it."""
+        if self.shipped is not None:
+            return self.shipped
+        if self.plain:
+            return self.py_func
+        called: Callable[..., Any] = compiler(self.__name__).called_of(self)
+        return called
+
+    def ship(self, code: Callable[..., Any]) -> None:
+        """From now on Python's calls run this machine code."""
+        self.shipped = code
+        self.__dict__.pop("call", None)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        """By which numba knows what to paste in."""
+        return self.dispatcher.targetoptions
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, compiled when it is needed>"
 
 
-def _copied(folder: Path) -> Path | None:
-    """A private copy of compiled code that can be read but not added to, gone with the process."""
-    try:
-        if not any(folder.rglob("*.nbi")):
-            return None
-        private = tempfile.TemporaryDirectory(prefix="driftwise-")
-        shutil.copytree(folder, private.name, dirs_exist_ok=True)
-    except OSError:
-        return None
-    atexit.register(private.cleanup)
-    _private.append(private.name)
-    return Path(private.name)
+class Inside:
+    """A function that Python runs as written, and for which compiled code has instructions of its own
+    (intrinsics.py, by the same name)."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        update_wrapper(self, function)
+        self.py_func, self.name = function, name
+
+    def __call__(self, *args: Any) -> Any:
+        return self.py_func(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return compiler(self.name).type_of(self.name)
 
 
-def lasts() -> bool:
-    """Whether what is compiled now will be found by the next process."""
-    return FOLDER is not None and not _private
+def intrinsic(function: Callable[..., Any], name: str) -> Any:
+    """A function with instructions of its own where it is compiled."""
+    return function if INTERPRETED else Inside(function, name)
 
 
-def _user_cache() -> list[Path]:
-    """The user's cache, where there is a user: a container may have neither HOME nor a line in passwd."""
-    try:
-        return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"]
-    except RuntimeError:
-        return []
+def at_hand(function: F) -> F:
+    """What a function runs, for callers that call it often."""
+    return cast(F, function.call) if isinstance(function, Kernel) else function
 
 
-def _prune(root: Path, current: str) -> None:
-    """Drop the compiled code of versions long replaced; a failure to do so costs only disk."""
-    def used(path: Path) -> float:
-        try:
-            return path.stat().st_mtime
-        except OSError:  # another process pruned it first
-            return 0.0
-
-    others = sorted((p for p in root.glob("driftwise-*") if p.name != current), key=used)
-    for old in others[: max(0, len(others) - (_KEEP_VERSIONS - 1))]:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-FOLDER = _cache_folder()
-compile_notice.watch()
-
-
-_COMMON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+def _kernel(
+    function: F, inside: bool = False, polished: bool = False, plain: bool = False, rolled: bool = False, **options: Any
+) -> F:
+    if INTERPRETED:
+        return function
+    return cast(F, Kernel(function, options, inside, polished, plain, rolled))
 
 
 def kernel(function: F) -> F:
     """Compile a loop: cached, without the GIL, IEEE arithmetic kept as written (no fastmath, no contraction)."""
-    return _compiled(function)
+    return _kernel(function)
 
 
 def entry(function: F) -> F:
@@ -120,7 +130,7 @@ def entry(function: F) -> F:
 
     What is said of pieces that return views holds here too.
     """
-    return _compiled(function, _nrt=False, **numba_text.ROLLED)
+    return _kernel(function, rolled=True, _nrt=False)
 
 
 def routine(function: F) -> F:
@@ -129,7 +139,7 @@ def routine(function: F) -> F:
     numba would paste it in all the same wherever its caller is pasted in. Where everything ended up in one function,
     compiling took two and three times as long.
     """
-    return _inside(function, forceinline=False, _nrt=False)
+    return _kernel(function, inside=True, forceinline=False, _nrt=False)
 
 
 def piece(function: F) -> F:
@@ -138,7 +148,7 @@ def piece(function: F) -> F:
     At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns views
     (kernels/cut.py) hands out what it does not own: pieces, routines and entries may call it, never Python.
     """
-    return _inside(function, forceinline=True, _nrt=False)
+    return _kernel(function, inside=True, forceinline=True, _nrt=False)
 
 
 def loop(function: F) -> F:
@@ -146,7 +156,7 @@ def loop(function: F) -> F:
 
     Only where that was seen to matter: it is what takes the time in compiling.
     """
-    return _inside(function, polished=True, forceinline=True, _nrt=False)
+    return _kernel(function, inside=True, polished=True, forceinline=True, _nrt=False)
 
 
 def part(function: F) -> F:
@@ -154,47 +164,24 @@ def part(function: F) -> F:
 
     numba optimises a function together with everything below it, and again for every caller: depth costs.
     """
-    return _compiled(function, inline="always")
+    return _kernel(function, inline="always")
 
 
 def formula(function: F) -> F:
     """A scalar formula: compiled inside kernels, plain Python outside, where compiling would take longer."""
-    return _inside(function, called=lambda: function)
+    return _kernel(function, inside=True, plain=True)
 
 
 def scalar(function: F) -> F:
     """A formula that reads constant tables (_internal/elementary.py): it may not allocate."""
-    return _inside(function, called=lambda: function, _nrt=False)
+    return _kernel(function, inside=True, plain=True, _nrt=False)
 
 
 def inner(function: F) -> F:
     """A scalar that is always inlined."""
-    return _inside(function, called=lambda: function, forceinline=True, _nrt=False)
+    return _kernel(function, inside=True, plain=True, forceinline=True, _nrt=False)
 
 
 def outside(function: F) -> F:
     """A routine as Python calls it, beside the one that compiled code calls."""
-    return _compiled(getattr(function, "py_func", function), _nrt=False)
-
-
-def _inside(function: F, called: Callable[[], F] | None = None, polished: bool = False, **options: Any) -> F:
-    if config.DISABLE_JIT:
-        return function
-    if not numba_text.possible:
-        return _compiled(function, **options)
-    otherwise = called or (lambda: _compiled(function, **options))
-    return cast(F, numba_text.text_of(function, otherwise, polished, _COMMON | options))
-
-
-def _compiled(function: F, **options: Any) -> F:
-    if config.DISABLE_JIT:
-        return function
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(FOLDER) if FOLDER else before
-    try:
-        compiler: Any = numba.njit
-        compiled = compiler(cache=FOLDER is not None, **_COMMON, **options)(function)
-    finally:
-        config.CACHE_DIR = before
-    numba_text.load_lightly(compiled)
-    return cast(F, compiled)
+    return _kernel(getattr(function, "py_func", function), _nrt=False)

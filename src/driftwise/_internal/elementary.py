@@ -19,46 +19,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba.core import types
-from numba.core.typing import templates
-from numba.extending import lower_builtin
 
-from driftwise._internal.compiling import inner, scalar
+from driftwise._internal.compiling import inner, intrinsic, scalar
 
 Floats = npt.NDArray[np.float64]
-lowering: Any = lower_builtin
-infer_global: Any = templates.infer_global
-signature: Any = templates.signature
 
 # ------------------------------------------------------------------------------------------ bits
 
 
-def bits_of(x: float) -> int:
-    """The 64 bits of a double as a whole number."""
+def _bits_of(x: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def number_of(bits: int) -> float:
-    """The double that has these 64 bits."""
+def _number_of(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<q", bits))[0])
 
 
-def _cast(function: Any, source: Any, result: Any, kind: Any) -> None:
-    """Teach numba that a function of ours is a cast of bits."""
-
-    @infer_global(function)
-    class _Typing(templates.ConcreteTemplate):
-        cases = [signature(result, source)]  # noqa: RUF012 - numba's own form
-
-    def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], kind)
-
-    lowering(function, source)(build)
-
-
-_cast(bits_of, types.float64, types.int64, ir.IntType(64))
-_cast(number_of, types.int64, types.float64, ir.DoubleType())
+bits_of: Any = intrinsic(_bits_of, "bits_of")
+"""The 64 bits of a double as a whole number."""
+number_of: Any = intrinsic(_number_of, "number_of")
+"""The double that has these 64 bits."""
 
 # ------------------------------------------------------------------------------------------ tables
 

@@ -10,7 +10,6 @@ takes longer and gives the same numbers.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -95,34 +94,16 @@ class _InsideLoop(_Inside):
 
 
 def _nothing_to_run(library: Any, fndesc: Any, env: Any) -> Any:
-    """numba knows a compiled function by its entry: this one leads nowhere, and `called` below sees to it that nobody
-    goes there."""
+    """numba knows a compiled function by its entry: this one leads nowhere, and a `Kernel` (compiling.py) sees to it
+    that nobody goes there."""
     return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "inside", 0, env, (library,))
 
 
-def text_of(
-    function: Callable[..., Any], outside: Callable[[], Callable[..., Any]], polished: bool, options: dict[str, Any]
-) -> Any:
-    """The function for compiled callers; Python gets what `outside` makes, at its first call."""
+def text_of(function: Callable[..., Any], polished: bool, options: dict[str, Any]) -> Any:
+    """The function for compiled callers; Python never calls it."""
     pipeline = _InsideLoop if polished else _Inside
     compiler: Any = numba.njit
-    compiled = compiler(no_cpython_wrapper=True, pipeline_class=pipeline, **options)(function)
-    compiled.outside = outside
-    kind: type = type(compiled)
-    compiled.__class__ = _called_by_python(kind)
-    return compiled
-
-
-@functools.cache
-def _called_by_python(kind: type) -> type:
-    """numba's class of functions, but for what happens when Python calls one."""
-
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.made is None:
-            self.made = self.outside()
-        return self.made(*args, **kwargs)
-
-    return type(kind.__name__, (kind,), {"__call__": called, "made": None})
+    return compiler(no_cpython_wrapper=True, pipeline_class=pipeline, **options)(function)
 
 
 def load_lightly(compiled: Any) -> None:

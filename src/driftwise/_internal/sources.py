@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # What ends up in compiled code.
-COMPILED = ("kernels", "theory", "_internal/elementary.py")
+COMPILED = ("kernels", "theory", "_internal/elementary.py", "_internal/intrinsics.py")
 
 
 @cache

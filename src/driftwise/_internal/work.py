@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any, Generic, NoReturn, TypeVar
 
 from driftwise._internal import container
@@ -39,7 +40,7 @@ _AGAIN = "run it again: finished chunks are kept where there is a folder for the
 def sources() -> dict[str, str]:
     """What two processes must share to find the same numbers: the sources, versions and the kind of machine."""
     found = {"sources": source_hash(), "python": platform.python_version(), "machine": platform.machine()}
-    return found | {name: version(name) for name in ("numpy", "numba")}
+    return found | {name: version(name) for name in ("numpy", "numba") if find_spec(name)}
 
 
 def me() -> str:

@@ -10,14 +10,14 @@ import math
 from typing import NamedTuple
 
 from driftwise._internal.elementary import cosine, exp, log1p
-from driftwise.kernels import kernel, piece
+from driftwise.kernels import formula, piece
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 
 GAUSSIAN, BERNOULLI, POISSON = 0, 1, 2
 
 
-@kernel
+@formula
 def poisson_quantile(u: float, mean: float) -> float:
     """The smallest count whose distribution function exceeds u; means up to 600 or so keep e^-mean above 0."""
     count = 0.0
@@ -51,7 +51,7 @@ class Record(NamedTuple):
     used: Ints
 
 
-@piece
+@formula
 def reward_of(kind: int, mean: float, noise: float, draw: float) -> float:
     """What the tape makes of a mean."""
     if kind == GAUSSIAN:

@@ -12,6 +12,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from driftwise._internal.compiling import Kernel
+from driftwise._internal.shipped import code_of
 from driftwise.kernels import entry, tapes
 from driftwise.kernels.adapt import bank, bob, book, levels, master
 from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
@@ -22,6 +24,7 @@ from driftwise.kernels.belief import Gauge, Prior, prior_of
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
+from driftwise.kernels.checksum import checksum_
 from driftwise.kernels.glm import glm_radius
 from driftwise.kernels.index import board_of, columns_, first_best
 from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
@@ -152,6 +155,7 @@ LIST: dict[str, Live] = {
     "learn_bvd_": Live(learn_bvd_, _LEARN),
     "learn_belief_": Live(learn_belief_, _ADAPT),
     "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})"),
+    "checksum_": Live(checksum_, f"none({_I}, {_I})"),
     "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})"),
     "columns_": Live(columns_, f"float64({_M}, {_X})"),
     # The index on continuous sets, and its largest point.
@@ -224,3 +228,21 @@ def declared(name: str) -> Any:
     for kind, fields in _BUNDLES.items():
         known[kind.__name__] = types.NamedTuple([eval(one, known) for one in fields], kind)
     return eval(LIST[name].signature, known)
+
+
+def _ship() -> None:
+    """Give every entry its machine code, where the wheel has some."""
+    bundles: dict[str, Any] = {kind.__name__: kind for kind in _BUNDLES}
+    for name, live in LIST.items():
+        code = code_of(name)
+        if code is not None and isinstance(live.call, Kernel):
+            bundle = bundles.get(live.signature.split("(")[0])
+            live.call.ship(code if bundle is None else _bundled(code, bundle._make))
+
+
+def _bundled(code: Callable[..., Any], make: Callable[..., Any]) -> Callable[..., Any]:
+    """Code whose result is a plain tuple, as a function with a bundle for a result."""
+    return lambda *args: make(code(*args))
+
+
+_ship()

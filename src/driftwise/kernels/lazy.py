@@ -12,12 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
+from driftwise._internal.compiling import intrinsic
 from driftwise.kernels import piece, routine
 from driftwise.kernels.index import bonus_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
@@ -25,8 +22,6 @@ from driftwise.kernels.linear import linear_scale
 from driftwise.kernels.point import Floats, Point, Sums
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_size, weigh
-
-config: Any = numba.config
 
 # Rounding of one operation, and what exceeds any sum of underflows.
 UNIT, TINY = 2.0**-53, 2.0**-400
@@ -78,26 +73,11 @@ class Margin(NamedTuple):
     sound: bool
 
 
-def _compiled_below() -> Any:
-    @intrinsic
-    def all_below(typing: Any, lanes: Any, number: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            top = builder.insert_element(ir.Constant(values[0].type, ir.Undefined), values[1], ir.IntType(32)(0))
-            nowhere = ir.Constant(ir.VectorType(ir.IntType(32), EIGHT), [0] * EIGHT)
-            tops = builder.shuffle_vector(top, top, nowhere)
-            below = builder.bitcast(builder.fcmp_ordered("<", values[0], tops), ir.IntType(EIGHT))
-            return builder.icmp_unsigned("==", below, ir.IntType(EIGHT)(2**EIGHT - 1))
-
-        return types.boolean(lanes, types.float64), build
-
-    return all_below
-
-
 def _interpreted_below(lanes: Lanes, number: float) -> bool:
     return bool(np.all(lanes < number))
 
 
-all_below: Any = _interpreted_below if config.DISABLE_JIT else _compiled_below()
+all_below: Any = intrinsic(_interpreted_below, "all_below")
 """Whether all eight lie below a number: none of them is NaN."""
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.compiling import at_hand
 from driftwise.errors import BadInput
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.renew import renew_
@@ -79,9 +80,11 @@ class Compiled(Answers):
         windowed = bool(self.layout.flags[ROOM])
         plain = not self.can_fail and not self._tests()
         low, high = self.reward_range
+        many, score_many = self._many()
         return Live(
-            self.entries.scores, self.entries.learn, self.point, self.layout, self.dim, self.reach, low, high,
-            plain and not windowed and not self.stepped, *self._many(), self.sheet, self.entries.ball,
+            at_hand(self.entries.scores), at_hand(self.entries.learn), self.point, self.layout, self.dim, self.reach,
+            low, high,
+            plain and not windowed and not self.stepped, many, at_hand(score_many), self.sheet, self.entries.ball,
             self.judged,
         )  # fmt: skip
 

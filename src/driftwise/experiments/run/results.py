@@ -9,6 +9,7 @@ import math
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -129,17 +130,25 @@ def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
     return figures(spec, regret, times)
 
 
+def _compiler() -> dict[str, str]:
+    """numba's version, where it plays the rounds."""
+    try:
+        return {"numba": metadata.version("numba")}
+    except metadata.PackageNotFoundError:
+        return {}
+
+
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
-    import numba
-
     import driftwise
+    from driftwise._internal.shipped import shipped
 
     return {
         "driftwise": driftwise.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "numba": numba.__version__,
+        **_compiler(),
+        "machine code": shipped().level or "none",
     }
 
 

@@ -16,22 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from driftwise._internal.compiling import kernel
-from driftwise.kernels.point import Ints
+from driftwise.kernels.checksum import checksum_
 
 _HEADER, _FRAME = struct.Struct(">8I"), struct.Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
 _SECTOR = 512  # bytes that a disk writes whole or not at all
-
-
-@kernel
-def checksum_(words: Ints, sums: Ints) -> None:
-    """SQLite's checksum: s0 <- s0 + x + s1, s1 <- s1 + x' + s0 over pairs of 32-bit words."""
-    first, second = sums[0], sums[1]
-    for i in range(0, words.size - 1, 2):
-        first = (first + words[i] + second) & 0xFFFFFFFF
-        second = (second + words[i + 1] + first) & 0xFFFFFFFF
-    sums[0], sums[1] = first, second
 
 
 def log_of(database: Path) -> Path:

@@ -1,0 +1,326 @@
+"""Machine code of the live entries: object code for each level of x86-64 and a C file, as extension modules.
+
+    python release/machine.py OUT                          # all entries, all levels
+    python release/machine.py OUT --levels v3 --only score_linear_ learn_linear_
+
+numba makes LLVM's text of every entry of kernels/entries.py, once. For each level the text is optimised and becomes one
+object file. The C file is made from the declared signatures: it takes Python's buffers apart, checks them and calls the
+code without the GIL. Each level is a module of Python's limited API (3.11 and later) with no other dependency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+os.environ.pop("NUMBA_DISABLE_JIT", None)
+HERE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HERE / "src"))
+
+LEVELS = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4"}
+# What object code may ask the C library for: nothing that rounds.
+ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLOBAL_OFFSET_TABLE_"}
+
+
+class Broken(Exception):
+    """Why there is no machine code."""
+
+
+def compiler() -> str:
+    """The C compiler, or why there is none."""
+    found = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
+    if not found:
+        raise Broken("no C compiler: install gcc, or set CC")
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        raise Broken("no Python.h: install the headers of this Python (python3-dev)")
+    return found
+
+
+# ------------------------------------------------------------------------------------------ LLVM's text
+
+
+def text_of(names: list[str]) -> tuple[str, dict[str, Any]]:
+    """All entries in one module of LLVM's text, each as `entry_NAME`, and their signatures."""
+    import llvmlite.binding as llvm
+    from numba.core.compiler_lock import global_compiler_lock
+
+    from driftwise._internal import jit, numba_text
+    from driftwise.kernels import entries
+
+    whole, signatures = None, {}
+    for name in names:
+        kernel, signature = entries.LIST[name].call, entries.declared(name)
+        made = numba_text.text_of(kernel.py_func, False, jit._COMMON | kernel.options)
+        made.compile(signature.args)
+        found = made.overloads[signature.args]
+        if found.signature.return_type != signature.return_type:
+            raise Broken(f"{name} returns {found.signature.return_type}, not {signature.return_type} as declared")
+        with global_compiler_lock:
+            found.library._ensure_finalized()
+        module = llvm.parse_assembly(str(found.library._final_module))
+        module.get_function(found.fndesc.llvm_func_name).name = f"entry_{name}"
+        signatures[name] = signature
+        if whole is None:
+            whole = module
+        else:
+            whole.link_in(module)
+    assert whole is not None
+    return str(whole), signatures
+
+
+def object_of(text: str, level: str, names: list[str]) -> bytes:
+    """The text optimised for a level, as object code."""
+    import llvmlite.binding as llvm
+    from numba.core.codegen import AOTCPUCodegen
+
+    code: Any = AOTCPUCodegen("driftwise", LEVELS[level])
+    module = llvm.parse_assembly(text)
+    kept = {f"entry_{name}" for name in names}
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in kept else "internal"
+            if function.name in kept:
+                function.visibility = "hidden"
+    for variable in module.global_variables:
+        if not variable.is_declaration and variable.linkage.name not in ("private", "internal"):
+            variable.linkage = "internal"
+    tuned = llvm.create_pipeline_tuning_options()
+    tuned.speed_level, tuned.loop_unrolling, tuned.loop_interleaving = 3, False, False  # as numba_text.Rolled does
+    builder = llvm.create_pass_builder(code._tm, tuned)
+    passes = builder.getModulePassManager()
+    passes.add_constant_merge_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+    asked = {one.name for one in module.functions if one.is_declaration and not one.name.startswith("llvm.")}
+    if asked - ALLOWED:
+        raise Broken(f"object code asks for {', '.join(sorted(asked - ALLOWED))}")
+    return bytes(code._tm.emit_object(module))
+
+
+# ------------------------------------------------------------------------------------------ C
+
+HEAD = """/* Made by release/machine.py from the signatures of kernels/entries.py. */
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A packed array of doubles or of 64-bit whole numbers that may be written to. */
+static int take(PyObject *given, Py_buffer *held, int dimensions, int whole, const char *name)
+{
+    if (PyObject_GetBuffer(given, held, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) return -1;
+    const char *format = held->format ? held->format : "B";
+    if (*format == '@' || *format == '=') format++;
+    int right = whole ? !strcmp(format, "l") || !strcmp(format, "q") : !strcmp(format, "d");
+    if (!right || held->itemsize != 8 || held->ndim != dimensions || !held->shape || !held->strides) {
+        PyErr_Format(PyExc_TypeError, "%s: wanted a packed array of %d dimensions of %s", name, dimensions,
+                     whole ? "int64" : "float64");
+        PyBuffer_Release(held);
+        return -1;
+    }
+    return 0;
+}
+
+static int take_tuple(PyObject *given, Py_ssize_t size, const char *name)
+{
+    if (PyTuple_Check(given) && PyTuple_Size(given) == size) return 0;
+    PyErr_Format(PyExc_TypeError, "%s: wanted a tuple of %zd", name, size);
+    return -1;
+}
+
+static void give_back(Py_buffer *held, int count)
+{
+    while (count > 0) PyBuffer_Release(&held[--count]);
+}
+"""
+TAIL = """
+static PyObject *level(PyObject *self, PyObject *none)
+{
+    (void)self; (void)none;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4")) return PyLong_FromLong(4);
+    if (__builtin_cpu_supports("x86-64-v3")) return PyLong_FromLong(3);
+    return PyLong_FromLong(__builtin_cpu_supports("x86-64-v2") ? 2 : 1);
+}
+
+static PyMethodDef methods[] = {
+%(methods)s
+    {"level", level, METH_NOARGS, "The level of x86-64 that the processor has."},
+    {0, 0, 0, 0}};
+static int fill(PyObject *module) { return PyModule_AddStringConstant(module, "sources", "%(sources)s"); }
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)fill}, {0, 0}};
+static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for x86-64-%(level)s.", 0, methods,
+                                  slots, 0, 0, 0};
+PyMODINIT_FUNC PyInit_%(level)s(void) { return PyModuleDef_Init(&made); }
+"""
+NAMES = {"int64": "int64_t", "float64": "double", "boolean": "uint8_t", "none": "void *", "bool": "uint8_t"}
+READ = {"int64": "PyLong_AsLongLong", "float64": "PyFloat_AsDouble"} | dict.fromkeys(
+    ("boolean", "bool"), "PyObject_IsTrue"
+)
+GIVE = {"int64": "PyLong_FromLongLong({})", "float64": "PyFloat_FromDouble({})", "boolean": "PyBool_FromLong({} & 1)",
+        "bool": "PyBool_FromLong({} & 1)", "none": "(Py_INCREF(Py_None), Py_None)"}  # fmt: skip
+
+
+class Wrapper:
+    """The C function of one entry: how arguments are taken, handed on, and what is given back."""
+
+    def __init__(self, name: str, signature: Any) -> None:
+        self.name, self.kinds, self.taken, self.handed, self.buffers = name, [], [], [], 0
+        for place, kind in enumerate(signature.args):
+            self._argument(kind, f"args[{place}]", f"{name}, argument {place + 1}")
+        self.count, self.result = len(signature.args), signature.return_type
+
+    def _argument(self, kind: Any, given: str, told: str) -> None:
+        from numba import types
+
+        if isinstance(kind, types.Array):
+            c = NAMES[str(kind.dtype)]
+            if kind.layout != "C" or not kind.mutable:
+                raise Broken(f"{told}: {kind}")
+            held, n = f"held[{self.buffers}]", kind.ndim
+            whole = int(str(kind.dtype) == "int64")
+            self.taken.append(f'if (take({given}, &{held}, {n}, {whole}, "{told}")) goto out;')
+            self.taken.append(f"count = {self.buffers + 1};")
+            self.buffers += 1
+            self.kinds += ["void *", "void *", "int64_t", "int64_t", f"{c} *"] + ["int64_t"] * (2 * n)
+            shape = [f"{held}.{field}[{j}]" for field in ("shape", "strides") for j in range(n)]
+            self.handed.append(f"0, 0, {held}.len / 8, 8, ({c} *){held}.buf, {', '.join(shape)}")
+        elif isinstance(kind, types.BaseTuple):
+            self.taken.append(f'if (take_tuple({given}, {len(kind)}, "{told}")) goto out;')
+            for place, one in enumerate(kind):
+                self._argument(one, f"PyTuple_GetItem({given}, {place})", told)
+        else:
+            number, here = len(self.handed), str(kind)
+            self.taken.append(f"{NAMES[here]} x{number};")
+            self.taken.append(f"x{number} = ({NAMES[here]}){READ[here]}({given}); if (PyErr_Occurred()) goto out;")
+            self.kinds.append(NAMES[here])
+            self.handed.append(f"x{number}")
+
+    def _fields(self) -> tuple[list[str], str]:
+        """The C types of what is returned, and how it is built."""
+        from numba import types
+
+        if not isinstance(self.result, types.BaseTuple):
+            return [NAMES[str(self.result)]], GIVE[str(self.result)].format("r.f0")
+        found = [str(one) for one in self.result]
+        items = ", ".join(GIVE[one].format(f"r.f{place}") for place, one in enumerate(found))
+        return [NAMES[one] for one in found], f"give({len(found)}, {items})"
+
+    def text(self) -> str:
+        fields, give = self._fields()
+        declared = [line for line in self.taken if line.endswith(";") and line.count(" ") == 1 and " x" in line]
+        steps = [line for line in self.taken if line not in declared]
+        struct = " ".join(f"{kind} f{place};" for place, kind in enumerate(fields))
+        lines = [
+            f"struct r_{self.name} {{ {struct} }};",
+            f"extern int32_t entry_{self.name}(struct r_{self.name} *, void **, {', '.join(self.kinds)});",
+            f"static PyObject *call_{self.name}(PyObject *self, PyObject *const *args, Py_ssize_t size)",
+            "{",
+            "    (void)self;",
+            f"    Py_buffer held[{max(1, self.buffers)}];",
+            "    int count = 0;",
+            "    PyObject *found = 0;",
+            *(f"    {line}" for line in declared),
+            f"    if (size != {self.count}) {{",
+            f'        PyErr_SetString(PyExc_TypeError, "{self.name} takes {self.count} arguments");',
+            "        return 0;",
+            "    }",
+            *(f"    {line}" for line in steps),
+            f"    struct r_{self.name} r;",
+            "    memset(&r, 0, sizeof r);",
+            "    void *slip = 0;",
+            "    PyThreadState *thread = PyEval_SaveThread();",
+            f"    int32_t status = entry_{self.name}(&r, &slip, {', '.join(self.handed)});",
+            "    PyEval_RestoreThread(thread);",
+            f'    if (status > 0 || status == -1) PyErr_SetString(PyExc_SystemError, "{self.name} failed");',
+            f"    else found = {give};",
+            "out:",
+            "    give_back(held, count);",
+            "    return found;",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def method(self) -> str:
+        return f'    {{"{self.name}", (PyCFunction)(void (*)(void))call_{self.name}, METH_FASTCALL, 0}},'
+
+
+GIVE_TUPLE = """
+#include <stdarg.h>
+static PyObject *give(int size, ...)
+{
+    va_list items;
+    va_start(items, size);
+    PyObject *found = PyTuple_New(size);
+    for (int i = 0; i < size; i++) {
+        PyObject *one = va_arg(items, PyObject *);
+        if (found && one) PyTuple_SetItem(found, i, one);
+        else { Py_XDECREF(one); Py_CLEAR(found); }
+    }
+    va_end(items);
+    return found;
+}
+"""
+
+
+def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
+    """The C file of a level."""
+    wrappers = [Wrapper(name, signature) for name, signature in signatures.items()]
+    tail = TAIL % {"methods": "\n".join(one.method for one in wrappers), "level": level, "sources": sources}
+    return "\n\n".join([HEAD, GIVE_TUPLE, *(one.text() for one in wrappers), tail])
+
+
+# ------------------------------------------------------------------------------------------ all of it
+
+
+def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize: bool = False) -> list[Path]:
+    """The modules of these levels, in a folder."""
+    from driftwise._internal.sources import COMPILED, source_hash
+    from driftwise.kernels import entries
+
+    cc, names = compiler(), only or list(entries.LIST)
+    text, signatures = text_of(names)
+    out.mkdir(parents=True, exist_ok=True)
+    made = []
+    for level in levels:
+        with tempfile.TemporaryDirectory() as folder:
+            code, source, target = Path(folder, "code.o"), Path(folder, "machine.c"), out / f"{level}.abi3.so"
+            code.write_bytes(object_of(text, level, names))
+            source.write_text(source_of(signatures, level, source_hash(*COMPILED)), encoding="utf-8")
+            flags = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2", "-s"]
+            subprocess.run(
+                [cc, *flags, "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror", "-Wl,-Bsymbolic",
+                 "-Wl,-z,noexecstack", "-Wl,--build-id=none", f"-I{sysconfig.get_paths()['include']}",
+                 "-o", str(target), str(source), str(code), "-lm"],
+                check=True, cwd=folder,
+            )  # fmt: skip
+            made.append(target)
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--levels", nargs="+", default=list(LEVELS), choices=list(LEVELS))
+    parser.add_argument("--only", nargs="+", metavar="ENTRY")
+    parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer in the C code")
+    options = parser.parse_args()
+    try:
+        made = build(options.out.resolve(), options.levels, options.only, options.sanitize)
+    except Broken as slip:
+        sys.exit(str(slip))
+    for one in made:
+        print(f"{one}: {one.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

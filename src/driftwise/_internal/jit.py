@@ -1,0 +1,142 @@
+"""The one module that has numba compile, and where compiled code is kept.
+
+numba keeps a compiled function valid as long as *its own* file is unchanged, so a caller goes stale when
+a callee in another module changes. Each version of the sources therefore has a cache folder of its own,
+named after a hash of all of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.registry import cpu_target
+
+from driftwise._internal import compile_notice, numba_text
+from driftwise._internal.sources import COMPILED, PACKAGE, source_hash
+
+config: Any = numba.config
+
+_KEEP_VERSIONS = 3
+_private: list[str] = []  # copies of compiled code that go with the process
+
+
+def _usable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _cache_folder() -> Path | None:
+    """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
+    if config.DISABLE_JIT:
+        return None
+    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [PACKAGE / "kernels" / "__pycache__", *_user_cache()]
+    name = f"driftwise-{source_hash(*COMPILED)}"
+    for root in roots:
+        if _usable(root / name):
+            _prune(root, name)
+            return root / name
+    for root in roots:
+        copy = _copied(root / name)
+        if copy is not None:
+            return copy
+    warnings.warn(
+        "driftwise found no writable folder for compiled code and will compile anew in every process; "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return None
+
+
+def _copied(folder: Path) -> Path | None:
+    """A private copy of compiled code that can be read but not added to, gone with the process."""
+    try:
+        if not any(folder.rglob("*.nbi")):
+            return None
+        private = tempfile.TemporaryDirectory(prefix="driftwise-")
+        shutil.copytree(folder, private.name, dirs_exist_ok=True)
+    except OSError:
+        return None
+    atexit.register(private.cleanup)
+    _private.append(private.name)
+    return Path(private.name)
+
+
+def lasts() -> bool:
+    """Whether what is compiled now will be found by the next process."""
+    return FOLDER is not None and not _private
+
+
+def _user_cache() -> list[Path]:
+    """The user's cache, where there is a user: a container may have neither HOME nor a line in passwd."""
+    try:
+        return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"]
+    except RuntimeError:
+        return []
+
+
+def _prune(root: Path, current: str) -> None:
+    """Drop the compiled code of versions long replaced; a failure to do so costs only disk."""
+    def used(path: Path) -> float:
+        try:
+            return path.stat().st_mtime
+        except OSError:  # another process pruned it first
+            return 0.0
+
+    others = sorted((p for p in root.glob("driftwise-*") if p.name != current), key=used)
+    for old in others[: max(0, len(others) - (_KEEP_VERSIONS - 1))]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+FOLDER = _cache_folder()
+compile_notice.watch()
+
+
+_COMMON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def dispatcher_of(kernel: Any) -> Any:
+    """numba's function of a kernel, for compiled callers; Python calls that of `called_of`."""
+    import_module("driftwise._internal.intrinsics")  # what instructions there are, before numba looks for them
+    if kernel.inside and numba_text.possible:
+        return numba_text.text_of(kernel.py_func, kernel.polished, _COMMON | kernel.options)
+    return _compiled(kernel)
+
+
+def called_of(kernel: Any) -> Any:
+    """numba's function of a kernel, for Python."""
+    return _compiled(kernel) if kernel.inside else kernel.dispatcher
+
+
+def type_of(name: str) -> Any:
+    """The type that numba knows an intrinsic by."""
+    found = getattr(import_module("driftwise._internal.intrinsics"), name)
+    context: Any = cpu_target.typing_context
+    return context.resolve_value_type(found)
+
+
+def _compiled(kernel: Any) -> Any:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(FOLDER) if FOLDER else before
+    try:
+        compiler: Any = numba.njit
+        tuned = numba_text.ROLLED if kernel.rolled else {}
+        compiled = compiler(cache=FOLDER is not None, **_COMMON, **kernel.options, **tuned)(kernel.py_func)
+    finally:
+        config.CACHE_DIR = before
+    numba_text.load_lightly(compiled)
+    return compiled

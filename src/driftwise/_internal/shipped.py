@@ -1,0 +1,60 @@
+"""Machine code from the wheel: which level this processor runs, and its functions.
+
+Code of other sources than those beside it is left alone, so that a changed checkout never runs what it no longer says.
+DRIFTWISE_MACHINE=off switches machine code off; v2, v3 or v4 asks for one level.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from driftwise._internal.compiling import INTERPRETED
+from driftwise._internal.sources import COMPILED, source_hash
+
+LOWEST, HIGHEST = 2, 4
+
+
+class Shipped(NamedTuple):
+    """A level and its module; `why`: what is the matter where there is none."""
+
+    level: str | None
+    module: Any
+    why: str
+
+
+def _module(level: int) -> Any:
+    try:
+        return import_module(f"driftwise._machine.v{level}")
+    except ImportError:
+        return None
+
+
+@cache
+def shipped() -> Shipped:
+    """The machine code that this process runs."""
+    wanted = os.environ.get("DRIFTWISE_MACHINE", "")
+    if INTERPRETED or wanted == "off":
+        return Shipped(None, None, "switched off")
+    first = _module(LOWEST)
+    if first is None:
+        return Shipped(None, None, "this installation has none")
+    if first.sources != source_hash(*COMPILED):
+        return Shipped(None, None, "it was made from other sources")
+    highest = first.level()
+    if wanted in {f"v{level}" for level in range(LOWEST, HIGHEST + 1)}:
+        highest = min(highest, int(wanted[1:]))
+    for level in range(highest, LOWEST - 1, -1):
+        module = _module(level)
+        if module is not None and module.sources == first.sources:
+            return Shipped(f"v{level}", module, "")
+    return Shipped(None, None, "the processor is older than x86-64-v2")
+
+
+def code_of(name: str) -> Callable[..., Any] | None:
+    """The machine code of an entry, where there is some."""
+    found: Callable[..., Any] | None = getattr(shipped().module, name, None)
+    return found
