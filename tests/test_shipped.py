@@ -1,6 +1,8 @@
 """Machine code: the one list yields numba's functions and the C file; both have the same bits; buffers are checked."""
 
+import copy
 import importlib.util
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +105,14 @@ def test_machine_code_runs_without_the_lock_in_threads(code):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(work, range(4)))
     assert all(one == found[0] for one in found)
+
+
+def test_a_policy_that_was_used_travels_to_another_process():
+    policy, arms = dw.make("LB-WeightUCB", dim=2, horizon=10, path_length=1.0), np.eye(2)
+    state = policy.start(0)
+    policy.learn(state, arms, policy.choose(state, arms).arm, 0.5)
+    for other in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
+        assert other == policy and other.choose(state, arms) == policy.choose(state, arms)
 
 
 WITHOUT = """

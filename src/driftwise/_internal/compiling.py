@@ -82,8 +82,19 @@ class Kernel:
         """By which numba knows what to paste in."""
         return self.dispatcher.targetoptions
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A policy that travels to another process brings names along, not code."""
+        return _named, (self.__module__, self.__name__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled when it is needed>"
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 class Inside:
