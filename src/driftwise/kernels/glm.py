@@ -23,6 +23,7 @@ from driftwise.kernels.memories.any import lessons_of
 from driftwise.kernels.memories.atoms import clear_atoms_, fade_atoms_, place_atom_
 from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import (
+    BALL,
     CLOCK,
     ESTIMATE,
     EXACT,
@@ -318,7 +319,7 @@ def exact_confine_(
 ) -> int:
     """The point of the ball nearest θ̂ in the rule's norm of g(θ)-b, where θ̂ lies outside; the status of the last
     solver."""
-    if length_of(estimate.theta, lane) <= point.table[row, S]:
+    if length_of(estimate.theta, lane) <= point.table[row, BALL]:
         return status
     factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
     atoms = atoms_of(point, row, lane, history)
@@ -331,7 +332,7 @@ def one_pass_confine_(
     point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
 ) -> int:
     """The same without a history."""
-    if length_of(estimate.theta, lane) <= point.table[row, S]:
+    if length_of(estimate.theta, lane) <= point.table[row, BALL]:
         return status
     return nearest_estimate_(point, row, lane, sums, estimate, desk)
 

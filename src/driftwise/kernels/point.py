@@ -36,6 +36,8 @@ FLAGS = LAST_GROUP + 2
 
 # Memories.
 KEEP, FADE, WINDOW, RESTART, TREND = 0, 1, 2, 3, 4
+# At listed times; 5 and 6 are those of the recipes in docs/extending.md and tests/extending_power.md.
+RESTART_AT = 7
 # Linear rules: one covariance, two, and two with the slip of the published code.
 ONE_MATRIX, TWO_MATRIX, TWO_AS_PUBLISHED = 0, 1, 2
 # Generalized linear rules: GLB (V⁻¹ projection), SCB (H(θ)⁻¹ projection), SC-D-GLUCB (none), posterior (none).
@@ -67,7 +69,10 @@ STIFFNESS, WAKES, LEARNS, WIDENS = 31, 32, 33, 34
 LEVEL_GAMMA, LEVEL_LOG_GAMMA, LEVEL_STIFFNESS = 35, 36, 37
 # Audits, the same in every row: their probability times √t, and the lane whose arms are looked at.
 AUDIT, AUDIT_LANE = 38, 39
-COLUMNS = 40
+# The ball that a generalized linear estimate is brought into: S, or infinite.
+BALL = 40
+# Columns behind these are the times that a memory lists.
+COLUMNS = 41
 
 # ------------------------------------------------------------------------------------------ groups of a state
 

@@ -237,7 +237,7 @@ class BanditOverBandit(Adaptive):
             keep_whole(self, "block", 1, "leave it out for ⌈d√T⌉")
         grid = self.grid if isinstance(self.grid, (tuple, list)) else ()
         kinds = {memory.code if isinstance(memory, Memory) else -1 for memory in grid}
-        if len(kinds) != 1 or -1 in kinds:
+        if len(kinds) != 1 or -1 in kinds or any(memory.listed for memory in grid):
             raise BadInput("grid", self.grid, "memories of one kind", "pass a tuple such as (Fade(0.1), Fade(0.01))")
         if self.model.noise is None:
             wanted = "rewards in [0, 1] or Gaussian-like ones, for which BOB has a payoff"

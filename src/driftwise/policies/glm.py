@@ -67,6 +67,7 @@ class GeneralizedUCB(Compiled):
     rule: ClassVar[int]
     adds: ClassVar[bool] = False  # whether its exact states add up
     uniform: ClassVar[bool] = False  # a field where the radius is a theorem's
+    project: ClassVar[bool] = True  # a field where the rule plays by the point of the ball nearest the estimate
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(
         score_glm_, learn_glm_, GLM, sheet=sheet_glm_
@@ -209,9 +210,11 @@ class GeneralizedUCB(Compiled):
         flags[point.LINK] = self.model.code
         flags[point.ESTIMATE] = point.ONE_PASS if self.estimate == "one-pass" else point.EXACT
         flags[point.SOLVER] = point.OUTSIDE if self.stepped else point.INSIDE
-        table = np.zeros((1, point.COLUMNS))
+        table = np.zeros((1, point.COLUMNS + len(self.memory.listed)))
+        table[0, point.COLUMNS :] = self.memory.listed
         row = self._table()
         table[0, : len(row)] = row
+        table[0, point.BALL] = (self.S or 0.0) if self.project else math.inf
         return point.Point(flags, table)
 
     @property
@@ -299,14 +302,17 @@ class GLMUCB(GeneralizedUCB):
 
     Plays the largest μ(x'θ̃) + exploration·(2k/c)β̄‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest the
     estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection). Filippi et al. 2010 have no ridge. With uniform=True β̄ holds at
-    all rounds at once: δ/T a round, or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1).
+    all rounds at once: δ/T a round, or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). project=False plays by
+    the estimate itself, as many experiments do; no theorem covers it where that lies outside the ball.
     """
 
     uniform: bool = later(False)  # type: ignore[misc]
+    project: bool = later(True)  # type: ignore[misc]
     rule: ClassVar[int] = point.GLB
     adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         noise(self.link, self.R)
         check_uniform(self)
+        one_of("project", self.project, [True, False])
 

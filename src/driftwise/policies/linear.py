@@ -179,7 +179,8 @@ class LinearUCB(Compiled):
         flags[point.MEMORY] = self.memory.code
         flags[point.RULE] = self.norm.code
         flags[point.RADIUS] = self.rule.code
-        table = np.zeros((1, point.COLUMNS))
+        table = np.zeros((1, point.COLUMNS + len(self.memory.listed)))
+        table[0, point.COLUMNS :] = self.memory.listed
         gamma, log_gamma, length = self.memory.numbers()
         log_delta = log_confidence(self)
         table[0, : point.EXPLORE + 1] = (

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from driftwise._internal.elementary import exp, log, log1p
-from driftwise._internal.validate import keep_whole, real
+from driftwise._internal.validate import array, keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.half_life import Timed
+from driftwise.policies.plain import later
 
 # Where in a tick of the wall clock its lessons lie: near the middle, and not at a half, at which a period may end.
 INSIDE = 0.5 + 2.0**-10
@@ -71,6 +74,11 @@ class Memory:
     def span(self, least: float) -> float:
         """How many observations, one a tick, can weigh `least` or more at a time."""
         return self.rounds
+
+    @property
+    def listed(self) -> tuple[float, ...]:
+        """Times on the clock that stand behind the columns of the table."""
+        return ()
 
     def numbers(self) -> tuple[float, float, float]:
         """γ, log γ and length, for the table."""
@@ -206,42 +214,69 @@ class Restart(Memory):
     """Everything is forgotten when the clock passes a multiple of `period`: rounds, or a time such as "1d".
 
     On the wall clock multiples count from 1970, so a period of a day ends at midnight UTC. The first tick of a period
-    belongs to it.
+    belongs to it. Restart(at=(1000, 2000)) forgets at these rounds instead: what was learned in the first 1000 rounds
+    is gone before round 1001 is chosen. It is the oracle that knows when θ jumps.
     """
 
-    period: float
-    code = point.RESTART
+    period: float | None = field(default=None, metadata={"offered": True})
+    at: tuple[float, ...] = later(())
     if TYPE_CHECKING:
 
-        def __init__(self, period: float | str) -> None: ...
+        def __init__(self, period: float | str | None = None, at: Iterable[float] = ()) -> None: ...
 
     def __post_init__(self) -> None:
-        self._take_time("period")
-        real("period", self.period, 0.0, low_open=True, way_out="pass rounds, e.g. 100")
+        if self.period is not None or not self._listed():
+            self._take_time("period")
+            real("period", self.period, 0.0, low_open=True, way_out="pass rounds, e.g. 100, or at=(1000, 2000)")
+        if self.period is not None and self.at != ():
+            raise BadInput("at", self.at, "a period or at, not both", "leave one of them out")
+
+    def _listed(self) -> bool:
+        """Keep `at` as a tuple of rising numbers; whether there are any."""
+        if isinstance(self.at, tuple) and not self.at:
+            return False
+        rows = array("at", self.at, (None,), "pass the rounds after which to restart, e.g. at=(1000, 2000)")
+        if not rows.size or (np.diff(rows, prepend=0.0) <= 0.0).any():
+            raise BadInput("at", self.at, "rising numbers above 0", "pass at=(1000, 2000), say")
+        object.__setattr__(self, "at", tuple(map(float, rows)))
+        return True
+
+    @property
+    def code(self) -> int:  # type: ignore[override]
+        return point.RESTART_AT if self.at else point.RESTART
 
     @classmethod
     def lasting(cls, rounds: float) -> Restart:
         return cls(rounds)
 
     def weight(self, age: float, now: float = math.inf) -> float:
-        """What was born up to the last multiple of the period has weight 0; without a clock, within one period."""
+        """What was born up to the last restart has weight 0; without a clock, what is older than one period."""
+        if self.at:
+            last = max((one for one in self.at if one <= now), default=0.0)
+            return 1.0 if last <= 0.0 or math.isinf(now) or now - age > last else 0.0
         if math.isinf(now):
-            return 1.0 if age < self.period else 0.0
-        last = self.period * math.floor(now / self.period)
+            return 1.0 if age < self.rounds else 0.0
+        last = self.rounds * math.floor(now / self.rounds)
         return 1.0 if last <= 0.0 or now - age > last else 0.0
 
     def phase(self, tick: float) -> float:
         """The time since the last multiple of the period, and INSIDE the tick: what is learned at the tick of a
         multiple comes after it. (On the round clock the round of a multiple is the last of its period.)"""
-        return tick % self.period + INSIDE
+        if self.at:
+            raise BadInput("memory", self, "Restart(period) on the wall clock", "at= counts rounds")
+        return tick % self.rounds + INSIDE
 
     @property
     def rounds(self) -> float:
-        return float(self.period)
+        return math.inf if self.period is None else float(self.period)
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        return float(self.period)
+        return self.rounds
+
+    @property
+    def listed(self) -> tuple[float, ...]:
+        return self.at
 
 
 @dataclass(frozen=True)
@@ -290,10 +325,14 @@ class Trend(Memory):
 KINDS: dict[str, type[Memory]] = {one.__name__: one for one in (Keep, Fade, Window, Restart, Trend)}
 
 
+def _needed(one: Field[Any]) -> bool:
+    return one.default is MISSING or bool(one.metadata.get("offered"))
+
+
 def offered(kinds: Iterable[type[Memory]]) -> str:
     """Memories with their fields, for an error message."""
     *most, last = (
-        f"{kind.__name__}({', '.join(one.name for one in fields(kind) if one.default is MISSING)})" for kind in kinds
+        f"{kind.__name__}({', '.join(one.name for one in fields(kind) if _needed(one))})" for kind in kinds
     )
     return f"{', '.join(most)} or {last}"
 

@@ -27,6 +27,9 @@ from driftwise.policies.glm import GLMUCB
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
 from driftwise.policies.model import constants
+from driftwise.policies.neighbours.dlinucb import DLinUCB
+from driftwise.policies.neighbours.exp3 import Exp3S
+from driftwise.policies.neighbours.weighted_oful import RestartedWeightedOFUL
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.plain import kinds_of, restored
 from driftwise.policies.posterior import PosteriorUCB
@@ -81,7 +84,7 @@ class Row(NamedTuple):
     adaptation: str
     reference: str
     needs: tuple[str, ...]
-    policy: type[Compiled]
+    policy: type[Any]
     tune: Mapping[str, Callable[[Problem], Any]]
     fixed: Mapping[str, Any] = MappingProxyType({})
     # Other memories that `tuning` selects: that of the algorithm's own source, or the paper's formula with k itself.
@@ -227,6 +230,33 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 _BY_NAME = {row.name: row for row in ROWS}
 
+
+def _source_ridge(p: Problem) -> float:
+    """λ/c with λ = 1: the source's V has the ridge λ/c, its estimating equation λ."""
+    return 1.0 / p.slopes[1]
+
+
+def _jump_window(p: Problem) -> Window:
+    return Window(1.0 / formulas.pw_forget(p.dim, p.horizon, p.changes))
+
+
+_RUSSAC_2020 = "Russac, Cappé, Garivier 2020"
+# What others published and `catalogue` leaves out: points of pieces that are there, and policies that no kernel plays.
+NEIGHBOURS: tuple[Row, ...] = (
+    Row("D-GLUCB", "GLB", "fade", "none", f"{_RUSSAC_2020}, discounted", _JUMPS, GLMUCB, _glm(_pw_fade, _source_ridge)),
+    Row("SW-GLUCB", "GLB", "window", "none", f"{_RUSSAC_2020}, in a window", _JUMPS, GLMUCB,
+        _glm(_jump_window, _source_ridge)),
+    Row("LinTS", "linear", "keep", "none", "Agrawal, Goyal 2013; Kim, Tewari 2020 at γ = 1", _STATIC, LinearSampling,
+        _linear(_keep), {"drawn": "theta"}),
+    Row("dLinUCB", "linear", "detects", "none", "Wu, Iyer, Wang 2018", ("dim",), DLinUCB, {}),
+    Row("Restarted-WeightedOFUL+", "linear", "restart", "none", "Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1",
+        ("dim", "horizon"), RestartedWeightedOFUL, {"window": lambda p: p.horizon}),
+    Row("EXP3.S", "arms", "shares", "none", "Auer, Cesa-Bianchi, Freund, Schapire 2002", _DRIFT, Exp3S,
+        {"arms": lambda p: p.dim, "share": lambda p: 1.0 / p.horizon,
+         "mix": lambda p: formulas.exp3_mix(p.dim, p.horizon, p.path_length)}),
+)  # fmt: skip
+_NEIGHBOURS = {row.name: row for row in NEIGHBOURS}
+
 # Exploration of a bank made by name: the theorem's radii are loose, and this factor on the whole of them did well in
 # every world of docs/unknown-drift.md. Pass exploration=1 for the theorem's.
 BANK_EXPLORATION = 0.3
@@ -290,6 +320,12 @@ def catalogue() -> list[dict[str, Any]]:
     return [*plain, *adaptive, auto]
 
 
+def neighbours() -> list[dict[str, Any]]:
+    """The algorithms of the papers around ours, as rows of `catalogue`: `make` makes them too (docs/field)."""
+    public = ("name", "family", "memory", "adaptation", "reference", "needs")
+    return [{key: getattr(row, key) for key in public} for row in NEIGHBOURS]
+
+
 def make(
     name: str, *, dim: int, horizon: int | None = None, path_length: float | None = None, changes: float | None = None,
     tuning: Literal["paper", "source", "printed"] = "paper", **fields: Any,
@@ -302,9 +338,10 @@ def make(
     where the experiments take max(k, 1), in GLB- and SCB-WeightUCB.
 
     A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") is not told path_length or changes, and takes the fields of its
-    base and its own. "Auto" is told nothing but dim, and link="logistic" where rewards are clicks.
+    base and its own. "Auto" is told nothing but dim, and link="logistic" where rewards are clicks. A name of
+    `neighbours()` that no kernel plays gives a policy with start, choose and learn, as one of the user's own is.
     """
-    one_of("name", name, [*_BY_NAME, *ADAPTIVE, AUTO])
+    one_of("name", name, [*_BY_NAME, *ADAPTIVE, AUTO, *_NEIGHBOURS])
     whole("dim", dim, 1, "pass the number of features of an arm")
     known = {"horizon": horizon, "path_length": path_length, "changes": changes}
     problem = Problem(name, int(dim), known, fields)
@@ -314,6 +351,8 @@ def make(
     one_of("tuning", tuning, ["paper", *_other_tunings(name)])
     if name == AUTO:
         return _auto(problem)
+    if name in _NEIGHBOURS:
+        return _neighbour(_NEIGHBOURS[name], problem)
     if name in ADAPTIVE:
         return _adaptive(name, problem, tuning)
     return _tuned(_BY_NAME[name], problem, fields, tuning)
@@ -354,7 +393,16 @@ def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any], tuning: str = 
     _known_fields(problem.name, row.policy, fields)
     tune = {**row.tune, "memory": row.other[tuning]} if tuning in row.other else row.tune
     tuned = {one: rule(problem) for one, rule in tune.items() if one not in fields}
-    return row.policy(**{"dim": problem.dim, **row.fixed, **tuned, **fields})
+    made: Compiled = row.policy(**{"dim": problem.dim, **row.fixed, **tuned, **fields})
+    return made
+
+
+def _neighbour(row: Row, problem: Problem) -> Compiled:
+    """Facts of a world that its policy has no field for are not told to it."""
+    told = {one.name for one in dataclasses.fields(row.policy)}
+    facts = ("S", "L", "R")
+    fields = {one: value for one, value in problem.fields.items() if one in told or one not in facts}
+    return _tuned(row, problem, fields)
 
 
 def _known_fields(name: str, policy: type, fields: Mapping[str, Any], also: Iterable[str] = ()) -> None:

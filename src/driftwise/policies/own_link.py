@@ -43,7 +43,7 @@ def estimate_(
         status = newton.solve_with(link, atoms, state.theta, slate, state.H[0])
     state.shown[0] = state.theta[0]
     projects = flags[point.RULE] in (point.GLB, point.SCB)
-    if projects and float(np.linalg.norm(state.theta[0])) > table[0, S]:
+    if projects and float(np.linalg.norm(state.theta[0])) > table[0, point.BALL]:
         state.shown[0] = _confined(policy, link, state)
     if status != newton.CONVERGED:
         state.counters[0, FAILED] += 1.0

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.policies.border import check_uniform, log_confidence
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.model import check_self_concordant
+from driftwise.policies.plain import later
 from driftwise.theory.bounds import scb_tail
 from driftwise.theory.radius import drifting_log
 
@@ -21,16 +23,19 @@ class SelfConcordantUCB(GeneralizedUCB):
     Plays the largest μ(x'θ̃) + exploration·2√(1+2SL)(k/√c)β̃‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest
     the estimate in ‖g(θ)-b‖ in H(θ)⁻¹ (eq. SCB-projection). With uniform=True β̃ holds at all rounds at once:
     δ/T a round, or δ/(2t(1+log t)²) without a horizon. Where the memory forgets, it also pays for variances at θ_s
-    instead of θ_t, and then holds on rounds with a short recent path (docs/repairs.md, 3).
+    instead of θ_t, and then holds on rounds with a short recent path (docs/repairs.md, 3). project=False plays by the
+    estimate itself.
     """
 
     uniform: bool = False  # type: ignore[misc]
+    project: bool = later(True)  # type: ignore[misc]
     rule: ClassVar[int] = point.SCB
     adds: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
         check_uniform(self)
+        one_of("project", self.project, [True, False])
 
     def _log_delta(self) -> float:
         forgets = not self.memory.geometric or self.memory.forget > 0.0

@@ -40,6 +40,12 @@ def scb_forget(dim: int, horizon: float, path_length: float, k: float, *, printe
     return _checked(forget, "path_length", path_length, limit, "dim*horizon/max(k,1)") if horizon > 1 else 0.0
 
 
+def exp3_mix(arms: int, horizon: float, variation: float) -> float:
+    """The exploration of EXP3.S against a variation V: min(1, (4VK log(KT)/((e-1)²T))^(1/3)) (Besbes, Gur, Zeevi)."""
+    rate = 4.0 * max(variation, 1.0 / horizon) * arms * math.log(arms * horizon + 1.0) / ((math.e - 1.0) ** 2 * horizon)
+    return min(1.0, rate ** (1.0 / 3.0))
+
+
 def bvd_forget(dim: int, horizon: float, path_length: float) -> float:
     """BVD-GLM-UCB (Faury et al. 2021): 1-γ = (P_T/(√d T))^{2/5}."""
     forget = power(path_length / (math.sqrt(dim) * horizon), 0.4)

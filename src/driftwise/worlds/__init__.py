@@ -2,9 +2,9 @@
 
 from driftwise.worlds.base import Tape, World
 from driftwise.worlds.given import Given
-from driftwise.worlds.paths import Jumps, Still, StopAndGo, Turn, Walk
+from driftwise.worlds.paths import Jumps, Sine, Still, StopAndGo, Turn, Walk
 
-__all__ = ["KINDS", "Given", "Jumps", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]
+__all__ = ["KINDS", "Given", "Jumps", "Sine", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]
 
-# The worlds that a spec can name: all but Given, whose arrays no spec holds.
-KINDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo)}
+# The worlds that a spec can name.
+KINDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo, Sine, Given)}

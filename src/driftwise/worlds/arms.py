@@ -11,15 +11,30 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.tapes import CLIP, MAX, UNIT, lay_out_, normals
 
 NORMS = {"unit": UNIT, "clip": CLIP, "max": MAX}
-DRAWS = ("normal", "cube")
+DRAWS = ("normal", "cube", "disc", "basis")
 
 
 def draw_arms(rng: np.random.Generator, sets: int, n: int, d: int, draw: str, norm: str) -> Floats:
-    """`sets` sets of n arms in d dimensions as (sets, d, n); coordinates normal, or uniform on [-1, 1]."""
-    raw = normals(rng, (sets, n, d)) if draw == "normal" else -1.0 + 2.0 * rng.random((sets, n, d))
+    """`sets` sets of n arms in d dimensions as (sets, d, n): coordinates normal, or uniform on [-1, 1]; uniform in the
+    unit ball ("disc"); or the vectors of the standard basis."""
     out = np.empty((sets, d, n))
-    lay_out_(raw, NORMS[norm], np.empty(n), out)
+    lay_out_(_raw(rng, sets, n, d, draw), NORMS[norm], np.empty(n), out)
     return out
+
+
+def _raw(rng: np.random.Generator, sets: int, n: int, d: int, draw: str) -> Floats:
+    if draw == "cube":
+        return np.asarray(-1.0 + 2.0 * rng.random((sets, n, d)))
+    if draw == "basis":
+        return np.ascontiguousarray(np.broadcast_to(np.eye(n, d), (sets, n, d)))
+    if draw == "normal":
+        return normals(rng, (sets, n, d))
+    # The first d coordinates of a point on the sphere in d + 2 dimensions are uniform in the ball.
+    raw = normals(rng, (sets, n, d + 2))
+    square = np.zeros((sets, n))
+    for i in range(d + 2):  # one after the other: NumPy's sums have an order of their own
+        square += raw[..., i] * raw[..., i]
+    return np.ascontiguousarray(raw[..., :d] / np.sqrt(square)[..., None])
 
 
 def arm_tiles(sets: Sequence[Floats]) -> Floats:

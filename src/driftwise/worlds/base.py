@@ -60,7 +60,9 @@ class World:
     """What all worlds share. A subclass gives `path`, which yields θ in stretches.
 
     Every trial draws its own arms, or all trials use those of the trial numbered `arms_of`. arms=dw.Ball(2), or another
-    continuous set, is that set in every round; the best mean is then μ of the largest x'θ in it.
+    continuous set, is that set in every round; the best mean is then μ of the largest x'θ in it. draw="disc" is uniform
+    in the unit ball and wants norm="clip" or "max"; draw="basis" is the standard basis, with arms = dim. chance="rare"
+    has, in round t, rewards with the noise Bernoulli(1/(2t)) - 1/(2t) times `noise` instead of a normal one.
     """
 
     dim: int = 2
@@ -72,9 +74,10 @@ class World:
     norm: Literal["unit", "clip", "max"] = "unit"
     fresh: bool = False
     link: str | None = None
-    draw: Literal["normal", "cube"] = "normal"
+    draw: Literal["normal", "cube", "disc", "basis"] = "normal"
     path_seed: int = 0
     arms_of: int | None = None
+    chance: Literal["normal", "rare"] = "normal"
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
@@ -89,7 +92,14 @@ class World:
         one_of("reward", self.reward, list(REWARDS))
         one_of("norm", self.norm, list(NORMS))
         one_of("draw", self.draw, list(DRAWS))
+        if self.draw == "disc" and self.norm == "unit":
+            raise BadInput("norm", "unit", 'norm="clip" or "max" with draw="disc"', "unit norms undo the draw")
+        if self.draw == "basis" and region is None and self.count != self.dim:
+            raise BadInput("arms", self.arms, f'dim = {self.dim} arms with draw="basis"', "pass arms equal to dim")
         one_of("fresh", self.fresh, [True, False])
+        one_of("chance", self.chance, ["normal", "rare"])
+        if self.chance == "rare" and self.reward != "gaussian":
+            raise BadInput("chance", "rare", "rewards that are a mean and noise", 'leave reward="gaussian"')
         checked_seed(self.path_seed, "path_seed")
         if self.arms_of is not None:
             checked_seed(self.arms_of, "arms_of")
@@ -148,11 +158,18 @@ class World:
         return self.arms.count if isinstance(self.arms, Region) else self.arms
 
     @property
+    def contents(self) -> str:
+        """What its fields do not say of it: a digest of the arrays that it was given."""
+        return ""
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What a policy that is tuned with full knowledge needs: `make(name, **world.facts)`."""
         known = {"dim": self.dim, "horizon": self.horizon, "path_length": self.path_length, "changes": self.changes}
         known |= {"S": self.S, "L": self.L}
-        return known | ({"R": self.noise} if self.reward == "gaussian" else {})
+        # Noise that takes two values 1 apart is sub-Gaussian with 1/2.
+        spread = self.noise if self.chance == "normal" else 0.5 * self.noise
+        return known | ({"R": spread} if self.reward == "gaussian" else {})
 
     @cached_property
     def _measured(self) -> tuple[float, int]:
@@ -240,4 +257,7 @@ class World:
         return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm)
 
     def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
+        if self.chance == "rare":
+            share = 0.5 / np.arange(start + 1, start + rounds + 1)
+            return np.asarray((rng.random(rounds) < share) - share)
         return normals(rng, rounds) if self.reward == "gaussian" else rng.random(rounds)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driftwise._internal.elementary import power
 from driftwise._internal.products import length
 from driftwise._internal.rng import stream
-from driftwise._internal.validate import array, keep_whole, real
+from driftwise._internal.validate import array, keep_whole, one_of, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.kernels.tapes import normals, turn_, walk_
@@ -88,6 +89,38 @@ class StopAndGo(_Angle):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sine(World):
+    """Coordinates swing to and fro, every other one the other way.
+
+    At round t they are radius·(centre ± swing·sin(2π·waves·T^power·t/T)). With the defaults, 2 arms and draw="basis" it
+    is the world of Cheung, Simchi-Levi, Zhu 2019 at B = 1; with power=1/3 at B = T^(1/3).
+    """
+
+    centre: float = 0.5
+    swing: float = 0.3
+    waves: float = 2.5
+    power: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("centre", "swing", "waves", "power"):
+            real(name, getattr(self, name), -math.inf, way_out="pass a number")
+
+    @property
+    def S(self) -> float:
+        ends = [[self.centre + (sign if i % 2 else -sign) * self.swing for i in range(self.dim)] for sign in (1.0, -1.0)]
+        return float(self.radius) * max(math.sqrt(sum(x * x for x in one)) for one in ends)
+
+    def path(self) -> Iterator[Floats]:
+        way = np.where(np.arange(self.dim) % 2, -self.swing, self.swing)
+        waves = self.waves * power(float(self.horizon), float(self.power))
+        for start, stop in _stretches(self.horizon, self.stretch):
+            circle = np.empty((stop - start, 2))
+            turn_(2.0 * math.pi * waves * np.arange(start + 1, stop + 1) / self.horizon, 1.0, circle)
+            yield self.radius * (self.centre + circle[:, 1:] * way)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Walk(World):
     """A random walk on the sphere: θ + radius·step·N(0, I), scaled back to the radius, every round."""
 
@@ -115,13 +148,14 @@ class Walk(World):
 class Jumps(World):
     """θ is constant between `jumps` equally spaced jumps, each to a random direction.
 
-    `directions` fixes the parameters of the segments instead (one row each, scaled to the radius), `at` the
-    0-based rounds of the jumps.
+    `directions` fixes the parameters of the segments instead (one row each, scaled to the radius, or with scaled=False
+    times the radius), `at` the 0-based rounds of the jumps.
     """
 
     jumps: int = 3
     at: tuple[int, ...] | None = None
     directions: tuple[tuple[float, ...], ...] | None = None
+    scaled: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,13 +171,23 @@ class Jumps(World):
             rows = array("directions", self.directions, (self.jumps + 1, self.dim), "leave it out for random ones")
             if not rows.any(axis=1).all():
                 raise BadInput("directions", self.directions, "rows that are not all 0", "leave it out")
+        one_of("scaled", self.scaled, [True, False])
+        if not self.scaled and self.directions is None:
+            raise BadInput("scaled", False, "directions with scaled=False", "pass both, or neither")
+
+    @property
+    def S(self) -> float:
+        if self.scaled or self.directions is None:
+            return float(self.radius)
+        return float(self.radius) * max(math.sqrt(sum(x * x for x in row)) for row in self.directions)
 
     def path(self) -> Iterator[Floats]:
         rng = stream(self.path_seed, "jumps")
         if self.directions is None:
             rows = [_direction(rng, self.dim) for _ in range(self.jumps + 1)]
         else:
-            rows = [np.array(row) / math.sqrt(sum(x * x for x in row)) for row in self.directions]
+            norms = [math.sqrt(sum(x * x for x in row)) if self.scaled else 1.0 for row in self.directions]
+            rows = [np.array(row) / norm for row, norm in zip(self.directions, norms, strict=True)]
         segments = self.radius * np.array(rows)
         spaced = [round(j * self.horizon / (self.jumps + 1)) for j in range(1, self.jumps + 1)]
         at = np.array(spaced if self.at is None else self.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -254,7 +255,8 @@ def _world(source: SpecSource, table: Any, changed: Mapping[str, Any], at: Place
 
 
 def _fields(kind: str) -> list[str]:
-    return [one.name for one in dataclasses.fields(WORLDS[kind])]
+    """What a world takes, those of a world of arrays included."""
+    return [name for name in inspect.signature(WORLDS[kind].__init__).parameters if name != "self"]
 
 
 def _contest(

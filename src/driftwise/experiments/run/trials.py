@@ -31,6 +31,7 @@ from driftwise.experiments.run.results import Outcome, figures, plain_results, v
 from driftwise.experiments.run.spec import Spec
 from driftwise.experiments.run.store import TrialStore
 from driftwise.policies.base import Compiled
+from driftwise.policies.own import asked
 from driftwise.worlds import World
 
 
@@ -60,7 +61,8 @@ def play(
 
 def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
     """A name for what a trial's numbers depend on, its own number apart."""
-    about = [plain_results(world), plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
+    worlds = [plain_results(world), world.contents]
+    about = [*worlds, plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
     text = json.dumps(about, sort_keys=True)
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
@@ -116,10 +118,10 @@ def _missing(specs: Sequence[Spec], store: TrialStore) -> list[Job]:
             if (one.name, one.trial) in seen or store.get(one.name, one.trial, one.rounds) is not None:
                 continue
             seen.add((one.name, one.trial))
-            place = (repr(one.world), spec.seed, str(spec.record), one.trial)
+            place = (repr(one.world) + one.world.contents, spec.seed, str(spec.record), one.trial)
             job = jobs.setdefault(place, Job(spec.seed, one.trial))
             job.seats[one.name] = Seat(number, one.figure, one.place, one.label)
-            job.costs[one.name] = one.world.horizon * one.policy.cost
+            job.costs[one.name] = one.world.horizon * asked(one.policy).cost
     return list(jobs.values())
 
 

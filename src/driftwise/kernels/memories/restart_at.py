@@ -1,0 +1,36 @@
+"""Restart(at=…): everything is forgotten when the clock passes one of the listed times."""
+
+from __future__ import annotations
+
+from driftwise.kernels import piece
+from driftwise.kernels.memories.restart import accepts, restart_
+from driftwise.kernels.point import CLOCK, COLUMNS, RESTART_AT, Floats, History, Point, Sums
+
+__all__ = ["CODE", "accepts", "run_", "turn_"]
+
+CODE = RESTART_AT
+
+
+@piece
+def last_listed(table: Floats, row: int, clock: float, now: bool) -> float:
+    """The last listed time before the clock, or with `now` up to it; 0 where there is none."""
+    last = 0.0
+    for place in range(COLUMNS, table.shape[1]):
+        time = table[row, place]
+        if time < clock or (now and time == clock):
+            last = time
+    return last
+
+
+@piece
+def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
+    """Time passes; what lies behind a restart goes."""
+    sums.counters[lane, CLOCK] += ticks
+    restart_(lane, last_listed(point.table, row, sums.counters[lane, CLOCK], False), sums)
+    return 1.0
+
+
+@piece
+def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
+    """A restart due exactly now, so that the next choice starts afresh."""
+    restart_(lane, last_listed(point.table, row, sums.counters[lane, CLOCK], True), sums)

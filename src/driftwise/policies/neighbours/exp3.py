@@ -1,0 +1,81 @@
+"""EXP3.S (Auer, Cesa-Bianchi, Freund, Schapire 2002): weights of arms, shared out a little in every round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftwise._internal.elementary import exp
+from driftwise._internal.rng import key
+from driftwise._internal.validate import keep_whole, real
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.policies.arms import Choice, Scores
+from driftwise.policies.neighbours.stepped import State, Stepped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exp3S(Stepped):
+    """Plays arm i with probability (1-mix)w_i/Σw + mix/n, then w_i ← w_i exp(mix·r̂_i/n) + (e·share/n)Σw.
+
+    r̂ is the reward over its probability for the arm played and 0 for the others. Rewards are taken as
+    (r-low)/(high-low) and cut to [0, 1]. Features are not looked at: arm i is the i-th of the list in every round, and
+    n must not change.
+    """
+
+    dim: int
+    arms: int
+    mix: float
+    share: float
+    low: float = 0.0
+    high: float = 1.0
+
+    deterministic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "dim")
+        keep_whole(self, "arms")
+        real("mix", self.mix, 0.0, 1.0, low_open=True, way_out="pass the share of exploration")
+        real("share", self.share, 0.0, way_out="pass what weights are shared out by, e.g. 1/T")
+        real("low", self.low, -math.inf, way_out="pass the least reward")
+        real("high", self.high, self.low, low_open=True, way_out="pass the largest reward")
+
+    def start(self, seed: int = 0) -> State:
+        return {
+            "weights": np.ones(self.arms), "draws": np.zeros((), dtype=np.int64),
+            "seed": np.array(seed % 2**63, dtype=np.int64),
+        }  # fmt: skip
+
+    def propensities(self, state: State, arms: Any, draw: int | None = None) -> Floats:
+        """How likely each arm is played."""
+        self._count(arms)
+        weights = state["weights"]
+        return np.asarray((1.0 - self.mix) * weights / weights.sum() + self.mix / self.arms)
+
+    def _count(self, arms: Any) -> None:
+        if len(self._rows(arms)) != self.arms:
+            raise BadInput("arms", f"{len(arms)} arms", f"{self.arms} arms in every round", "pass arms= as many")
+
+    def scores(self, state: State, arms: Any) -> Scores:
+        share = self.propensities(state, arms)
+        return Scores(share, np.zeros(self.arms))
+
+    def choose(self, state: State, arms: Any, draw: int | None = None) -> Choice:
+        """An arm by its probability, by the draw of this number or the next one."""
+        share = self.propensities(state, arms)
+        number = int(state["draws"]) if draw is None else int(draw)
+        level = key(int(state["seed"]), "exp3", number) / 2.0**64
+        arm = min(int(np.searchsorted(np.cumsum(share), level, side="right")), self.arms - 1)
+        return Choice(arm, math.nan, math.nan, math.nan)
+
+    def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
+        share = self.propensities(state, X)
+        gain = min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+        weights, total = state["weights"].copy(), float(state["weights"].sum())
+        weights[arm] *= exp(self.mix * gain / float(share[arm]) / self.arms)
+        weights += math.e * self.share / self.arms * total
+        state["weights"] = weights / weights.max()  # probabilities do not see a common factor
+        state["draws"] = state["draws"] + 1

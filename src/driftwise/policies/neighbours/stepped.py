@@ -1,0 +1,69 @@
+"""What these policies share: a state of named arrays, an index of arms, and the border."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftwise._internal.validate import array, real
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.policies.arms import Choice, Scores
+
+State = dict[str, Any]
+
+
+class Stepped:
+    """A policy that runs a call at a time. A subclass gives `start`, `scores` and `_learn`.
+
+    A state is a dictionary of arrays, so that any of them can be written, read and copied.
+    """
+
+    dim: int
+    deterministic: ClassVar[bool] = True
+
+    def start(self, seed: int = 0) -> State:
+        """A fresh state."""
+        raise NotImplementedError
+
+    def scores(self, state: State, arms: Any) -> Scores:
+        """Mean and bonus of every arm."""
+        raise NotImplementedError
+
+    def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
+        raise NotImplementedError
+
+    def choose(self, state: State, arms: Any) -> Choice:
+        """The arm of largest score, the first of them in a tie."""
+        return self.scores(state, arms).best()
+
+    def learn(self, state: State, arms: Any, arm: int, reward: float) -> None:
+        """A round passes, and the reward of an arm is taken in."""
+        X = self._rows(arms)
+        if not 0 <= arm < len(X):
+            raise BadInput("arm", arm, f"an arm from 0 to {len(X) - 1}", "pass the index that choose returned")
+        self._learn(state, X, int(arm), real("reward", reward, -math.inf, way_out="pass a finite number"))
+
+    def _rows(self, arms: Any) -> Floats:
+        if type(arms) is np.ndarray and arms.ndim == 2 and arms.shape[1] == self.dim and arms.dtype == np.float64:
+            return arms
+        return array("arms", arms, (None, self.dim), f"pass rows of {self.dim} numbers")
+
+    def state_to_bytes(self, state: State) -> bytes:
+        """The state, for a snapshot."""
+        data = io.BytesIO()
+        np.savez(data, **state)
+        return data.getvalue()
+
+    def state_from_bytes(self, data: bytes) -> State:
+        """The state that `state_to_bytes` wrote."""
+        fresh = self.start()
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            state = {name: found[name] for name in fresh}
+        for name, one in state.items():
+            if one.dtype != np.asarray(fresh[name]).dtype or one.ndim != np.asarray(fresh[name]).ndim:
+                raise ValueError(f"{name} is of another kind")
+        return state

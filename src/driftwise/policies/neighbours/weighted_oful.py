@@ -1,0 +1,92 @@
+"""Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025): rewards weighed by their known variance, and restarts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from driftwise._internal.elementary import log, log1p
+from driftwise._internal.validate import keep_whole, real
+from driftwise.errors import BadInput
+from driftwise.kernels.point import Floats
+from driftwise.kernels.ridge import ridge_scores, ridge_take_
+from driftwise.policies.arms import Scores
+from driftwise.policies.neighbours.stepped import State, Stepped
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartedWeightedOFUL(Stepped):
+    """Plays x'θ̂ + β‖x‖ in Σ⁻¹ and weighs the reward of round k by 1/σ̄², σ̄ = max(σ_k, alpha, gamma·√‖x‖ in Σ⁻¹).
+
+    Every `window` rounds it starts afresh. sigma is the standard deviation of the noise that it is told: a number, or
+    "rare" for that of a world with chance="rare", √(p(1-p)) with p = 1/(2k). beta=None is the theorem's, with R the
+    largest size of the noise:
+    12√(d log(1 + nL²/(alpha²dλ))·q) + 30q R/gamma² + √λ S, q = log(32(log(gamma²/alpha) + 1)n²/δ).
+    """
+
+    dim: int
+    window: int
+    lam: float = 1.0
+    alpha: float = 1.0
+    gamma: float = 2.0
+    beta: float | None = None
+    delta: float = 0.01
+    S: float = 1.0
+    L: float = 1.0
+    R: float = 1.0
+    sigma: float | Literal["rare"] = "rare"
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "dim")
+        keep_whole(self, "window", 1, "pass the rounds after which to start afresh")
+        for name in ("lam", "alpha", "gamma", "S", "L", "R"):
+            real(name, getattr(self, name), 0.0, low_open=True, way_out="pass a number above 0")
+        real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass a probability")
+        if self.beta is not None:
+            real("beta", self.beta, 0.0, way_out="pass the factor on ‖x‖, or None for the theorem's")
+        elif self.gamma**2 < self.alpha:
+            raise BadInput("gamma", self.gamma, "gamma² of at least alpha with beta=None", "pass beta")
+        if self.sigma != "rare":
+            real("sigma", self.sigma, 0.0, way_out='pass the standard deviation of the noise, or "rare"')
+
+    def start(self, seed: int = 0) -> State:
+        return {
+            "k": np.zeros((), dtype=np.int64), "V": self.lam * np.eye(self.dim)[None], "b": np.zeros((1, self.dim)),
+        }  # fmt: skip
+
+    def radius(self, n: int) -> float:
+        """β after n rounds of a stretch."""
+        if self.beta is not None:
+            return float(self.beta)
+        n = max(n, 1)
+        iota = log(32.0 * (log(self.gamma**2 / self.alpha) + 1.0) * n**2 / self.delta)
+        spread = self.dim * log1p(n * self.L**2 / (self.alpha**2 * self.dim * self.lam))
+        bias = math.sqrt(self.lam) * self.S
+        return 12.0 * math.sqrt(spread * iota) + 30.0 * iota * self.R / self.gamma**2 + bias
+
+    def told(self, k: int) -> float:
+        """σ_k."""
+        if self.sigma != "rare":
+            return float(self.sigma)
+        return math.sqrt(0.5 / k * (1.0 - 0.5 / k))
+
+    def theta(self, state: State) -> Floats:
+        """θ̂."""
+        return np.asarray(np.linalg.solve(state["V"][0], state["b"][0]))
+
+    def scores(self, state: State, arms: Any) -> Scores:
+        mean, width = ridge_scores(state["V"], 0, state["b"], self._rows(arms))
+        return Scores(mean, self.radius(int(state["k"]) % self.window) * width)
+
+    def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
+        k = int(state["k"]) + 1
+        x = np.ascontiguousarray(X[arm : arm + 1])
+        width = float(ridge_scores(state["V"], 0, state["b"], x)[1][0])
+        sigma = max(self.told(k), self.alpha, self.gamma * math.sqrt(width))
+        ridge_take_(state["V"], 0, state["b"], x[0], reward, 1.0 / sigma**2)
+        state["k"] = np.array(k, dtype=np.int64)
+        if k % self.window == 0:
+            state["V"], state["b"] = self.lam * np.eye(self.dim)[None], np.zeros((1, self.dim))
