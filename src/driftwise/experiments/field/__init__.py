@@ -1,0 +1,1 @@
+"""The papers around ours: their experiments again, beside what they published."""

@@ -1,0 +1,96 @@
+"""Ours beside theirs: two intervals, and whether they meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from driftwise._internal.validate import Floats
+from driftwise.draw.figure import Curve, Figure, Line
+from driftwise.experiments.field.papers import Paper, Published, published
+from driftwise.experiments.run.results import Outcome
+from driftwise.simulation import interval
+
+SAME, DIFFERS, OPEN = "same", "differs", "cannot be told"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One published number: mean and half-width of ours and of theirs.
+
+    Theirs is what was read, widened by the error of reading it and, where it is a mean over so many runs, by the
+    half-width of such a mean with the spread of our trials.
+    """
+
+    spec: str
+    label: str
+    at: int
+    trials: int
+    ours: tuple[float, float]
+    theirs: tuple[float, float]
+    surrogate: bool = False
+
+    @property
+    def verdict(self) -> str:
+        if self.surrogate or not math.isfinite(self.ours[1]):
+            return OPEN
+        return SAME if abs(self.ours[0] - self.theirs[0]) <= self.ours[1] + self.theirs[1] else DIFFERS
+
+    @property
+    def ratio(self) -> float:
+        return self.ours[0] / self.theirs[0]
+
+
+def beside(outcome: Outcome) -> Outcome:
+    """The outcome with the curves that were published of its lines."""
+    figures = []
+    for figure in outcome.figures:
+        lines = [
+            replace(line, curve=_curve(figure, line, found)) if (found := _published(outcome, entry.published)) else line
+            for line, entry in zip(figure.lines, outcome.spec.entries, strict=True)
+        ]
+        figures.append(replace(figure, lines=tuple(lines)))
+    return replace(outcome, figures=tuple(figures))
+
+
+def _published(outcome: Outcome, name: str | None) -> tuple[Published, ...]:
+    return published().get((outcome.spec.key, name or ""), ())
+
+
+def _curve(figure: Figure, line: Line, found: tuple[Published, ...]) -> Curve:
+    """A curve through the numbers; a single one is a short stroke at the end."""
+    at, mean = np.array([float(one.at) for one in found]), np.array([one.regret for one in found])
+    if len(found) == 1:
+        at, mean = np.array([0.94 * at[0], at[0]]), np.repeat(mean, 2)
+    return Curve(at, mean, mean, mean)
+
+
+def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
+    """Every published number of a spec that was played, beside ours."""
+    for figure in outcome.figures:
+        for line, entry in zip(figure.lines, outcome.spec.entries, strict=True):
+            for one in _shown(figure, _published(outcome, entry.published)):
+                values = _at(figure, line, one.at)
+                if values is not None:
+                    ours = interval(values)
+                    spread = ours[1] * math.sqrt(len(values) / paper.runs) if paper.runs and len(values) > 1 else 0.0
+                    theirs = (one.regret, one.error * one.regret + spread)
+                    yield Compared(
+                        outcome.spec.key, entry.label, one.at, len(values), ours, theirs, paper.surrogate
+                    )
+
+
+def _shown(figure: Figure, found: tuple[Published, ...]) -> tuple[Published, ...]:
+    """All numbers of a sweep; of a curve over rounds the last."""
+    return found if figure.axis else found[-1:]
+
+
+def _at(figure: Figure, line: Line, at: int) -> Floats | None:
+    """The trials' regret at that horizon, or at the recorded round nearest to it."""
+    if figure.axis:
+        return line.regret[:, figure.at.index(at)] if at in figure.at else None
+    rounds = np.asarray(figure.at, dtype=float)
+    return np.asarray(line.regret[:, int(np.argmin(np.abs(rounds - at)))])
