@@ -15,7 +15,8 @@ from driftwise.policies.memory import KINDS
 # Ages and clocks are sums of binary fractions, so that what is exactly as old as a window is as old for both sides.
 MEMORIES = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.1), dw.Fade(0.5), dw.Window(1, capacity=200), dw.Window(2.75, capacity=200),
-    dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16), dw.Trend(2.5), dw.Trend(20),
+    dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16),
+    dw.Restart(at=(0.75, 2.0, 9.0)), dw.Trend(2.5), dw.Trend(20),
 ]  # fmt: skip
 WHOLE = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.04), dw.Fade(0.5), dw.Window(2), dw.Window(30), dw.Restart(2), dw.Restart(30),

@@ -11,7 +11,7 @@ from driftwise.policies.memory import KINDS
 from interpreting import interpreted
 
 # Ages are sums of binary fractions, so that what is exactly as old as a window is as old for both sides.
-MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(2.75), dw.Restart(3.0), dw.Trend(20.0)]
+MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(2.75), dw.Restart(3.0), dw.Restart(at=(1.25, 4.5, 5.0)), dw.Trend(20.0)]
 ARM = np.array([[0.6, -0.3]])
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.0, 1.75, 3.0, 8.0)
 LATE = (0.0, 0.25, 1.0, 2.5, 2.75, 6.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -107,11 +107,42 @@ def reproduce(
     on: On = None,
     tls: Tls = None,
 ) -> None:
-    """Reproduce the paper's experiments beside the published values; `all` writes one page with verdicts."""
-    from driftwise.experiments.paper.panels import experiment as find
+    """Reproduce the paper's experiments beside the published values; `all` writes one page with verdicts.
 
-    words, page = f"driftwise reproduce {experiment}", experiment == "all"
-    _run(find(experiment), words, trials, seed, out, jobs, on, tls, page)
+    `field` does the same for the papers around it, and the name of one of them, such as russac2019, for that paper.
+    """
+    words, page = f"driftwise reproduce {experiment}", "report" if experiment == "all" else ""
+    specs, neighbour = _experiment(experiment)
+    _run(specs, words, trials, seed, out, jobs, on, tls, neighbour or page)
+
+
+@app.command()
+def compare(
+    policy: Annotated[str, typer.Option(help="package:Policy, a class or a function that makes your policy.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page and its figures.")] = Path("board"),
+    on_worlds: Annotated[str, typer.Option("--worlds", help="A paper of the page, or field for all.")] = "field",
+    trials: Annotated[int, typer.Option(help="Trials of every world, at most the spec's.")] = 5,
+    jobs: Jobs = None,
+) -> None:
+    """Your own policy on the worlds of the field's page, beside the policies there: ranks, intervals, and the page."""
+    from driftwise._internal.validate import whole
+    from driftwise.experiments.field import board, page
+    from driftwise.experiments.field.papers import chosen, specs_of
+    from driftwise.experiments.field.verdicts import beside
+    from driftwise.experiments.run.folder import alone
+    from driftwise.experiments.run.trials import play
+
+    maker, label = board.find(policy), policy.rpartition(":")[2]
+    whole("trials", trials, 2, "two make an interval")
+    specs = [spec.repeated(min(trials, spec.trials), None) for spec in specs_of(chosen(on_worlds))]
+    with alone(out) as folder:
+        outcomes = [beside(one) for one in play(specs, folder, jobs)]
+        outcomes = board.joined(outcomes, maker, label, folder, trials)
+        rows = {one.spec.key: page.ranks(one, label) for one in outcomes}
+        page.write(on_worlds, outcomes, folder, rows)
+    table = [[key, *row] for key, row in rows.items()]
+    _table(label, ("world", "rank", "regret ± 95%", "best of the others"), table, numeric=(1, 2))
+    print(f"wrote {folder / 'field.html'}, {folder / 'field.md'}, {folder / 'figures'}", file=sys.stderr)
 
 
 @app.command()
@@ -134,22 +165,20 @@ def run(
 @app.command()
 def plot(folder: Annotated[Path, typer.Argument(help="A folder that `run` or `reproduce` wrote.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
-    from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
     from driftwise.experiments.run.folder import alone
 
     outcomes, page = results.read_results(folder)
     with alone(folder):
-        _draw(list(map(beside_published, outcomes)), folder, page)
+        _draw(list(map(_beside(page), outcomes)), folder, page)
 
 
 def _run(
     specs: Sequence[Spec], command: str, trials: int | None, seed: int | None, out: Path, jobs: int | None,
-    on: str | None, tls: Path | None, page: bool = False,
+    on: str | None, tls: Path | None, page: str = "",
 ) -> None:  # fmt: skip
-    """Play, keep, draw and tabulate."""
+    """Play, keep, draw and tabulate. `page` is "report", the name of a page of the field, or nothing."""
     from driftwise.draw import plots
-    from driftwise.experiments.paper.published import beside_published
     from driftwise.experiments.run import results
     from driftwise.experiments.run.folder import alone
     from driftwise.experiments.run.trials import play
@@ -158,7 +187,7 @@ def _run(
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
     with alone(out) as folder:
         with _executor(on, tls) as executor:
-            outcomes = list(map(beside_published, play(repeated, folder, jobs, executor=executor)))
+            outcomes = list(map(_beside(page), play(repeated, folder, jobs, executor=executor)))
         results.write_results(outcomes, folder, words, page)
         if plots.can_draw():
             _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
@@ -170,6 +199,24 @@ def _run(
             _report(outcome)
 
 
+def _experiment(name: str) -> tuple[list[Spec], str]:
+    """The specs of an experiment by its name, and that name where its page is one of the field."""
+    from driftwise._internal.validate import one_of
+    from driftwise.experiments.field.papers import ALL, chosen, papers, specs_of
+    from driftwise.experiments.paper.panels import EXPERIMENTS, experiment
+
+    one_of("experiment", name, [*EXPERIMENTS, "all", *papers(), ALL])
+    return (specs_of(chosen(name)), name) if name == ALL or name in papers() else (experiment(name), "")
+
+
+def _beside(page: str) -> Callable[[Outcome], Outcome]:
+    """What puts the published values of a page beside an outcome."""
+    from driftwise.experiments.field import verdicts
+    from driftwise.experiments.paper import published
+
+    return published.beside_published if page in ("", "report") else verdicts.beside
+
+
 def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Executor | None]:
     """Where work is done: here, unless --on says otherwise."""
     from driftwise import cluster
@@ -179,12 +226,18 @@ def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Execut
     return nullcontext() if on is None else cluster.on(on, tls)
 
 
-def _draw(outcomes: Sequence[Outcome], folder: Path, page: bool, also: Sequence[str] = ()) -> None:
+def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[str] = ()) -> None:
     """Figures or the page, and a word on what was written."""
     from driftwise.draw import plots
+    from driftwise.experiments.field import page as field
     from driftwise.experiments.paper import report
 
-    if page:
+    if page not in ("", "report"):
+        papers = field.write(page, outcomes, folder)
+        rows = [[row[0], *row[2:6]] for row in papers.rows]
+        _table("The field", ("paper", "numbers", "same", "differs", "cannot be told"), rows, numeric=range(1, 5))
+        written = ["field.html", "field.md", "figures"]
+    elif page:
         counts = report.write_report(outcomes, folder)
         _table("The paper's claims", counts.columns, counts.rows, counts.numeric)
         written = ["report.html", "report.md", "figures"]

@@ -100,6 +100,8 @@ def test_a_policy_that_scribbles_on_its_arms_is_caught():
         dw.worlds.Jumps(horizon=300, dim=1),
         dw.worlds.StopAndGo(horizon=300, norm="max", reward="bernoulli", radius=5.0),
         dw.worlds.Still(horizon=300, norm="clip", reward="poisson", draw="cube"),
+        dw.worlds.Sine(horizon=300, arms=2, draw="basis", chance="rare"),
+        dw.worlds.Turn(horizon=300, fresh=True, draw="disc", norm="clip"),
     ],
     ids=lambda world: type(world).__name__,
 )

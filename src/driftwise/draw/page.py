@@ -13,7 +13,9 @@ from typing import assert_never
 
 from driftwise.errors import BadInput
 
-VERDICTS = {"reproduced": "yes", "not reproduced": "no", "cannot be told": "open"}
+VERDICTS = {
+    "reproduced": "yes", "not reproduced": "no", "cannot be told": "open", "same": "yes", "differs": "no",
+}  # fmt: skip
 # What the colours of a drawing become on a dark page: ink, grids and ground; the hues of styles.py, again at least 14
 # apart in CIELAB under each colour blindness; their tints, half way from the hue's twin to white (black's: grey).
 DARK = {

@@ -48,10 +48,11 @@ def beside(outcome: Outcome) -> Outcome:
     """The outcome with the curves that were published of its lines."""
     figures = []
     for figure in outcome.figures:
-        lines = [
-            replace(line, curve=_curve(figure, line, found)) if (found := _published(outcome, entry.published)) else line
-            for line, entry in zip(figure.lines, outcome.spec.entries, strict=True)
-        ]
+        names = {entry.label: entry.published for entry in outcome.spec.entries}
+        lines = []
+        for line in figure.lines:
+            found = _published(outcome, names.get(line.label))
+            lines.append(replace(line, curve=_curve(found)) if found else line)
         figures.append(replace(figure, lines=tuple(lines)))
     return replace(outcome, figures=tuple(figures))
 
@@ -60,7 +61,7 @@ def _published(outcome: Outcome, name: str | None) -> tuple[Published, ...]:
     return published().get((outcome.spec.key, name or ""), ())
 
 
-def _curve(figure: Figure, line: Line, found: tuple[Published, ...]) -> Curve:
+def _curve(found: tuple[Published, ...]) -> Curve:
     """A curve through the numbers; a single one is a short stroke at the end."""
     at, mean = np.array([float(one.at) for one in found]), np.array([one.regret for one in found])
     if len(found) == 1:
@@ -71,9 +72,9 @@ def _curve(figure: Figure, line: Line, found: tuple[Published, ...]) -> Curve:
 def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
     """Every published number of a spec that was played, beside ours."""
     for figure in outcome.figures:
-        for line, entry in zip(figure.lines, outcome.spec.entries, strict=True):
+        for entry in outcome.spec.entries:
             for one in _shown(figure, _published(outcome, entry.published)):
-                values = _at(figure, line, one.at)
+                values = _at(figure, figure.line(entry.label), one.at)
                 if values is not None:
                     ours = interval(values)
                     spread = ours[1] * math.sqrt(len(values) / paper.runs) if paper.runs and len(values) > 1 else 0.0

@@ -48,9 +48,15 @@ def experiment(name: str) -> list[Spec]:
     return [built_in(one) for one in (ALL if name == "all" else EXPERIMENTS[name])]
 
 
+def _others() -> list[str]:
+    """The specs of the package that are not the paper's: those of the papers around it (experiments/field)."""
+    names = (one.name.removesuffix(".toml") for one in (files("driftwise.experiments") / "specs").iterdir())
+    return sorted(name for name in names if name not in ALL)
+
+
 def find(spec: str) -> Spec:
     """A spec by its file, or one of the package's by its name."""
     if spec.endswith(".toml") or Path(spec).name != spec:
         return load(Path(spec))
-    one_of("spec", spec, ["FILE.toml", *ALL])
+    one_of("spec", spec, ["FILE.toml", *ALL, *_others()])
     return built_in(spec)

@@ -55,10 +55,10 @@ def _axis(sweep: Sweep) -> Axis:
     return Axis(sweep.over.split(".")[1], sweep.times, sweep.axis, sweep.scale)
 
 
-def write_results(outcomes: Sequence[Outcome], folder: Path, command: str, page: bool = False) -> None:
+def write_results(outcomes: Sequence[Outcome], folder: Path, command: str, page: str = "") -> None:
     """specs/*.toml, curves.npz and summary.json: all that `read` needs, and the same bytes for the same trials.
 
-    What differs from run to run, the seconds, goes to seconds.json. `page` says whether there is a report to redraw.
+    What differs from run to run, the seconds, goes to seconds.json. `page` names the page to redraw, if there is one.
     """
     for outcome in outcomes:
         keep(folder / "specs" / f"{outcome.spec.key}.toml", outcome.spec.text)
@@ -94,8 +94,8 @@ def _json(target: Path, data: Any) -> None:
     keep(target, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_results(folder: Path) -> tuple[list[Outcome], bool]:
-    """What `write` left, to be drawn again, and whether there is a report."""
+def read_results(folder: Path) -> tuple[list[Outcome], str]:
+    """What `write` left, to be drawn again, and the name of its page, or nothing."""
     try:
         summary, seconds = (
             json.loads((folder / name).read_text(encoding="utf-8")) for name in ("summary.json", "seconds.json")
@@ -104,7 +104,8 @@ def read_results(folder: Path) -> tuple[list[Outcome], bool]:
         if _digest(data) != summary["curves"]:
             raise ValueError("curves.npz is not the one summary.json speaks of")
         with np.load(io.BytesIO(data)) as arrays:
-            return [_read(folder, panel, arrays, seconds) for panel in summary["panels"]], bool(summary["page"])
+            page = "report" if summary["page"] is True else summary["page"] or ""  # earlier versions said yes or no
+            return [_read(folder, panel, arrays, seconds) for panel in summary["panels"]], str(page)
     except BadInput:
         raise
     except Exception as error:  # whatever has happened to the files, it is the folder that is no good

@@ -1,0 +1,107 @@
+"""A reader's own policy on the worlds of the page, beside the policies that the page has."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftwise._internal.files import keep
+from driftwise._internal.progress import bar
+from driftwise.draw.figure import Line
+from driftwise.errors import BadInput
+from driftwise.experiments.run.results import Outcome, plain_results
+from driftwise.experiments.run.spec import Contest, Spec
+from driftwise.simulation import simulate
+from driftwise.worlds import World
+
+
+def find(place: str) -> Any:
+    """What makes the policy: "package:name", a class or a function, looked for in this folder too."""
+    module, _, name = place.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as slip:
+        wanted = "package:Policy, a class or a function that makes a policy"
+        raise BadInput("policy", place, wanted, f"{type(slip).__name__}: {slip}") from None
+    finally:
+        sys.path.pop(0)
+    if not callable(found):
+        raise BadInput("policy", place, "a class or a function that makes a policy", "pass its name, not an object")
+    return found
+
+
+def made(maker: Any, world: World) -> Any:
+    """The policy for a world: it is told those of the world's facts that it has arguments for."""
+    known = {**world.facts, "arms": world.count, "link": world.link_name, "reward": world.reward}
+    try:
+        takes = inspect.signature(maker).parameters.values()
+    except (TypeError, ValueError):
+        return maker(dim=world.dim)
+    if any(one.kind is one.VAR_KEYWORD for one in takes):
+        return maker(**known)
+    return maker(**{one.name: known[one.name] for one in takes if one.name in known})
+
+
+def _text(maker: Any) -> str:
+    """The source of the policy's file, so that a changed policy is played again."""
+    try:
+        return Path(inspect.getsourcefile(maker) or "").read_text(encoding="utf-8")
+    except (OSError, TypeError):
+        return repr(maker)
+
+
+def joined(outcomes: Sequence[Outcome], maker: Any, label: str, folder: Path, trials: int) -> list[Outcome]:
+    """The outcomes with a line of the reader's policy; what was played before is read from the folder."""
+    contests = [
+        (spec.spec, contest) for spec in outcomes for contests in spec.spec.contests for contest in contests
+    ]
+    done: dict[str, Any] = {}
+    total = sum(contest.world.horizon * min(trials, spec.trials) for spec, contest in contests)
+    with bar("rounds", total, None, least=1e5) as tick:
+        for spec, contest in contests:
+            name = _name(spec, contest, maker, label, min(trials, spec.trials))
+            path = folder / "own" / f"{name}.npy"
+            if not path.exists():
+                result = simulate(
+                    {label: made(maker, contest.world)}, contest.world, trials=min(trials, spec.trials),
+                    seed=spec.seed, record=spec.record, progress=False,
+                )  # fmt: skip
+                keep(path, _bytes(result.regret[label]))
+            done[name] = np.load(path, allow_pickle=False)
+            tick(contest.world.horizon * min(trials, spec.trials))
+    return [_joined(outcome, maker, label, done, trials) for outcome in outcomes]
+
+
+def _joined(outcome: Outcome, maker: Any, label: str, done: dict[str, Any], trials: int) -> Outcome:
+    spec, figures = outcome.spec, []
+    for figure, contests in zip(outcome.figures, spec.contests, strict=True):
+        names = [_name(spec, contest, maker, label, min(trials, spec.trials)) for contest in contests]
+        regret = np.concatenate([done[name] for name in names], axis=1)
+        line = Line(label, regret, np.full(len(contests) if figure.axis else 1, np.nan))
+        figures.append(replace(figure, lines=(*figure.lines, line)))
+    return replace(outcome, figures=tuple(figures))
+
+
+def _name(spec: Spec, contest: Contest, maker: Any, label: str, trials: int) -> str:
+    world = [plain_results(contest.world), contest.world.contents]
+    about = [spec.key, world, label, _text(maker), trials, spec.seed, spec.record]
+    return f"{spec.key}-{hashlib.sha256(repr(about).encode()).hexdigest()[:20]}"
+
+
+def _bytes(values: Any) -> bytes:
+    import io
+
+    data = io.BytesIO()
+    np.save(data, values, allow_pickle=False)
+    return data.getvalue()

@@ -1,0 +1,106 @@
+"""Small programs that show slips of the sources that the field's page compares with, each in the formulas alone.
+
+`python -m driftwise.experiments.field.slips` prints all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Slip(NamedTuple):
+    """Whose it is, what it is about, what comes out as published, and what as meant."""
+
+    source: str
+    statement: str
+    printed: str
+    repaired: str
+
+
+def second_matrix(gamma: float = 0.9, rounds: int = 200, lam: float = 0.1) -> tuple[float, float]:
+    """‖x‖² in V⁻¹ṼV⁻¹ for x = 1 in every round: Ṽ ← γ²V + x² + (1-γ²)λ, as the code has it, and Ṽ ← γ²Ṽ + ….
+
+    V has been updated by then, so that Ṽ is about V and the norm about that of V⁻¹.
+    """
+    V = slipped = meant = lam
+    for _ in range(rounds):
+        V = gamma * V + 1.0 + (1.0 - gamma) * lam
+        slipped = gamma**2 * V + 1.0 + (1.0 - gamma**2) * lam
+        meant = gamma**2 * meant + 1.0 + (1.0 - gamma**2) * lam
+    return slipped / V**2, meant / V**2
+
+
+def born_late(at: int = 3000, lam: float = 0.1, delta: float = 0.01) -> tuple[float, float]:
+    """β of a dLinUCB model that has just begun in round `at`: it counts the rounds before it, or none."""
+
+    def beta(n: float) -> float:
+        return math.sqrt(lam) + math.sqrt(2.0 * math.log(1.0 / delta) + 2.0 * math.log1p(n / (2.0 * lam)))
+
+    return beta(at), beta(0.0)
+
+
+def flipped() -> tuple[float, float]:
+    """The cosine of θ before and after the jump of Kim and Tewari 2020: coef·θ, and the signs that were meant."""
+    theta = np.array([0.57134, -0.03008, 0.46572, 0.13817, 0.93938, 1.25121, -0.95619, 0.07533, 0.154, -0.13501])
+    signs = 2 * np.random.RandomState(1).binomial(1, 0.4, 10) - 1
+
+    def cosine(after: np.ndarray) -> float:
+        return float(theta @ after / math.sqrt(float(theta @ theta) * float(after @ after)))
+
+    return cosine(theta * theta), cosine(signs * theta)
+
+
+def ball(S: float = 4.0) -> tuple[float, float]:
+    """The largest ‖θ‖ that the planning of OFULog-r allows: ‖θ‖ ≤ S², as the code has it, and ‖θ‖ ≤ S."""
+    return S * S, S
+
+
+def projected(S: float = 2.0) -> tuple[bool, bool]:
+    """Whether an estimate of norm 3 is projected on the ball of radius 2 where do_proj is set: as coded, and meant."""
+    norm = 3.0
+    return not norm > S, norm > S
+
+
+def blind(T: int = 240_000) -> tuple[float, float]:
+    """Swings of θ that the window of SW-UCB covers at B = T^(1/3): that of B = 1, and that of B."""
+    B = T ** (1.0 / 3.0)
+    swing = T / (2.5 * B)
+    return (2.0 * T) ** (2.0 / 3.0) / swing, (2.0 * T / B) ** (2.0 / 3.0) / swing
+
+
+def lag(S: float = 4.0, t: int = 2) -> tuple[float, float]:
+    """L_t of OFUGLB at round t: (1+S/2)(n-1) with n = t-1 rewards, as coded, and (1+S/2)(t-1)."""
+    return (1.0 + S / 2.0) * (t - 2), (1.0 + S / 2.0) * (t - 1)
+
+
+def _numbers(program: Callable[[], tuple[float, float]], form: str = ".3g") -> tuple[str, str]:
+    first, second = program()
+    return f"{first:{form}}", f"{second:{form}}"
+
+
+def found() -> list[Slip]:
+    """All of them."""
+    return [
+        Slip("Russac et al. 2019, code", "D-LinUCB overwrites its second matrix by the first: ‖x‖² at γ = 0.9",
+             *_numbers(second_matrix)),
+        Slip("Russac et al. 2019, code of dLinUCB", "a model that begins in round 3,000 counts the rounds before it: β",
+             *_numbers(born_late)),
+        Slip("Kim, Tewari 2020, first code (noted by its authors)",
+             "theta_flip = coef·theta: the cosine of θ before and after", *_numbers(flipped, ".2f")),
+        Slip("Cheung et al. 2019, Figure 2; Wang et al. 2025, B = K^(1/3)",
+             "SW-UCB has the window of B = 1: swings of θ that it covers at T = 240,000", *_numbers(blind)),
+        Slip("Faury et al. 2022, code (logistic_bandit)", "OFULog-r bounds ‖θ‖ by S²: at S = 4", *_numbers(ball)),
+        Slip("Faury et al. 2022, code (logistic_bandit)",
+             "GLM-UCB with do_proj projects estimates inside the ball: is one outside projected?",
+             *("yes" if one else "no" for one in projected())),
+        Slip("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    for one in found():
+        print(f"{one.source}: {one.statement}\n    as published: {one.printed}\n    as meant:     {one.repaired}")
