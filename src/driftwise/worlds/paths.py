@@ -108,7 +108,9 @@ class Sine(World):
 
     @property
     def S(self) -> float:
-        ends = [[self.centre + (sign if i % 2 else -sign) * self.swing for i in range(self.dim)] for sign in (1.0, -1.0)]
+        ends = [
+            [self.centre + (sign if i % 2 else -sign) * self.swing for i in range(self.dim)] for sign in (1.0, -1.0)
+        ]
         return float(self.radius) * max(math.sqrt(sum(x * x for x in one)) for one in ends)
 
     def path(self) -> Iterator[Floats]:

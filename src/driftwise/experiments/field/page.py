@@ -9,12 +9,12 @@ from driftwise._internal.files import keep
 from driftwise.draw import plots
 from driftwise.draw.figure import Figure
 from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
-from driftwise.draw.tables import plus_minus, table
+from driftwise.draw.tables import plus_minus, text_table
 from driftwise.experiments.field import slips
 from driftwise.experiments.field.papers import Paper, chosen
 from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, Compared, compared
 from driftwise.experiments.run.results import Outcome, versions
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 LEAD = """
 The experiments of the papers around [Wang, Zhao, Zhou 2023](https://arxiv.org/abs/2303.02691), again, with the code of
@@ -87,7 +87,7 @@ def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[Compared])
         for figure in outcome.figures:
             yield _picture(figure)
             mine = [one for one in ones if one.spec == key]
-            yield _numbers(mine) if mine else table(figure)
+            yield _numbers(mine) if mine else text_table(figure)
         yield Bullets([*(note[:1].upper() + note[1:] + "." for note in outcome.spec.notes), f"`driftwise run {key}`"])
     yield Text(f"**Where it differs.** {paper.reason}")
 
@@ -128,5 +128,5 @@ def ranks(outcome: Outcome, label: str) -> list[str]:
     mine = figure.line(label)
     best = next(line for line in lines if line.label != label)
     place = [line.label for line in lines].index(label) + 1
-    told = f"{best.label} {plus_minus(*interval(best.final))}"
-    return [f"{place} of {len(lines)}", plus_minus(*interval(mine.final)), told]
+    told = f"{best.label} {plus_minus(*t_interval(best.final))}"
+    return [f"{place} of {len(lines)}", plus_minus(*t_interval(mine.final)), told]

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from driftwise._internal.validate import Floats
-from driftwise.draw.figure import Curve, Figure, Line
+from driftwise.draw.figure import Figure, Line, Reference
 from driftwise.experiments.field.papers import Paper, Published, published
 from driftwise.experiments.run.results import Outcome
-from driftwise.simulation import interval
+from driftwise.simulation import t_interval
 
 SAME, DIFFERS, OPEN = "same", "differs", "cannot be told"
 
@@ -61,12 +61,12 @@ def _published(outcome: Outcome, name: str | None) -> tuple[Published, ...]:
     return published().get((outcome.spec.key, name or ""), ())
 
 
-def _curve(found: tuple[Published, ...]) -> Curve:
+def _curve(found: tuple[Published, ...]) -> Reference:
     """A curve through the numbers; a single one is a short stroke at the end."""
     at, mean = np.array([float(one.at) for one in found]), np.array([one.regret for one in found])
     if len(found) == 1:
         at, mean = np.array([0.94 * at[0], at[0]]), np.repeat(mean, 2)
-    return Curve(at, mean, mean, mean)
+    return Reference(at, mean, mean, mean)
 
 
 def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
@@ -76,7 +76,7 @@ def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
             for one in _shown(figure, _published(outcome, entry.published)):
                 values = _at(figure, figure.line(entry.label), one.at)
                 if values is not None:
-                    ours = interval(values)
+                    ours = t_interval(values)
                     spread = ours[1] * math.sqrt(len(values) / paper.runs) if paper.runs and len(values) > 1 else 0.0
                     theirs = (one.regret, one.error * one.regret + spread)
                     yield Compared(
