@@ -9,7 +9,7 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.experiments.field import slips
 from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, Compared
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber
 from driftwise.experiments.paper.panels import built_in
 from driftwise.experiments.run.spec import parse
 
@@ -71,7 +71,7 @@ def test_every_published_number_has_a_line_that_is_held_to_it():
 
 def test_a_verdict_is_same_when_intervals_meet():
     def verdict(ours, theirs, **more):
-        return Compared("key", "label", 10, 5, ours, theirs, **more).verdict
+        return JudgedNumber("key", "label", 10, 5, ours, theirs, **more).verdict
 
     assert verdict((100.0, 2.0), (105.0, 3.0)) == SAME
     assert verdict((100.0, 2.0), (105.1, 3.0)) == DIFFERS
@@ -80,7 +80,7 @@ def test_a_verdict_is_same_when_intervals_meet():
 
 
 def test_the_slips_are_there_and_their_repairs_differ():
-    found = slips.found()
+    found = slips.source_slips()
     assert len(found) == 7 and all(one.printed != one.repaired for one in found)
     slipped, meant = slips.second_matrix()
     assert slipped > 1.5 * meant

@@ -132,14 +132,14 @@ def compare(
     from driftwise.experiments.run.folder import alone
     from driftwise.experiments.run.trials import play
 
-    maker, label = board.find(policy), policy.rpartition(":")[2]
+    maker, label = board.find_maker(policy), policy.rpartition(":")[2]
     whole("trials", trials, 2, "two make an interval")
     specs = [spec.repeated(min(trials, spec.trials), None) for spec in specs_of(chosen(on_worlds))]
     with alone(out) as folder:
         outcomes = [beside(one) for one in play(specs, folder, jobs)]
-        outcomes = board.joined(outcomes, maker, label, folder, trials)
+        outcomes = board.with_own(outcomes, maker, label, folder, trials)
         rows = {one.spec.key: page.ranks(one, label) for one in outcomes}
-        page.write(on_worlds, outcomes, folder, rows)
+        page.write_field(on_worlds, outcomes, folder, rows)
     table = [[key, *row] for key, row in rows.items()]
     _table(label, ("world", "rank", "regret ± 95%", "best of the others"), table, numeric=(1, 2))
     print(f"wrote {folder / 'field.html'}, {folder / 'field.md'}, {folder / 'figures'}", file=sys.stderr)
@@ -233,7 +233,7 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[s
     from driftwise.experiments.paper import report
 
     if page not in ("", "report"):
-        papers = field.write(page, outcomes, folder)
+        papers = field.write_field(page, outcomes, folder)
         rows = [[row[0], *row[2:6]] for row in papers.rows]
         _table("The field", ("paper", "numbers", "same", "differs", "cannot be told"), rows, numeric=range(1, 5))
         written = ["field.html", "field.md", "figures"]

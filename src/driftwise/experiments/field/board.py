@@ -23,7 +23,7 @@ from driftwise.simulation import simulate
 from driftwise.worlds import World
 
 
-def find(place: str) -> Any:
+def find_maker(place: str) -> Any:
     """What makes the policy: "package:name", a class or a function, looked for in this folder too."""
     module, _, name = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
@@ -61,7 +61,7 @@ def _text(maker: Any) -> str:
         return repr(maker)
 
 
-def joined(outcomes: Sequence[Outcome], maker: Any, label: str, folder: Path, trials: int) -> list[Outcome]:
+def with_own(outcomes: Sequence[Outcome], maker: Any, label: str, folder: Path, trials: int) -> list[Outcome]:
     """The outcomes with a line of the reader's policy; what was played before is read from the folder."""
     contests = [
         (spec.spec, contest) for spec in outcomes for contests in spec.spec.contests for contest in contests

@@ -12,7 +12,7 @@ from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, T
 from driftwise.draw.tables import plus_minus, text_table
 from driftwise.experiments.field import slips
 from driftwise.experiments.field.papers import Paper, chosen
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, Compared, compared
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers
 from driftwise.experiments.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
@@ -36,7 +36,7 @@ MISSING = (
 )
 
 
-def write(
+def write_field(
     name: str, outcomes: Sequence[Outcome], folder: Path, own: Mapping[str, Sequence[str]] | None = None
 ) -> Table:
     """field.html, field.md and their figures; the table of papers comes back. `own` has a reader's rank by spec."""
@@ -45,7 +45,7 @@ def write(
         for figure in outcome.figures:
             plots.draw_each(figure, folder / "figures")
     papers = chosen(name)
-    judged = {paper.key: [one for key in paper.specs for one in compared(found[key], paper)] for paper in papers}
+    judged = {paper.key: [one for key in paper.specs for one in judged_numbers(found[key], paper)] for paper in papers}
     overview = _overview(papers, judged)
     blocks: list[Block] = [Heading("In short"), overview, Text(VERDICTS)]
     if own:
@@ -61,7 +61,7 @@ def write(
     return overview
 
 
-def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[Compared]]) -> Table:
+def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumber]]) -> Table:
     """A row a paper: how many of its numbers are the same, and the last of each line beside ours."""
     rows = []
     for paper in papers:
@@ -79,7 +79,7 @@ def _verdict(paper: Paper, counts: Sequence[int]) -> str:
     return "found in part, or not found: see its section" if "ot found" in paper.reason else "see its section"
 
 
-def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[Compared]) -> Iterator[Block]:
+def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumber]) -> Iterator[Block]:
     yield Heading(paper.name)
     yield Text(f"{paper.setting}.")
     for key in paper.specs:
@@ -97,7 +97,7 @@ def _picture(figure: Figure) -> Picture:
     return Picture(figure.key, f"{figure.title}.", f"{figure.title}: regret at the end {ends}")
 
 
-def _numbers(ones: Sequence[Compared]) -> Table:
+def _numbers(ones: Sequence[JudgedNumber]) -> Table:
     rows = [
         [one.label, f"{one.at:,}", plus_minus(*one.theirs), plus_minus(*one.ours), str(one.trials), f"{one.ratio:.2f}",
          one.verdict]
@@ -109,7 +109,7 @@ def _numbers(ones: Sequence[Compared]) -> Table:
 def _slips() -> Iterator[Block]:
     yield Heading("Slips of the sources")
     yield Text("Each is shown by a program: `python -m driftwise.experiments.field.slips`.")
-    rows = [[one.source, one.statement, one.printed, one.repaired] for one in slips.found()]
+    rows = [[one.source, one.statement, one.printed, one.repaired] for one in slips.source_slips()]
     yield Table(("source", "what", "as published", "as meant"), rows)
     yield Heading("What is missing")
     yield Bullets(MISSING)

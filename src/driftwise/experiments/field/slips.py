@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Slip(NamedTuple):
+class SourceSlip(NamedTuple):
     """Whose it is, what it is about, what comes out as published, and what as meant."""
 
     source: str
@@ -82,25 +82,25 @@ def _numbers(program: Callable[[], tuple[float, float]], form: str = ".3g") -> t
     return f"{first:{form}}", f"{second:{form}}"
 
 
-def found() -> list[Slip]:
+def source_slips() -> list[SourceSlip]:
     """All of them."""
     return [
-        Slip("Russac et al. 2019, code", "D-LinUCB overwrites its second matrix by the first: ‖x‖² at γ = 0.9",
+        SourceSlip("Russac et al. 2019, code", "D-LinUCB overwrites its second matrix by the first: ‖x‖² at γ = 0.9",
              *_numbers(second_matrix)),
-        Slip("Russac et al. 2019, code of dLinUCB", "a model that begins in round 3,000 counts the rounds before it: β",
+        SourceSlip("Russac et al. 2019, code of dLinUCB", "a model begun in round 3,000 counts earlier rounds: β",
              *_numbers(born_late)),
-        Slip("Kim, Tewari 2020, first code (noted by its authors)",
+        SourceSlip("Kim, Tewari 2020, first code (noted by its authors)",
              "theta_flip = coef·theta: the cosine of θ before and after", *_numbers(flipped, ".2f")),
-        Slip("Cheung et al. 2019, Figure 2; Wang et al. 2025, B = K^(1/3)",
+        SourceSlip("Cheung et al. 2019, Figure 2; Wang et al. 2025, B = K^(1/3)",
              "SW-UCB has the window of B = 1: swings of θ that it covers at T = 240,000", *_numbers(blind)),
-        Slip("Faury et al. 2022, code (logistic_bandit)", "OFULog-r bounds ‖θ‖ by S²: at S = 4", *_numbers(ball)),
-        Slip("Faury et al. 2022, code (logistic_bandit)",
+        SourceSlip("Faury et al. 2022, code (logistic_bandit)", "OFULog-r bounds ‖θ‖ by S²: at S = 4", *_numbers(ball)),
+        SourceSlip("Faury et al. 2022, code (logistic_bandit)",
              "GLM-UCB with do_proj projects estimates inside the ball: is one outside projected?",
              *("yes" if one else "no" for one in projected())),
-        Slip("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
+        SourceSlip("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
     ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    for one in found():
+    for one in source_slips():
         print(f"{one.source}: {one.statement}\n    as published: {one.printed}\n    as meant:     {one.repaired}")

@@ -18,7 +18,7 @@ SAME, DIFFERS, OPEN = "same", "differs", "cannot be told"
 
 
 @dataclass(frozen=True)
-class Compared:
+class JudgedNumber:
     """One published number: mean and half-width of ours and of theirs.
 
     Theirs is what was read, widened by the error of reading it and, where it is a mean over so many runs, by the
@@ -69,7 +69,7 @@ def _curve(found: tuple[Published, ...]) -> Reference:
     return Reference(at, mean, mean, mean)
 
 
-def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
+def judged_numbers(outcome: Outcome, paper: Paper) -> Iterator[JudgedNumber]:
     """Every published number of a spec that was played, beside ours."""
     for figure in outcome.figures:
         for entry in outcome.spec.entries:
@@ -79,7 +79,7 @@ def compared(outcome: Outcome, paper: Paper) -> Iterator[Compared]:
                     ours = t_interval(values)
                     spread = ours[1] * math.sqrt(len(values) / paper.runs) if paper.runs and len(values) > 1 else 0.0
                     theirs = (one.regret, one.error * one.regret + spread)
-                    yield Compared(
+                    yield JudgedNumber(
                         outcome.spec.key, entry.label, one.at, len(values), ours, theirs, paper.surrogate
                     )
 
