@@ -290,7 +290,7 @@ SMALL = """
 import numpy as np, driftwise as dw
 dw.ArmSet(np.eye(2))
 from driftwise.kernels.index import columns_
-print(sum(columns_.stats.cache_hits.values()), sum(columns_.stats.cache_misses.values()))
+print(sum(columns_.call.stats.cache_hits.values()), sum(columns_.call.stats.cache_misses.values()))
 """
 
 

@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from driftwise.service.core.fold import Fold, resume
+from driftwise.service.core.origin import begun
 from driftwise.service.core.recompute import eras_of
 from driftwise.service.core.setup import setup
 from driftwise.service.core.stream import Stream
@@ -48,7 +49,7 @@ class Desk:
             made = setup(body_of(data))
             self.store.begin()
             number = self.store.add_stream("home", 0.0)
-            era = EraRow(number, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest)
+            era = begun(EraRow(number, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), None)
             self.store.add_era(era)
             self.store.commit()
             self.stream = Stream(StreamRow(number, "home", 0.0, False), made, Fold(era, made), self.store)

@@ -110,6 +110,6 @@ def test_a_body_without_a_length_is_read_no_further_than_the_limit(home):
 
 def test_other_paths_and_methods_have_the_shape_too(home):
     check(home, home.get("/nowhere"), 404)
-    answer = home.ask("DELETE", "home")
+    answer = home.ask("PATCH", "home")
     check(home, answer, 405)
     assert "GET" in answer.headers["allow"]

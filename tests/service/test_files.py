@@ -214,7 +214,7 @@ def test_a_restore_that_is_killed_in_between_is_refused_until_it_is_run_again(tm
     backup(tmp_path / "old.db", tmp_path / "backup.db")
     digest = old.stream.fold.digest()
     old.close()
-    for place, sentence in (((restoring, "settle"), "2 names"), ((files, "sync_folder"), "of another database")):
+    for place, sentence in (((restoring, "settle_files"), "2 names"), ((files, "sync_folder"), "of another database")):
         (tmp_path / place[1]).mkdir()
         path, _ = crashed(tmp_path / place[1])
         with monkeypatch.context() as patch:
