@@ -97,10 +97,10 @@ def planted(file, **pieces):
 
 
 def try_phases():
-    from driftwise.kernels.memories import fade, keep, restart, trend, window
+    from driftwise.kernels.memories import fade, keep, restart, restart_at, trend, window
     from driftwise.kernels.memories.any import MEMORIES as FILES
 
-    assert list(FILES.values()) == [keep, fade, window, restart, trend]
+    assert list(FILES.values()) == [keep, fade, window, restart, trend, restart_at]
     for memory in MEMORIES:
         by_phases(memory, FILES[memory.code])
         if memory.still:

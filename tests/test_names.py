@@ -23,7 +23,7 @@ PIECES = {
     "lane_foretell_", "lane_fresh_", "lane_learn_", "arrays", "fill", "migrate", "version_of",
 }  # fmt: skip
 # Answers of the service as the server writes them and as the client's types describe them: one thing on two sides.
-ANSWERS = {"Decided", "Rewarded", "Refusal", "Counts", "StreamAnswer", "Explained"}
+ANSWERS = {"Decided", "Rewarded", "Refusal", "Counts", "RampAnswer", "StreamAnswer", "Streams", "Explained"}
 # Names that stand for two things. None may be added.
 OLD = {
     "Arm", "Asked", "Batch", "Conflict", "Connection", "Desk", "Engine", "Estimate", "Interval", "Known", "Line",

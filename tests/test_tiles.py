@@ -62,7 +62,7 @@ def test_a_live_choice_among_many_arms_has_the_bits_of_the_plain_one_and_changes
     sets = [dw.ArmSet(A), dw.ArmSet(A[::-1])]
     monkeypatch.setattr(engines, "TILED_WORK", 0)
     new = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
-    assert new._live.many <= n and new._live.score_many is tiled.score_tiled_
+    assert new._live.many <= n and new._live.score_many is tiled.score_tiled_.call
     monkeypatch.setattr(engines, "TILED_WORK", np.inf)
     old = dw.LinearUCB(dim=dim, memory=dw.Fade(0.05), lam=0.5, delta=0.01)
     assert old._live.many == np.inf

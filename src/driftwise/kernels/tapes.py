@@ -105,6 +105,10 @@ def normals_(words: Ints, below: Ints, width: Floats, height: Floats, begun: int
     return place, used
 
 
+# Words that are read at a time.
+WORDS = 1 << 14
+
+
 def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     """Standard normal numbers: what rng.standard_normal draws, with bits that do not depend on the machine.
 
@@ -114,7 +118,7 @@ def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     flat, place = out.reshape(-1), 0
     words: Any = np.zeros(0, dtype=np.int64)
     while place < flat.size:
-        more = rng.bit_generator.random_raw(flat.size - place).view(np.int64)
+        more = rng.bit_generator.random_raw(min(flat.size - place, WORDS)).view(np.int64)
         words = np.concatenate([words, more])
         place, used = normals_(words, *ziggurat(), place, flat)
         words = words[used:]

@@ -42,8 +42,9 @@ def scb_forget(dim: int, horizon: float, path_length: float, k: float, *, printe
 
 def exp3_mix(arms: int, horizon: float, variation: float) -> float:
     """The exploration of EXP3.S against a variation V: min(1, (4VK log(KT)/((e-1)²T))^(1/3)) (Besbes, Gur, Zeevi)."""
-    rate = 4.0 * max(variation, 1.0 / horizon) * arms * math.log(arms * horizon + 1.0) / ((math.e - 1.0) ** 2 * horizon)
-    return float(min(1.0, rate ** (1.0 / 3.0)))
+    spread = (math.e - 1.0) * (math.e - 1.0) * horizon
+    rate = 4.0 * max(variation, 1.0 / horizon) * arms * log(arms * horizon + 1.0) / spread
+    return min(1.0, power(rate, 1.0 / 3.0))
 
 
 def bvd_forget(dim: int, horizon: float, path_length: float) -> float:

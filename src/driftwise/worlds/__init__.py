@@ -7,4 +7,5 @@ from driftwise.worlds.paths import Jumps, Sine, Still, StopAndGo, Turn, Walk
 __all__ = ["KINDS", "Given", "Jumps", "Sine", "Still", "StopAndGo", "Tape", "Turn", "Walk", "World"]
 
 # The worlds that a spec can name.
-KINDS: dict[str, type[World]] = {one.__name__: one for one in (Turn, Walk, Jumps, Still, StopAndGo, Sine, Given)}
+_WORLDS = (Turn, Walk, Jumps, Still, StopAndGo, Sine, Given)
+KINDS: dict[str, type[World]] = {one.__name__: one for one in _WORLDS}

@@ -35,7 +35,7 @@ def numpy_round(world: World, count: int) -> float:
     return (time.thread_time() - begun) / count
 
 
-def compiler() -> str | None:
+def c_compiler() -> str | None:
     """A C compiler of this machine."""
     return next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 

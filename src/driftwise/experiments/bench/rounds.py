@@ -126,7 +126,7 @@ def _numpy(world: World) -> Turns:
 
 def _in_c(world: Turn, arms: int, folder: Path) -> tuple[BenchRow, Turns]:
     row = BenchRow(C, world.dim, arms, world.horizon)
-    cc = rivals.compiler()
+    cc = rivals.c_compiler()
     program = (folder / "limit") if (folder / "limit").exists() else cc and rivals.compile_limit(folder, cc)
     if not program:
         row.word = "no C compiler here" if cc is None else "the C compiler failed"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from driftwise._internal.elementary import log, log1p
+from driftwise._internal.products import solved
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
@@ -80,7 +81,7 @@ class DLinUCB(Stepped):
 
     def beta(self, counted: float) -> float:
         """√λ S + R√(2 log(1/δ) + d log(1 + nL²/(λd)))."""
-        inside = 2.0 * -log(self.delta) + self.dim * log1p(self.L**2 * counted / (self.lam * self.dim))
+        inside = 2.0 * -log(self.delta) + self.dim * log1p(self.L * self.L * counted / (self.lam * self.dim))
         return math.sqrt(self.lam) * self.S + self.R * math.sqrt(inside)
 
     def badness(self, state: State) -> tuple[Floats, Floats]:
@@ -98,7 +99,7 @@ class DLinUCB(Stepped):
     def theta(self, state: State) -> Floats:
         """θ̂ of the model that plays."""
         model = self.acting(state)
-        return np.asarray(np.linalg.solve(state["V"][model], state["b"][model]))
+        return solved(state["V"][model], state["b"][model])
 
     def scores(self, state: State, arms: Any) -> Scores:
         model = self.acting(state)

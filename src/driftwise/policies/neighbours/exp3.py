@@ -16,6 +16,8 @@ from driftwise.kernels.point import Floats
 from driftwise.policies.arms import Choice, Scores
 from driftwise.policies.neighbours.stepped import State, Stepped
 
+SEEDS, WORDS = 2**63, 2.0**64
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(Stepped):
@@ -46,7 +48,7 @@ class Exp3S(Stepped):
     def start(self, seed: int = 0) -> State:
         return {
             "weights": np.ones(self.arms), "draws": np.zeros((), dtype=np.int64),
-            "seed": np.array(seed % 2**63, dtype=np.int64),
+            "seed": np.array(seed % SEEDS, dtype=np.int64),
         }  # fmt: skip
 
     def propensities(self, state: State, arms: Any, draw: int | None = None) -> Floats:
@@ -67,7 +69,7 @@ class Exp3S(Stepped):
         """An arm by its probability, by the draw of this number or the next one."""
         share = self.propensities(state, arms)
         number = int(state["draws"]) if draw is None else int(draw)
-        level = key(int(state["seed"]), "exp3", number) / 2.0**64
+        level = key(int(state["seed"]), "exp3", number) / WORDS
         arm = min(int(np.searchsorted(np.cumsum(share), level, side="right")), self.arms - 1)
         return Choice(arm, math.nan, math.nan, math.nan)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from driftwise._internal.elementary import log, log1p
+from driftwise._internal.products import solved
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
@@ -47,7 +48,7 @@ class RestartedWeightedOFUL(Stepped):
         real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass a probability")
         if self.beta is not None:
             real("beta", self.beta, 0.0, way_out="pass the factor on ‖x‖, or None for the theorem's")
-        elif self.gamma**2 < self.alpha:
+        elif (self.gamma * self.gamma) < self.alpha:
             raise BadInput("gamma", self.gamma, "gamma² of at least alpha with beta=None", "pass beta")
         if self.sigma != "rare":
             real("sigma", self.sigma, 0.0, way_out='pass the standard deviation of the noise, or "rare"')
@@ -62,10 +63,10 @@ class RestartedWeightedOFUL(Stepped):
         if self.beta is not None:
             return float(self.beta)
         n = max(n, 1)
-        iota = log(32.0 * (log(self.gamma**2 / self.alpha) + 1.0) * n**2 / self.delta)
-        spread = self.dim * log1p(n * self.L**2 / (self.alpha**2 * self.dim * self.lam))
+        iota = log(32.0 * (log((self.gamma * self.gamma) / self.alpha) + 1.0) * n * n / self.delta)
+        spread = self.dim * log1p(n * self.L * self.L / (self.alpha * self.alpha * self.dim * self.lam))
         bias = math.sqrt(self.lam) * self.S
-        return 12.0 * math.sqrt(spread * iota) + 30.0 * iota * self.R / self.gamma**2 + bias
+        return 12.0 * math.sqrt(spread * iota) + 30.0 * iota * self.R / (self.gamma * self.gamma) + bias
 
     def told(self, k: int) -> float:
         """σ_k."""
@@ -75,7 +76,7 @@ class RestartedWeightedOFUL(Stepped):
 
     def theta(self, state: State) -> Floats:
         """θ̂."""
-        return np.asarray(np.linalg.solve(state["V"][0], state["b"][0]))
+        return solved(state["V"][0], state["b"][0])
 
     def scores(self, state: State, arms: Any) -> Scores:
         mean, width = ridge_scores(state["V"], 0, state["b"], self._rows(arms))
@@ -86,7 +87,7 @@ class RestartedWeightedOFUL(Stepped):
         x = np.ascontiguousarray(X[arm : arm + 1])
         width = float(ridge_scores(state["V"], 0, state["b"], x)[1][0])
         sigma = max(self.told(k), self.alpha, self.gamma * math.sqrt(width))
-        ridge_take_(state["V"], 0, state["b"], x[0], reward, 1.0 / sigma**2)
+        ridge_take_(state["V"], 0, state["b"], x[0], reward, 1.0 / (sigma * sigma))
         state["k"] = np.array(k, dtype=np.int64)
         if k % self.window == 0:
             state["V"], state["b"] = self.lam * np.eye(self.dim)[None], np.zeros((1, self.dim))
