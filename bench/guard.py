@@ -175,7 +175,7 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     compile_all()
     with tempfile.TemporaryDirectory() as folder:
-        cc = rivals.compiler()
+        cc = rivals.c_compiler()
         program = rivals.compile_limit(Path(folder), cc) if cc else None
         if program is None:
             print("no C compiler here: what is measured against C is left out", file=sys.stderr)
