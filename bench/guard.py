@@ -142,7 +142,7 @@ def lines(program: Path | None) -> list[Line]:
         Line("Auto, of the bank, (10, 100)", 4.0, rounds("Auto", 10, 100, 300), bank),
         Line("GLB-WeightUCB, of LB-WeightUCB, (2, 50)", 14.0, rounds("GLB-WeightUCB", 2, 50, 800), small),
         Line("SCB-WeightUCB, of LB-WeightUCB, (2, 50)", 14.5, rounds("SCB-WeightUCB", 2, 50, 800), small),
-        Line("a first simulate from a full cache, of import numba", 2.0, started(FIRST), started("import numba")),
+        Line("a first simulate from a full cache, of import numba", 2.5, started(FIRST), started("import numba")),
     ]  # fmt: skip
     if program is not None:
         found += [
