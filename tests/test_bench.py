@@ -73,14 +73,14 @@ def test_a_peer_meets_the_tape_that_ours_meets(peers):
 
 
 def test_without_a_compiler_c_is_skipped_with_a_word(monkeypatch):
-    monkeypatch.setattr(rivals, "compiler", lambda: None)
+    monkeypatch.setattr(rivals, "c_compiler", lambda: None)
     found = rounds.measure(**SMALL, progress=False)
     assert [row.word for row in found if row.name == rounds.C] == ["no C compiler here"]
     assert ["the same in C", "no C compiler here"] in rounds.bench_table(found)[1]
 
 
 def test_a_compiler_that_fails_is_said(monkeypatch):
-    monkeypatch.setattr(rivals, "compiler", lambda: "false")
+    monkeypatch.setattr(rivals, "c_compiler", lambda: "false")
     found = rounds.measure(**SMALL, progress=False)
     assert [row.word for row in found if row.name == rounds.C] == ["the C compiler failed"]
 

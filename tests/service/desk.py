@@ -39,9 +39,9 @@ def arms_of(rng, n=4, dim=3):
 
 
 class Desk:
-    """A database with one stream; opening it again resumes."""
+    """A database with one stream; opening it again resumes. Unsigned, its era is of a version that recorded no machine."""
 
-    def __init__(self, path, data=LINEAR):
+    def __init__(self, path, data=LINEAR, signed=True):
         self.store = SQLiteStore(path)
         self.store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
         rows = self.store.streams()
@@ -49,7 +49,8 @@ class Desk:
             made = setup(body_of(data))
             self.store.begin()
             number = self.store.add_stream("home", 0.0)
-            era = begun(EraRow(number, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), None)
+            era = EraRow(number, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest)
+            era = begun(era, None) if signed else era
             self.store.add_era(era)
             self.store.commit()
             self.stream = Stream(StreamRow(number, "home", 0.0, False), made, Fold(era, made), self.store)
