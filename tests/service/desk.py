@@ -39,7 +39,10 @@ def arms_of(rng, n=4, dim=3):
 
 
 class Desk:
-    """A database with one stream; opening it again resumes. Unsigned, its era is of a version that recorded no machine."""
+    """A database with one stream; opening it again resumes.
+
+    Not signed, its era is one of a version that recorded no machine.
+    """
 
     def __init__(self, path, data=LINEAR, signed=True):
         self.store = SQLiteStore(path)
