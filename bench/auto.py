@@ -2,7 +2,7 @@
 
     python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks|rates|tails|untold|horizons|cost] [--world NAME]
 
-Every table is Markdown on stdout; docs/unknown-drift.md holds what it printed.
+Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed.
 """
 
 from __future__ import annotations

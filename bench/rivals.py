@@ -3,7 +3,7 @@
     python bench/rivals.py [--trials 20] [--seed 0] [--only values|clicks] [--world NAME]
 
 A rival is told noise and scale, and plays every memory with every exploration on a quarter of the trials; the five best
-of those play all, and the best of these counts. Tables are Markdown on stdout; docs/unknown-drift.md holds them.
+of those play all, and the best of these counts. Tables are Markdown on stdout; docs/unknown-drift-tables.md holds them.
 """
 
 from __future__ import annotations
