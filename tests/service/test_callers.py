@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -57,7 +58,7 @@ def test_items_that_would_be_too_many_numbers_are_refused_before_room_is_made_fo
         def context(self, given):
             raise AssertionError("the rows were begun")
 
-    offers = Offers(MOST_NUMBERS // 100, Wide())
+    offers = Offers(SimpleNamespace(dim=MOST_NUMBERS // 100), Wide())
     with pytest.raises(BadInput, match="fewer arms"):
         offers.offer(DecideBody(context={}, items=["a"] * 101))
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from driftwise._internal.rng import checked_seed
-from driftwise._internal.validate import array, real, whole
+from driftwise._internal.validate import real, whole
 from driftwise.agent.asked import (
     allowed_places,
     check_set,
+    checked_price,
     checked_range,
     checksum,
     density_of,
@@ -207,7 +208,7 @@ class Agent:
             check_set(self._policy, prepared, items, allowed, cost)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
-        price = None if cost is None else self._price(cost, prepared.count)
+        price = None if cost is None else checked_price(self._policy, cost, prepared.count)
         if id is not None:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
@@ -343,12 +344,6 @@ class Agent:
     def _asked_at(self, now: object = None) -> float:
         """The time of a question: as told, or the newest that the agent was driven to, or that of its clock."""
         return self._at(self._driven if now is None else now)
-
-    def _price(self, cost: npt.ArrayLike, count: int) -> Floats:
-        if not self._policy.ranks:
-            wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
-            raise BadInput("cost", type(self.policy).__name__, wanted, "take the cost off the reward instead")
-        return array("cost", cost, (count,), "pass a number for each arm")
 
     # ---------------------------------------------------------------------------------------- reward
 

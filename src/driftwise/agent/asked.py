@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driftwise._internal.validate import real
+from driftwise._internal.validate import array, real
 from driftwise.agent.record import Item, checked_item
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
@@ -58,6 +58,14 @@ def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
     if not places.size:
         raise BadInput("allowed", "no arm", wanted, "decide nothing where nothing is allowed")
     return places.astype(np.int64)
+
+
+def checked_price(policy: Asked, cost: npt.ArrayLike, count: int) -> Floats:
+    """What each arm costs, for a policy that can take it off a score."""
+    if not policy.ranks:
+        wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
+        raise BadInput("cost", type(policy.given).__name__, wanted, "take the cost off the reward instead")
+    return array("cost", cost, (count,), "pass a number for each arm")
 
 
 def check_set(policy: Asked, offered: ActionSet, items: object, allowed: object, cost: object) -> None:

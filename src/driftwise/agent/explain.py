@@ -178,11 +178,13 @@ class Compared(NamedTuple):
 
 
 def compared(
-    policy: Any, state: Any, arms: ArmSet, draw: int | None, chosen: int, labels: Sequence[str] = ()
-) -> Compared:
+    policy: Any, state: Any, arms: ArmSet, draw: int | None, chosen: int, labels: Sequence[str] = (),
+    costs: Floats | None = None,
+) -> Compared:  # fmt: skip
     """What there is to say of a choice, by an agent, the service and its pages; without labels no pulls are told."""
     scores = policy.scores(state, arms, draw)
-    order = [int(arm) for arm in np.argsort(-scores.score, kind="stable")]
+    total = scores.score if costs is None else scores.score - costs
+    order = [int(arm) for arm in np.argsort(-total, kind="stable")]
     rival = next((arm for arm in order if arm != chosen), None)
     theta = policy.theta(state) if labels and rival is not None else np.zeros(0)
     if theta.size != arms.dim:

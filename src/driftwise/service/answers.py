@@ -120,13 +120,14 @@ class Deleted(TypedDict):
 
 
 class Arm(TypedDict):
-    """An arm as the policy saw it when it decided."""
+    """An arm as the policy saw it when it decided: score = mean + bonus - cost."""
 
     arm: int
     item: str | None
     score: float
     mean: float
     bonus: float
+    cost: NotRequired[float | None]
 
 
 class Explained(TypedDict):
@@ -140,3 +141,4 @@ class Explained(TypedDict):
     recomputed: bool | None
     reward: NotRequired[float | None]
     verdict: NotRequired[str]
+    trace: NotRequired[str | None]

@@ -193,7 +193,8 @@ def _path(*parts: str) -> str:
 
 def _decision(arms: Any, id: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """A body of `decide`, which always has an id."""
-    body = {name: value for name, value in more.items() if name not in ("arms", "id")}
+    body = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in more.items()
+            if name not in ("arms", "id")}  # fmt: skip
     if arms is not None:
         rows = arms.tolist() if hasattr(arms, "tolist") else arms
         if not isinstance(rows, Sequence):

@@ -33,7 +33,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
-COHORTS = ("live", "baseline", "shadow")
+COHORTS = ("live", "baseline", "shadow", "fallback")
 VERDICTS = ("open", "learned", "defaulted", "expired", "cancelled")
 LESSONS = ("learned", "defaulted")
 
@@ -78,6 +78,7 @@ COLUMNS = {
         Column("cohort", "text", True),
         Column("upon", "int", True),
         Column("draws", "int", True),
+        Column("trace", "text", True),
     )
 }
 
@@ -139,6 +140,7 @@ class Batch:
     cohort: Sequence[str | None] | None = None
     upon: Ints | None = None
     draws: Ints | None = None
+    trace: Sequence[str | None] | None = None
 
     def bad(
         self, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"

@@ -36,8 +36,9 @@ from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 # What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
-# Columns that are left out where no row of a part has a value: sets that are no list have a measure, streams a cohort.
-_RARE = ("measure", "cohort")
+# Columns that are left out where no row of a part has a value: sets that are no list have a measure, streams a cohort,
+# and decisions that were asked for with a traceparent a trace.
+_RARE = ("measure", "cohort", "trace")
 
 
 class LogRow(NamedTuple):
@@ -71,6 +72,7 @@ class LogRow(NamedTuple):
     cohort: str | None = None
     upon: int | None = None
     draws: int | None = None
+    trace: str | None = None
 
 
 class Status(NamedTuple):

@@ -22,6 +22,7 @@ from driftwise.ledger import LESSONS
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
+from driftwise.service.core.offers import FREE, Limits
 from driftwise.service.core.setup import Setup
 from driftwise.service.stores.records import AT_FIRST_LESSON, DigestRow, EraRow, RewardRow, SnapshotRow
 from driftwise.service.stores.store import Store
@@ -53,9 +54,12 @@ class Fold:
         """The tick of the published state."""
         return self.states.tick
 
-    def choose(self, arms: ArmSet, upon: int, seq: int) -> Picked:
+    def choose(self, arms: ArmSet, upon: int, seq: int, limits: Limits = FREE) -> Picked:
         """The choice of decision number `seq` on the published state, brought to a tick."""
-        return self.chooser.choose(self.states.at(upon), arms, None, seq)
+        if limits is FREE:
+            return self.chooser.choose(self.states.at(upon), arms, None, seq)
+        found = self.chooser.choose(self.states.at(upon), limits.among(arms), limits.costs, seq)
+        return found[0]._replace(arm=limits.arm(found[0].arm)), *found[1:]
 
     def lesson(self, x: Floats, value: float, tick: int, born: int) -> None:
         """The next reward, learned behind what is published; one that fails leaves no trace."""

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise._internal.container import canonical
+from driftwise.agent.asked import allowed_places, checked_price
 from driftwise.errors import BadInput
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import ArmSet
-from driftwise.service.stores.records import Damaged, DecisionRow
+from driftwise.policies.base import Compiled
+from driftwise.service.stores.records import Damaged, DecisionRow, DetailRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import MOST_NUMBERS, DecideBody
 from driftwise.tables.encoder import Encoder
@@ -23,21 +25,62 @@ from driftwise.tables.encoder import Encoder
 _KEPT, _KEPT_NUMBERS = 256, 10_000  # sets that are at hand, and how many numbers such a set may have
 
 
+class Limits(NamedTuple):
+    """Places of the arms that may be played, in order, and what each of all arms costs; None for all, and for nothing.
+
+    What the agent calls `allowed` and `cost`. A database has them as a mask and as float64 (DetailRow)."""
+
+    places: Ints | None = None
+    price: Floats | None = None
+
+    def among(self, arms: ArmSet) -> ArmSet:
+        """The arms that may be played."""
+        return arms if self.places is None else arms.only(self.places)
+
+    @property
+    def costs(self) -> Floats | None:
+        """Of those that may be played."""
+        return self.price if self.price is None or self.places is None else self.price[self.places]
+
+    def arm(self, place: int) -> int:
+        """The arm at a place among those that may be played."""
+        return place if self.places is None else int(self.places[place])
+
+    def place(self, arm: int) -> int | None:
+        """The place of an arm among those that may be played."""
+        if self.places is None:
+            return arm
+        found = int(np.searchsorted(self.places, arm))
+        return found if found < len(self.places) and self.places[found] == arm else None
+
+    def stored(self, count: int) -> tuple[bytes | None, bytes | None]:
+        """As a row has them."""
+        if self.places is None:
+            mask = None
+        else:
+            mask = np.isin(np.arange(count), self.places).tobytes()
+        return mask, None if self.price is None else self.price.tobytes()
+
+
+FREE = Limits()
+
+
 class Offer(NamedTuple):
-    """Arms, their bytes and the sha256 of these, names of the items, and the context as text."""
+    """Arms, their bytes and the sha256 of these, names of the items, the context as text, and limits on the choice."""
 
     arms: ArmSet
     data: bytes
     sha256: bytes
     items: list[str] | None
     context: str | None
+    limits: Limits = FREE
 
 
 class Offers:
     """Offers of one stream; sets that come again are not laid out again."""
 
-    def __init__(self, dim: int, encoder: Encoder | None) -> None:
-        self.dim, self.encoder = dim, encoder
+    def __init__(self, policy: Compiled, encoder: Encoder | None) -> None:
+        self.policy, self.dim, self.encoder = policy, policy.dim, encoder
         self._kept: OrderedDict[bytes, ArmSet] = OrderedDict()  # a dict is slow to find its first again and again
 
     def offer(self, asked: DecideBody) -> Offer:
@@ -53,7 +96,20 @@ class Offers:
         self._check_size(len(rows))
         data = rows.tobytes()
         sha256 = hashlib.sha256(data).digest()
-        return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context)
+        free = asked.allowed is None and asked.cost is None
+        limits = FREE if free else self._limits(asked, len(rows))
+        return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context, limits)
+
+    def _limits(self, asked: DecideBody, count: int) -> Limits:
+        """What may be played, and at which cost."""
+        places = price = None
+        if asked.allowed is not None:
+            if len(set(map(type, asked.allowed))) > 1:
+                raise BadInput("allowed", "numbers and booleans", "one of the two", "send a mask, or indices of arms")
+            places = allowed_places(asked.allowed, count)
+        if asked.cost is not None:
+            price = checked_price(self.policy, asked.cost, count)
+        return Limits(places, price)
 
     def _otherwise(self, asked: DecideBody) -> tuple[Floats, str | None]:
         """Arms that did not come as numbers alone, and the context."""
@@ -117,6 +173,19 @@ class Offers:
                 self._kept.popitem(last=False)
             self._kept[sha256] = arms
         return arms
+
+
+def limits_of(detail: DetailRow | None, n: int) -> Limits:
+    """The limits on a decision among n arms, by what is kept beside its row."""
+    if detail is None or (detail.allowed is None and detail.cost is None):
+        return FREE
+    mask, cost = detail.allowed, detail.cost
+    if (mask is not None and len(mask) != n) or (cost is not None and len(cost) != 8 * n):
+        raise Damaged("detail", f"a changed row {detail.seq}")
+    return Limits(
+        None if mask is None else np.flatnonzero(np.frombuffer(mask, dtype=np.bool_)),
+        None if cost is None else np.frombuffer(cost, dtype="<f8").astype(np.float64),
+    )
 
 
 def offered(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:

@@ -14,7 +14,7 @@ from driftwise.ledger import Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.core.fold import Fold, Unlike, resume
-from driftwise.service.core.offers import offered
+from driftwise.service.core.offers import FREE, Limits, limits_of, offered
 from driftwise.service.core.origin import elsewhere
 from driftwise.service.core.setup import Setup, setup
 from driftwise.service.core.stream import decided
@@ -44,9 +44,9 @@ def upon(made: Setup, row: DecisionRow) -> int:
     return made.clock().upon(row.born)
 
 
-def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet) -> Picked:
+def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet, limits: Limits = FREE) -> Picked:
     """The choice of a decision, on the state it was made on."""
-    return fold.choose(arms, upon(made, row), row.seq)
+    return fold.choose(arms, upon(made, row), row.seq, limits)
 
 
 def same(row: DecisionRow, found: Picked) -> bool:
@@ -63,12 +63,14 @@ def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
 
 
 class Remade(NamedTuple):
-    """A decision, its era, and its arms and the fold that it was chosen on, where neither was forgotten."""
+    """A decision, its era, and its arms, the fold that it was chosen on and the limits of the choice, where nothing was
+    forgotten."""
 
     row: DecisionRow
     era: Era
     arms: ArmSet | None
     fold: Fold | None
+    limits: Limits = FREE
 
     @property
     def state(self) -> State:
@@ -99,7 +101,8 @@ def remade(store: Store, row: DecisionRow) -> Remade:
     """A decision as it was made, from the log alone."""
     era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
     arms = arms_of(store, row) if row.state_seq >= era.row.base else None
-    return Remade(row, era, arms, None if arms is None else _fold_at(store, era, row.state_seq))
+    fold = None if arms is None else _fold_at(store, era, row.state_seq)
+    return Remade(row, era, arms, fold, limits_of(store.detail(row.stream, row.seq), row.n))
 
 
 def explain(store: Store, stream: int, id: str) -> Explained:
@@ -109,16 +112,20 @@ def explain(store: Store, stream: int, id: str) -> Explained:
 
 def explained(store: Store, found: Remade, labels: Sequence[str] = ()) -> tuple[Explained, Compared | None]:
     """What there is to say of it, and its arms as the policy saw them."""
-    row, era, arms, fold = found
+    row, era, arms, fold, limits = found
     if arms is None or fold is None:
         return recorded(store, row, era), None
-    recomputed = same(row, again(fold, era.setup, row, arms)) or (None if elsewhere(era.row) else False)
-    seen, names = compared(fold.policy, found.state, arms, found.draw, row.proposed, labels), found.names
+    recomputed = same(row, again(fold, era.setup, row, arms, limits)) or (None if elsewhere(era.row) else False)
+    own, costs, names = limits.place(row.proposed) or 0, limits.costs, found.names
+    seen = compared(fold.policy, found.state, limits.among(arms), found.draw, own, labels, costs)
+    total = seen.scores.score if costs is None else seen.scores.score - costs
     listed = [
-        Arm(arm=arm, item=None if names is None else names[arm], score=float(seen.scores.score[arm]),
-            mean=float(seen.scores.mean[arm]), bonus=float(seen.scores.bonus[arm]))
-        for arm in seen.order
+        Arm(arm=arm, item=None if names is None else names[arm], score=float(total[place]),
+            mean=float(seen.scores.mean[place]), bonus=float(seen.scores.bonus[place]),
+            cost=None if costs is None else float(costs[place]))
+        for place, arm in ((place, limits.arm(place)) for place in seen.order)
     ]  # fmt: skip
+    seen = seen._replace(rival=None if seen.rival is None else limits.arm(seen.rival))
     return recorded(store, row, era, listed, recomputed), seen
 
 
@@ -126,11 +133,12 @@ def recorded(
     store: Store, row: DecisionRow, era: Era, arms: Sequence[Arm] = (), recomputed: bool | None = None
 ) -> Explained:
     """What is written of a decision, with what was computed again."""
-    reward = store.reward(row.stream, row.id)
+    reward, detail = store.reward(row.stream, row.id), store.detail(row.stream, row.seq)
     return Explained(
         decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=list(arms), recomputed=recomputed,
         reward=None if reward is None else reward.value,
         verdict=(Verdict.OPEN if reward is None else Verdict(reward.verdict)).value,
+        trace=None if detail is None else detail.trace,
     )  # fmt: skip
 
 

@@ -20,11 +20,11 @@ from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.ledger import LESSONS, Conflict, Verdict, settle
 from driftwise.service.core.fold import EVERY, Fold
-from driftwise.service.core.offers import Offer, Offers, offered
+from driftwise.service.core.offers import FREE, Offer, Offers, offered
 from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import steps_of
-from driftwise.service.stores.records import DecisionRow, EraRow, GuardrailRow, RewardRow, StreamRow
+from driftwise.service.stores.records import DecisionRow, DetailRow, EraRow, GuardrailRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import (
     Counts,
@@ -40,22 +40,24 @@ from driftwise.service.wire.protocol import (
 SNAPSHOT_EVERY = 10_000  # rewards
 _KEPT = 20_000  # decisions that are at hand without asking the store
 _TEXT = msgspec.json.Encoder().encode
+_NO_LIMITS: tuple[bytes | None, bytes | None] = (None, None)
 _ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
 
 
 class Known:
     """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward.
 
-    `items` and `context` are hashes of the texts of its row: the texts themselves may be long.
+    `items` and `context` are hashes of the texts of its row, which may be long, and `limits` one of what is kept beside
+    the row; None where nobody has looked.
     """
 
-    __slots__ = ("answer", "born", "context", "items", "number", "sha256", "unit", "value", "verdict", "x")
+    __slots__ = ("answer", "born", "context", "items", "limits", "number", "sha256", "unit", "value", "verdict", "x")
 
     def __init__(
         self, answer: Decided, sha256: bytes | None, born: int, x: Floats | None, items: str | None,
-        context: str | None, unit: int | None,
+        context: str | None, unit: int | None, limits: int | None = None,
     ) -> None:  # fmt: skip
-        self.answer, self.sha256, self.born, self.x, self.unit = answer, sha256, born, x, unit
+        self.answer, self.sha256, self.born, self.x, self.unit, self.limits = answer, sha256, born, x, unit, limits
         self.items, self.context = hash(items), hash(context)
         self.value, self.verdict, self.number = 0.0, Verdict.OPEN, 0  # of its reward
 
@@ -89,6 +91,7 @@ class Stream:
         self._digests: list[Any] = []
         self._snapshot: Any = None
         self._guardrails: list[GuardrailRow] = []
+        self._details: list[DetailRow] = []
         self.stand()
         self.peers = peers_of(self)
 
@@ -104,7 +107,7 @@ class Stream:
         """Another fold plays from now on."""
         self.setup, self.fold = setup, fold
         self.read_steps()
-        self.offers = Offers(setup.policy.dim, setup.encoder())
+        self.offers = Offers(setup.policy, setup.encoder())
         drawn = key(setup.body.seed, "baseline")
         self._draw = (drawn & WORD, (drawn >> 32) & WORD)
 
@@ -118,26 +121,30 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- decide
 
-    def decide(self, asked: DecideBody, offer: Offer, at: float) -> Decided:
+    def decide(self, asked: DecideBody, offer: Offer, at: float, trace: str | None = None) -> Decided:
         """A decision, or the one that this id already has."""
+        stored = _NO_LIMITS if offer.limits is FREE else offer.limits.stored(offer.arms.count)
         if asked.id is not None:
             found = self.find(checked_id(asked.id))
             if found is not None:
-                _check_same(found, asked, offer)
+                if found.limits is None:
+                    detail = self.store.detail(self.row.id, found.answer.seq)
+                    found.limits = hash(_NO_LIMITS if detail is None else (detail.allowed, detail.cost))
+                _check_same(found, asked, offer, hash(stored))
                 return found.answer
             check_not_automatic(asked.id)
         if self.paused and self.steps.fallback is None:
             raise Refusal("stream_paused")
         seq, arms, fold = self.peers.number(), offer.arms, self.fold
         born, upon = self.clock.born(at, fold.tick)
-        choice, share, draws, explored = fold.choose(arms, upon, seq)
+        choice, share, draws, explored = fold.choose(arms, upon, seq, offer.limits)
         if not (isfinite(choice.score) and isfinite(choice.mean) and isfinite(choice.bonus)):
             got = f"score {choice.score}, mean {choice.mean}"
             raise BadInput("policy", got, "finite scores", "PUT …/policy with numbers of another size, or reset")
         id = automatic_id(seq, self.process) if asked.id is None else asked.id
         arm, propensity, cohort, unit = (
             (_fallback(self.steps.fallback, offer), 1.0, "fallback", None) if self.paused
-            else self._played(asked, choice.arm, share, arms.count, seq)
+            else self._played(asked, choice.arm, share, offer, seq)
         )  # fmt: skip
         item = None if offer.items is None else offer.items[arm]
         score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
@@ -153,17 +160,21 @@ class Stream:
         ], offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
         x = arms.columns[:, :, arm : arm + 1].copy()
-        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context, unit)
+        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context, unit, hash(stored))
+        if trace is not None or stored is not _NO_LIMITS:
+            self._details.append(DetailRow(self.row.id, seq, *stored, trace, None))
         return answer
 
     def _played(
-        self, asked: DecideBody, arm: int, share: float, count: int, seq: int
+        self, asked: DecideBody, arm: int, share: float, offer: Offer, seq: int
     ) -> tuple[int, float | None, str, int | None]:
         """The arm that is played, its propensity given who chose, who did, and the unit that it is counted to."""
-        body = self.setup.body
+        body, limits, count = self.setup.body, offer.limits, offer.arms.count
         if body.mode == "shadow":
             if asked.action is None or asked.action >= count:
                 raise Refusal("missing_action", f"a shadow needs action from 0 to {count - 1}, the arm that you play")
+            if limits.place(asked.action) is None:
+                raise BadInput("action", asked.action, "an arm that is allowed", "leave allowed out, or add the action")
             return asked.action, asked.propensity, "shadow", None
         if asked.action is not None or asked.propensity is not None:
             raise Refusal("unexpected_action")
@@ -176,8 +187,10 @@ class Stream:
             hashed = drawn - 2**63  # SQLite's integers have a sign
             if drawn < self.steps.held * 2.0**64:
                 if body.baseline == "first":
-                    return 0, 1.0, "baseline", hashed
-                return min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1), 1.0 / count, "baseline", hashed
+                    return limits.arm(0), 1.0, "baseline", hashed
+                count = count if limits.places is None else len(limits.places)
+                place = min(int(uniform(*self._draw, seq, 0, 0) * count), count - 1)
+                return limits.arm(place), 1.0 / count, "baseline", hashed
         return arm, share, "live", hashed
 
     # ---------------------------------------------------------------------------------------- reward
@@ -299,6 +312,9 @@ class Stream:
             for (row, _), number in zip(decided, sets, strict=True):
                 row[_ARM_SET] = number
             self.store.add_decisions([row for row, _ in decided])
+        if self._details:
+            self.store.add_details(self._details)
+            self._details = []
 
     def publish(self) -> None:
         """The group is on disk."""
@@ -325,7 +341,7 @@ class Stream:
     def _clear(self) -> None:
         """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
         self._decided, self._rewarded, self._digests, self._snapshot, self._ahead = [], [], [], None, 0
-        self._guardrails = []
+        self._guardrails, self._details = [], []
         while len(self.known) > _KEPT:
             self.known.popitem(last=False)
 
@@ -393,10 +409,11 @@ class Stream:
 
 def _fallback(fallback: int | str | None, offer: Offer) -> int:
     """The arm that is played while the stream is paused."""
-    if isinstance(fallback, int) and fallback < offer.arms.count:
-        return fallback
-    if isinstance(fallback, str) and offer.items is not None and fallback in offer.items:
-        return offer.items.index(fallback)
+    arm = fallback
+    if isinstance(fallback, str):
+        arm = offer.items.index(fallback) if offer.items is not None and fallback in offer.items else None
+    if isinstance(arm, int) and arm < offer.arms.count and offer.limits.place(arm) is not None:
+        return arm
     raise Refusal("fallback_not_offered")
 
 
@@ -411,7 +428,7 @@ def _items_text(offer: Offer) -> str | None:
     return None if offer.items is None else _TEXT(offer.items).decode()
 
 
-def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
+def _check_same(found: Known, asked: DecideBody, offer: Offer, limits: int) -> None:
     """Refuse an id that comes again with another request: the old decision would answer what was not asked. Where the
     arms were forgotten nothing is left to compare with, not even a digest, which would tell of them.
 
@@ -426,6 +443,8 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer) -> None:
         other = "arms"
     elif not named:
         other = "items"
+    elif found.limits != limits:
+        other = "allowed or cost"
     elif asked.action != (answer.arm if answer.cohort == "shadow" else None):
         other = "action"
     elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):

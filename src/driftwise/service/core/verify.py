@@ -16,7 +16,7 @@ from pathlib import Path
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import Fold, Unlike, resume
-from driftwise.service.core.offers import offered
+from driftwise.service.core.offers import limits_of, offered
 from driftwise.service.core.origin import elsewhere
 from driftwise.service.core.ramping import check_steps
 from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same
@@ -221,10 +221,13 @@ def _decision(store: Store, era: Era, way: _Way, row: DecisionRow, found: Found)
     if arms.dim != era.setup.policy.dim or not 0 <= row.arm < row.n:
         found.tell(f"decision {row.seq} was made among other arms")
         return
+    limits = limits_of(store.detail(row.stream, row.seq), row.n)
+    if limits.place(row.arm) is None:
+        found.tell(f"decision {row.seq} played an arm that was not allowed")
     fold = way.to(row.state_seq)
     if fold is None:
         return  # why was told
     if fold.seq != row.state_seq:
         found.tell(f"decision {row.seq} was made on a state that is not there")
-    elif not same(row, again(fold, era.setup, row, arms)):
+    elif not same(row, again(fold, era.setup, row, arms, limits)):
         found.tell_era(era, f"decision {row.seq} does not come out again")

@@ -38,6 +38,7 @@ from driftwise.service.http.endpoint import (
 )
 from driftwise.service.http.logs import Log
 from driftwise.service.http.sites import Site
+from driftwise.service.http.tracing import traceparent
 from driftwise.service.stores.records import KeyRow
 from driftwise.service.wire.openapi import document
 from driftwise.service.wire.protocol import (
@@ -61,14 +62,14 @@ _SCRAPE = 2.0  # seconds that a scrape waits for what is read from the log
 # ------------------------------------------------------------------------------------------ handlers
 
 
-def _decide(api: Api, stream: str, body: DecideBody) -> Callable[[], Any]:
-    service = api.service
+def _decide(api: Api, stream: str, body: DecideBody, scope: Scope) -> Callable[[], Any]:
+    service, trace = api.service, traceparent(scope)
     found = service.stream(stream)
     offer = found.offers.offer(body)
-    return lambda: found.decide(body, offer, service.now())
+    return lambda: found.decide(body, offer, service.now(), trace)
 
 
-def _reward(api: Api, stream: str, body: RewardBody) -> Callable[[], Any]:
+def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> Callable[[], Any]:
     service = api.service
     found = service.stream(stream)
     return leading(found, lambda: found.reward(body, service.now()))
@@ -78,17 +79,17 @@ def _grouped(work: Work) -> Handler:
     """Work that is done with the next group, as a handler."""
 
     async def handler(api: Api, stream: str, body: Any, scope: Scope) -> tuple[int, Any]:
-        return 200, await api.service.engine.submit(work(api, stream, body))
+        return 200, await api.service.engine.submit(work(api, stream, body, scope))
 
     return handler
 
 
 async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Scope) -> tuple[int, Any]:
-    service = api.service
+    service, trace = api.service, traceparent(scope)
     found = service.stream(stream)
 
     def one(asked: DecideBody) -> Any:
-        return found.decide(asked, found.offers.offer(asked), service.now())
+        return found.decide(asked, found.offers.offer(asked), service.now(), trace)
 
     return 200, await service.engine.submit(Batch([partial(one, asked) for asked in _few(body)]))
 

@@ -23,7 +23,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Handler = Callable[["Api", str, Any, Scope], Awaitable[tuple[int, Any]]]
-Work = Callable[["Api", str, Any], Callable[[], Any]]
+Work = Callable[["Api", str, Any, Scope], Callable[[], Any]]
 Header = tuple[bytes, bytes]
 
 encode = msgspec.json.Encoder().encode

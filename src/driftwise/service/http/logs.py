@@ -1,4 +1,4 @@
-"""Structured logs: a JSON object a line on stderr, without bodies, keys, headers or queries.
+"""Structured logs: a JSON object a line on stderr, without bodies, keys, queries or headers but for a trace.
 
 Lines are written by a thread of their own, so that whoever reads them too slowly holds up nobody's decision: beyond
 what may wait they are counted and left out.
@@ -16,6 +16,8 @@ import traceback
 from typing import Any, TextIO
 
 import msgspec
+
+from driftwise.service.http.tracing import traceparent
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _WAITING = 1_000  # lines that may wait to be written
@@ -64,7 +66,9 @@ class Log:
             named = route or scope["path"].partition("/v1/streams/")[2].partition("/")[2].partition("/")[0]
             named, stream = _plain(named) or "stream", _plain(stream)
             spent = round((time.perf_counter() - began) * 1e3, 3)
-            self.event("request", method=scope["method"], route=named, stream=stream, status=status, ms=spent)
+            trace = traceparent(scope)
+            more = {} if trace is None else {"trace": trace}
+            self.event("request", method=scope["method"], route=named, stream=stream, status=status, ms=spent, **more)
 
 
 def _plain(name: str) -> str:

@@ -107,7 +107,7 @@ class Asked:
             api.site.check(self._scope)
             api.admit(self._scope, route.scope, stream)
             body = route.decode(self._body)
-            api.service.engine.enter(route.work(api, stream, body), self.answer)
+            api.service.engine.enter(route.work(api, stream, body, self._scope), self.answer)
         except REFUSED as slip:
             self.answer(slip)
         except Exception as slip:

@@ -10,7 +10,7 @@ import msgspec
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS
-from driftwise.service.core.offers import offered
+from driftwise.service.core.offers import limits_of, offered
 from driftwise.service.core.recompute import Era, eras_of, upon
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow
@@ -91,10 +91,14 @@ def _row(
     store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
 ) -> LogRow | None:
     """A decision with what came of it; none where its arms were forgotten."""
-    found = offered(store, one)
+    found, detail = offered(store, one), store.detail(one.stream, one.seq)
     if found is None:
         return None
-    arms = found[1]
+    limits, names = limits_of(detail, one.n), None if one.candidates is None else msgspec.json.decode(one.candidates)
+    arms, place = found[1], limits.place(one.arm)
+    if limits.places is not None:  # a log has the arms that were allowed, as an agent's
+        arms = arms[limits.places]
+        names = names and [names[arm] for arm in limits.places.tolist()]
     learned = reward is not None and reward.verdict in LESSONS
     own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
     value, at, tick, number = _NOTHING
@@ -103,12 +107,12 @@ def _row(
         tick, number = reward.tick - since.origin, reward.learned - since.learned
     known = lessons[one.state_seq] - since.learned if one.state_seq >= since.first else None
     return LogRow(
-        one.seq, one.id, name, one.at, one.born - since.origin, one.arm, one.item, one.n, arms[one.arm],
+        one.seq, one.id, name, one.at, one.born - since.origin, place, one.item, len(arms), found[1][one.arm],
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
         era.row.policy, known, value, at, tick, number,
         "open" if reward is None else reward.verdict if learned else "expired",
         None if one.context is None else msgspec.json.decode(one.context),
-        None if one.candidates is None else msgspec.json.decode(one.candidates), arms,
-        cohort=one.cohort, upon=upon(era.setup, one) - since.origin, draws=one.draws if one.cohort == "live" else 0,
+        names, arms, cohort=one.cohort, upon=upon(era.setup, one) - since.origin,
+        draws=one.draws if one.cohort == "live" else 0, trace=None if detail is None else detail.trace,
     )  # fmt: skip

@@ -77,7 +77,8 @@ class DecideBody(Wire):
     """Arms as rows of numbers, as base64 of little-endian float64 rows with their number n, or as items in a context.
 
     In shadow mode `action` is the arm that the caller plays, with the caller's `propensity`. In holdback mode `unit`
-    says who is held back; the id serves where there is none.
+    says who is held back; the id serves where there is none. `allowed` is a boolean for each arm, or indices of the
+    arms that may be played; `cost` of each arm is subtracted from its score.
     """
 
     id: Id | None = None
@@ -89,6 +90,8 @@ class DecideBody(Wire):
     action: Count | None = None
     propensity: Annotated[float, Meta(gt=0.0, le=1.0)] | None = None
     unit: Text | None = None
+    allowed: Annotated[list[bool | Count], Meta(max_length=MOST_ARMS)] | None = None
+    cost: Annotated[list[float], Meta(max_length=MOST_ARMS)] | None = None
 
 
 class RewardBody(Wire):
@@ -183,13 +186,14 @@ class StreamAnswer(Wire):
 
 
 class Arm(Wire):
-    """An arm as the policy saw it when it decided."""
+    """An arm as the policy saw it when it decided: score = mean + bonus - cost."""
 
     arm: int
     item: str | None
     score: float
     mean: float
     bonus: float
+    cost: float | None = None
 
 
 class Streams(Wire):
@@ -214,6 +218,7 @@ class Explained(Wire):
     recomputed: bool | None
     reward: float | None = None
     verdict: str = "open"
+    trace: str | None = None
 
 
 class Error(Wire):
