@@ -23,10 +23,10 @@ SIZES = ((2, 10, 6000, None), (2, 50, 3000, 0.27), (5, 50, 2000, None), (10, 100
 NAMES = ("LB-WeightUCB", "RestartUCB", "D-LinUCB")
 
 
-def simulated(together: bool, name: str, world: dw.worlds.Turn, trials: int) -> tuple[float, Result]:
+def simulated(plays_eight: bool, name: str, world: dw.worlds.Turn, trials: int) -> tuple[float, Result]:
     """Seconds of a whole simulation, and its result; its own `seconds` are those of the rounds alone."""
     policy = dw.make(name, **world.facts)
-    with engines.forced(None if together else "plain"):
+    with engines.forced(None if plays_eight else "plain"):
         begun = time.process_time()
         result = dw.simulate({name: policy}, world, trials=trials, jobs=1, record="last", progress=False)
         return time.process_time() - begun, result
@@ -39,12 +39,12 @@ def rounds(repeats: int) -> None:
     for d, n, T, allowed in SIZES:
         world = dw.worlds.Turn(dim=d, arms=n, horizon=T)
         for name in NAMES:
-            for together in (True, False):
-                simulated(together, name, world, 8)
+            for plays_eight in (True, False):
+                simulated(plays_eight, name, world, 8)
             taken: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
             for _ in range(repeats):
-                for together, found in taken.items():
-                    whole, result = simulated(together, name, world, 16)
+                for plays_eight, found in taken.items():
+                    whole, result = simulated(plays_eight, name, world, 16)
                     alone = float(result.seconds[name].sum())
                     found.append((alone / 16 / T * 1e9, (whole - alone) / 16 * 1e6))
             new, old = np.array(taken[True]), np.array(taken[False])
@@ -57,10 +57,10 @@ def rounds(repeats: int) -> None:
 def overhead() -> None:
     """What a trial costs before its first round: trials of one round."""
     world = dw.worlds.Turn(horizon=1)
-    for together in (True, False):
-        simulated(together, "LB-WeightUCB", world, 8)
-        taken = [simulated(together, "LB-WeightUCB", world, 400)[0] / 400 * 1e6 for _ in range(7)]
-        print(f"a trial of one round, {'eight at a time' if together else 'one by one'}: {np.median(taken):.0f} µs")
+    for plays_eight in (True, False):
+        simulated(plays_eight, "LB-WeightUCB", world, 8)
+        taken = [simulated(plays_eight, "LB-WeightUCB", world, 400)[0] / 400 * 1e6 for _ in range(7)]
+        print(f"a trial of one round, {'eight at a time' if plays_eight else 'one by one'}: {np.median(taken):.0f} µs")
 
 
 def many(trials: int) -> None:

@@ -31,7 +31,7 @@ def made(rng, dim, S):
 def project(m, S, V, V2, beta, tie=NEAREST):
     out = np.zeros(m.dim)
     way = bvd.Way(V, V2, 0.0, beta, tie)
-    return out, *bvd.confine_(*m.atoms(S), way, secular.desk(m.dim, m.w.size), out)
+    return out, *bvd.confine_(*m.atoms(S), way, secular.set_scratch(m.dim, m.w.size), out)
 
 
 def norm(m, theta, V2):

@@ -58,7 +58,7 @@ def test_every_point_finds_its_live_entries_in_the_list():
     assert len(made) > 100
     for name, policy in made.items():
         own = policy.entries
-        for call in (own.scores, own.learn, own.fold, own.sheet, own.ball, policy._many()[1]):
+        for call in (own.scores, own.learn, own.fold, own.form, own.ball, policy._many()[1]):
             assert call is None or any(call is one for one in CALLS), (name, call)
 
 
@@ -119,7 +119,7 @@ def live_calls():
         for _ in range(3):
             policy.learn(state, arms, policy.choose(state, arms).arm, 0.5, ticks=1.5)
             policy.learn(state, dw.ArmSet(arms), 0, 0.5)
-        if policy.sheet is not None and name != "D-LinTS":
+        if policy.form is not None and name != "D-LinTS":
             policy.choose(state, dw.Ball(2))
             policy.choose(state, dw.Box((-0.1, -0.1), (0.5, 0.5)))
         policy.advance(state, 2.0)

@@ -250,8 +250,8 @@ def test_a_rule_that_only_lists_know_breaks_a_law(tmp_path):
     start, end = text.index("    squares, d = count[lane, SQUARES]"), text.index("@piece\ndef two_matrices")
     there = text[start:end]
     forgetful = "    return linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])\n\n\n"
-    own = "    count, pivot = sums.counters, board.pivot\n" + there.replace("return", "scale =").rstrip() + "\n"
-    asked = "linear_scale(point, row, lane, sums, board.pivot), X"
+    own = "    count, pivot = sums.counters, scores.pivot\n" + there.replace("return", "scale =").rstrip() + "\n"
+    asked = "linear_scale(point, row, lane, sums, scores.pivot), X"
     assert text.count(asked) == 1
     line = next(line for line in text.splitlines() if asked in line)
     text = text.replace(line, own + line.replace(asked, "scale, X")).replace(there, forgetful, 1)

@@ -5,31 +5,31 @@ import pytest
 
 from driftwise.kernels import kernel
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.belief import lean_
-from driftwise.kernels.foretell import bench_of, bench_size, foretell_eight_, seat_, seat_slopes_
+from driftwise.kernels.belief import believe_sloped_
+from driftwise.kernels.foretell import fill_slopes_, fill_slots_, foretell_eight_, lane_scratch_of, lane_scratch_size
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Sums
 
 
 @kernel
 def _together_(X, sums, ridge, stiff, slopes, scratch, value, square):
-    bench = bench_of(scratch, 0, X.shape[1], 1)
-    for slot in range(bench.who.size):
-        bench.who[slot] = slot
-        bench.ridge[slot], bench.stiff[slot] = ridge[slot], stiff[slot]
-    seat_(X, 0, 1, sums.G, sums.b, bench)
+    slots = lane_scratch_of(scratch, 0, X.shape[1], 1)
+    for slot in range(slots.who.size):
+        slots.who[slot] = slot
+        slots.ridge[slot], slots.stiff[slot] = ridge[slot], stiff[slot]
+    fill_slots_(X, 0, 1, sums.G, sums.b, slots)
     if slopes:
-        seat_slopes_(sums.lag, sums.lag_square, sums.lag_reward, bench)
-    foretell_eight_(bench, slopes, slopes)
-    for slot in range(bench.who.size):
-        value[slot], square[slot] = bench.value[slot], bench.square[slot]
+        fill_slopes_(sums.lag, sums.lag_square, sums.lag_reward, slots)
+    foretell_eight_(slots, slopes, slopes)
+    for slot in range(slots.who.size):
+        value[slot], square[slot] = slots.value[slot], slots.square[slot]
 
 
 @kernel
 def _alone_(X, sums, ridge, stiff, slopes, low, other, pivot, z, y, value, square):
     for lane in range(value.size):
         if slopes:
-            lean_(lane, ridge[lane], stiff[lane], sums, low, other, pivot, z)
+            believe_sloped_(lane, ridge[lane], stiff[lane], sums, low, other, pivot, z)
         else:
             factor_(sums.G, lane, ridge[lane], low, pivot)
             forward_(low, pivot, sums.b, lane, z)
@@ -62,7 +62,7 @@ def test_eight_memories_foretell_what_each_would_alone(d, slopes):
     )
     X, ridge, stiff = rng.standard_normal((1, d, 2)), rng.random(EIGHT) + 0.1, rng.random(EIGHT) + 0.1
     one, other = np.empty((2, EIGHT)), np.empty((2, EIGHT))
-    _together_(X, sums, ridge, stiff, slopes, np.zeros(bench_size(d, 1)), *one)
+    _together_(X, sums, ridge, stiff, slopes, np.zeros(lane_scratch_size(d, 1)), *one)
     low, second = np.zeros((d, d)), np.zeros((d, d))
     _alone_(X, sums, ridge, stiff, slopes, low, second, np.zeros(d), np.zeros(d), np.zeros(d), *other)
     assert one.tobytes() == other.tobytes()

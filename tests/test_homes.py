@@ -15,19 +15,19 @@ import homes
 ALLOWED = {
     "loop of rounds": 1,
     "Cholesky factorisation": 3,  # algebra.py, by tiles, and in one pass with solutions (foretell.py)
-    "forward substitution": 4,  # algebra.py, lists, tiles, eights
+    "forward substitution": 4,  # algebra.py, lists, tiles, eight trials
     "index by whitening": 2,
     "radius times a root": 16,
     "module that asks the linear radius": 2,  # 1
     "module with MASTER": 1,  # adapt/master.py, over any lane
     "module with BOB": 1,
     "module with a bank": 1,
-    "layout by hand": 1,  # a board on a sheet
+    "layout by hand": 1,  # scores in a form
 }
 # Questions of class that are asked of policies (0 outside policies), of memories, of a user's own policy and of
 # continuous sets.
 QUESTIONS = {
-    "simulation": (0, 0, 0, 0), "eights": (0, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
+    "simulation": (0, 0, 0, 0), "eight": (0, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
     "experiments": (0, 0, 0, 0), "service": (0, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
     "checks": (2, 1, 0, 0), "worlds": (0, 0, 0, 3), "policies": (9, 3, 1, 1),
 }  # fmt: skip

@@ -57,9 +57,10 @@ def declarations():
     from driftwise.kernels.solvers import newton, secular
 
     return {
-        index.Board: (3, 10), tiles.Tiles: (3, 10), lazy.Lazy: (3, 10), foretell.Bench: (3, 1), level.Apart: (3, 4, 2),
-        newton.Slate: (3, 5), secular.Desk: (3, 5), index_form.Sheet: (3,), glm.Desk: (3, 5, 2), trials.Abreast: (3,),
-        belief.Forecast: (3, 4), linear.Scales: (3, 4),
+        index.ScoreScratch: (3, 10), tiles.Tiles: (3, 10), lazy.Lazy: (3, 10), foretell.LaneScratch: (3, 1),
+        level.LevelForecast: (3, 4, 2), newton.NewtonScratch: (3, 5), secular.SetScratch: (3, 5),
+        index_form.IndexForm: (3,), glm.LessonScratch: (3, 5, 2), trials.EightStates: (3,), belief.Forecast: (3, 4),
+        linear.BankScratch: (3, 4),
     }  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def test_every_declaration_of_scratch_is_tried_here():
 @pytest.mark.parametrize("bundle", declarations(), ids=lambda one: f"{one.__module__.split('.')[-1]}.{one.__name__}")
 def test_scratch_of_the_declared_size_holds_all_fields_apart_and_no_less_does(bundle):
     sizes, made = declarations()[bundle], scratch._DECLARED[bundle]
-    size = made[f"{bundle.__name__.lower()}_size"](*sizes)
+    size = made[f"{scratch._name(bundle)}_size"](*sizes)
     handed = [None for field in made["fields"] if not field.shape]
     starts = [0] if made["sizes"].startswith("start") else []
 

@@ -26,7 +26,7 @@ PIECES = {
 ANSWERS = {"Decided", "Rewarded", "Refusal", "Counts", "RampAnswer", "StreamAnswer", "Streams", "Explained"}
 # Names that stand for two things. None may be added.
 OLD = {
-    "Arm", "Asked", "Batch", "Conflict", "Connection", "Desk", "Engine", "Estimate", "Interval", "Known", "Line",
+    "Arm", "Asked", "Batch", "Conflict", "Connection", "Engine", "Estimate", "Interval", "Known", "Line",
     "Listed", "Live", "Log", "Page", "Point", "Region", "Sums", "back_", "backward_", "bound", "clear_", "declared",
     "delays", "digest", "document", "dot", "drift", "eliminate_", "factor_", "forward_", "identity", "invert_",
     "largest", "listed", "log_of", "moment", "offered", "passing", "play", "real", "reduce_", "rows_of", "settle",

@@ -51,7 +51,7 @@ def solve(link, A, w, s, reg, start=None):
     dim, count = A.shape
     theta = np.zeros((1, dim)) if start is None else np.array(start, float).reshape(1, dim)
     H = np.zeros((dim, dim))
-    status = newton.solve_(atoms_of(link, A, w, s, reg), theta, newton.blank_slate(dim, count), H)
+    status = newton.solve_(atoms_of(link, A, w, s, reg), theta, newton.newton_scratch(dim, count), H)
     assert np.isfinite(theta).all()
     return status, theta[0], H
 
@@ -102,7 +102,7 @@ def test_the_estimate_is_scipys_minimum_of_the_loss(link, dim):
 @pytest.mark.parametrize("link", LINKS)
 def test_the_loss_has_the_gradient_of_the_equation(link):
     A, w, s = made(1, link, 3, 20)
-    atoms, desk = atoms_of(link, A, w, s, 0.7), secular.desk(3, 20)
+    atoms, desk = atoms_of(link, A, w, s, 0.7), secular.set_scratch(3, 20)
     x, h = np.array([0.3, -0.5, 0.8]), 1e-6
     for i in range(3):
         e = np.eye(3)[i] * h
@@ -147,14 +147,14 @@ def test_separable_data_that_grow_round_by_round_are_solved_warm(link, dim, reg)
     up = (A[0] > 0).astype(float)
     w, s = np.zeros((1, 30)), np.zeros((1, 30))
     theta, H = np.zeros((1, dim)), np.zeros((dim, dim))
-    atoms, slate = atoms_of(link, A, w, s, reg), newton.blank_slate(dim, 30)
+    atoms, work = atoms_of(link, A, w, s, reg), newton.newton_scratch(dim, 30)
     for t in range(300):
         a = rng.integers(30)
         w *= 0.98
         s *= 0.98
         w[0, a] += 1.0
         s[0, a] += up[a] if t < 200 else 1.0 - up[a]  # and then the world turns over
-        assert newton.solve_(atoms, theta, slate, H) == newton.CONVERGED
+        assert newton.solve_(atoms, theta, work, H) == newton.CONVERGED
         assert np.isfinite(theta).all()
     cold = solve(link, A, w, s, reg)[1]
     assert (theta[0] @ A) == pytest.approx(cold @ A, rel=1e-5, abs=1e-5)
@@ -208,7 +208,7 @@ def test_atoms_without_weight_and_other_lanes_are_left_alone(link):
     lanes_w[0], lanes_w[2] = 5.0, 6.0
     theta, H = np.full((3, 3), 0.25), np.zeros((3, 3))
     atoms = Atoms(link, wide, lanes_w, lanes_s, 1, 12, 0.2, math.inf)
-    assert newton.solve_(atoms, theta, newton.blank_slate(3, 14), H) == 0
+    assert newton.solve_(atoms, theta, newton.newton_scratch(3, 14), H) == 0
     assert theta[1] == pytest.approx(solve(link, A, w, s, 0.2)[1], abs=1e-9)
     assert (theta[[0, 2]] == 0.25).all()
 
@@ -218,7 +218,7 @@ def test_a_link_evaluated_in_python_leads_to_the_same_estimate(link):
     A, w, s = made(6, link, 3, 25)
     theta, atoms = np.full((1, 3), 3.0), atoms_of(links.CUSTOM, A, w, s, 0.1)
     status = newton.solve_with(
-        lambda z: (MEANS[link](z), SLOPES[link](z)), atoms, theta, newton.blank_slate(3, 25), np.zeros((3, 3))
+        lambda z: (MEANS[link](z), SLOPES[link](z)), atoms, theta, newton.newton_scratch(3, 25), np.zeros((3, 3))
     )
     assert status == newton.CONVERGED
     assert theta[0] == pytest.approx(solve(link, A, w, s, 0.1)[1], abs=1e-9)
@@ -228,7 +228,7 @@ def test_a_link_of_ones_own_is_solved_where_bare_newton_diverges():
     A, w, s = np.ones((1, 1)), np.ones((1, 1)), np.full((1, 1), 0.2)
     theta, atoms = np.full((1, 1), 40.0), atoms_of(links.CUSTOM, A, w, s, 1e-6)
     status = newton.solve_with(
-        lambda z: (np.arctan(z), 1 / (1 + z * z)), atoms, theta, newton.blank_slate(1, 1), np.zeros((1, 1))
+        lambda z: (np.arctan(z), 1 / (1 + z * z)), atoms, theta, newton.newton_scratch(1, 1), np.zeros((1, 1))
     )
     assert status == newton.CONVERGED
     assert math.atan(theta[0, 0]) + 1e-6 * theta[0, 0] == pytest.approx(0.2, abs=1e-12)
@@ -287,15 +287,15 @@ def test_the_one_pass_estimate_with_the_identity_is_the_linear_recursion(seed, d
     rng = np.random.default_rng(seed)
     reg = 0.7
     H, theta = reg * np.eye(dim)[None].repeat(2, 0), np.zeros((2, dim))
-    slate = newton.blank_slate(dim, 1)
+    work = newton.newton_scratch(dim, 1)
     G, b = np.zeros((dim, dim)), np.zeros(dim)
     for t in range(40):
         x, r, weight = rng.normal(size=dim), rng.normal(), rng.random()
         if t % 5 == 4:  # time passes alone
-            assert one_pass.one_pass_fade_(H, theta, 1, gamma, reg, slate.M) == newton.CONVERGED
+            assert one_pass.one_pass_fade_(H, theta, 1, gamma, reg, work.M) == newton.CONVERGED
             G, b = gamma * G, gamma * b
         fade = gamma ** float(rng.integers(0, 3))
-        assert one_pass.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, slate) == newton.CONVERGED
+        assert one_pass.one_pass_(links.IDENTITY, H, theta, 1, x, r, fade, weight, reg, work) == newton.CONVERGED
         G, b = fade * G + weight * np.outer(x, x), fade * b + weight * r * x
         V = G + reg * np.eye(dim)
         assert np.tril(H[1]) == pytest.approx(np.tril(V), rel=1e-10, abs=1e-10)
@@ -309,7 +309,7 @@ def one_pass_distances(seed, gamma, reg, radius, rounds=1500):
     X = rng.normal(size=(50, 2))
     X /= np.linalg.norm(X, axis=1)[:, None]
     A, w, s = np.ascontiguousarray(X.T), np.zeros((1, 50)), np.zeros((1, 50))
-    atoms, slate = atoms_of(links.LOGISTIC, A, w, s, reg), newton.blank_slate(2, 50)
+    atoms, work = atoms_of(links.LOGISTIC, A, w, s, reg), newton.newton_scratch(2, 50)
     H, fast, exact, out = reg * np.eye(2)[None], np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((2, 2))
     distances = []
     for _ in range(rounds):
@@ -319,8 +319,8 @@ def one_pass_distances(seed, gamma, reg, radius, rounds=1500):
         s *= gamma
         w[0, a] += 1.0
         s[0, a] += r
-        assert one_pass.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, slate) == 0
-        assert newton.solve_(atoms, exact, slate, out) == 0
+        assert one_pass.one_pass_(links.LOGISTIC, H, fast, 0, X[a].copy(), r, gamma, 1.0, reg, work) == 0
+        assert newton.solve_(atoms, exact, work, out) == 0
         distances.append(float(np.linalg.norm(fast - exact)))
     return distances
 
@@ -336,22 +336,22 @@ def test_one_pass_is_close_to_exact_in_a_still_world_of_radius_one():
 
 
 def test_a_one_pass_observation_without_weight_only_lets_time_pass():
-    slate = newton.blank_slate(2, 1)
+    work = newton.newton_scratch(2, 1)
     x = np.array([0.3, 0.4])
     states = []
     for observed in (True, False):
         H, theta = np.array([[[2.0, 0.0], [0.5, 3.0]]]), np.array([[0.4, -1.0]])
         if observed:
-            assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, slate) == 0
+            assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, x, 1.0, 0.9, 0.0, 0.2, work) == 0
         else:
-            assert one_pass.one_pass_fade_(H, theta, 0, 0.9, 0.2, slate.M) == 0
+            assert one_pass.one_pass_fade_(H, theta, 0, 0.9, 0.2, work.M) == 0
         states.append((H.tobytes(), theta.tobytes()))
     assert states[0] == states[1]
 
 
 def test_one_pass_reports_what_is_not_finite_and_stays_finite():
-    H, theta, slate = np.ones((1, 1, 1)), np.zeros((1, 1)), newton.blank_slate(1, 1)
-    assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, slate) == newton.BROKEN
+    H, theta, work = np.ones((1, 1, 1)), np.zeros((1, 1)), newton.newton_scratch(1, 1)
+    assert one_pass.one_pass_(links.LOGISTIC, H, theta, 0, np.ones(1), math.nan, 1.0, 1.0, 1.0, work) == newton.BROKEN
     assert np.isfinite(theta).all() and np.isfinite(H).all()
 
 
@@ -367,13 +367,13 @@ for link in range(4):
         w[0, 1] = 0.0
         s = w * rng.integers(0, 2, (1, count))
         theta, H = rng.normal(size=(1, dim)) * 3, np.zeros((dim, dim))
-        slate = newton.blank_slate(dim, count)
+        work = newton.newton_scratch(dim, count)
         for reg in (1.0, 1e-12):
-            status = newton.solve_(Atoms(link, A, w, s, 0, count, reg, np.inf), theta, slate, H)
+            status = newton.solve_(Atoms(link, A, w, s, 0, count, reg, np.inf), theta, work, H)
             print(status, theta.tobytes().hex(), H.tobytes().hex())
         x, H1 = A[:, 0].copy(), np.eye(dim)[None].copy()
         for r in (0.0, 1.0, 1.0):
-            print(one_pass.one_pass_(link, H1, theta, 0, x, r, 0.9, 0.8, 0.5, slate), theta.tobytes().hex())
+            print(one_pass.one_pass_(link, H1, theta, 0, x, r, 0.9, 0.8, 0.5, work), theta.tobytes().hex())
 """
 
 

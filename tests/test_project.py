@@ -41,9 +41,9 @@ class Outside:
             self.s = self.w * rewards if s is None else s
             self.count = self.w.shape[1]
             self.V = lam * np.eye(dim) + (self.A * self.w) @ self.A.T
-            self.slate = newton.blank_slate(dim, self.count)
+            self.work = newton.newton_scratch(dim, self.count)
             self.estimate = np.zeros((1, dim))
-            status = newton.solve_(self.atoms(), self.estimate, self.slate, np.zeros((dim, dim)))
+            status = newton.solve_(self.atoms(), self.estimate, self.work, np.zeros((dim, dim)))
             assert status == newton.CONVERGED
             if np.linalg.norm(self.estimate) > S * 1.001:
                 return
@@ -58,7 +58,7 @@ class Outside:
     def project(self, norm):
         """Status, norm, point."""
         theta = self.estimate.copy()
-        status, residual = project.project_(norm == "V", self.atoms(), self.low(norm), theta, self.slate)
+        status, residual = project.project_(norm == "V", self.atoms(), self.low(norm), theta, self.work)
         return status, residual, theta[0]
 
     def value(self, norm, theta):
@@ -71,12 +71,12 @@ class Outside:
 
     def half_square(self, norm, theta):
         """Half its square with the gradient, by the compiled pieces."""
-        self.slate.P[project.TRIAL] = theta
-        data = norm == "V", self.atoms(), self.low(norm), self.slate
+        self.work.P[project.TRIAL] = theta
+        data = norm == "V", self.atoms(), self.low(norm), self.work
         value = project.value_(*data)
         project.shape_(*data)
-        B = self.slate.M[project.CURVE]
-        return value, self.slate.P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
+        B = self.work.M[project.CURVE]
+        return value, self.work.P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
 
     def scipy(self, norm, starts=13):
         """The least norm scipy finds in the ball."""
@@ -213,7 +213,7 @@ def test_separable_data_at_radius_twenty_with_hardly_a_ridge_are_projected(norm,
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_the_confined_estimate_has_the_least_loss_in_the_ball(link, dim):
     data = Outside(dim + 10, link, dim)
-    desk = secular.desk(dim, data.count)
+    desk = secular.set_scratch(dim, data.count)
     theta = desk.vec[secular.THETA]
     theta[:] = data.S * data.estimate[0] / np.linalg.norm(data.estimate)
     _, _, step = secular.descend_(secular.LOSS, data.atoms(), desk, 0.0, secular.STEP)
@@ -246,13 +246,13 @@ for link in range(4):
         A = rng.normal(size=(dim, count))
         w = rng.exponential(size=(1, count)) * 20
         s = w * rng.integers(0, 2, (1, count))
-        estimate, slate = np.zeros((1, dim)), newton.blank_slate(dim, count)
+        estimate, work = np.zeros((1, dim)), newton.newton_scratch(dim, count)
         atoms = Atoms(link, A, w, s, 0, count, 0.01, np.inf)
-        print(newton.solve_(atoms, estimate, slate, np.zeros((dim, dim))))
+        print(newton.solve_(atoms, estimate, work, np.zeros((dim, dim))))
         S = 0.5 * float(np.sqrt(sum(float(v) ** 2 for v in estimate[0])))
         for by_v in (True, False):
             theta = estimate.copy()
-            status, norm = project.project_(by_v, atoms._replace(S=S), np.eye(dim) * 1.5, theta, slate)
+            status, norm = project.project_(by_v, atoms._replace(S=S), np.eye(dim) * 1.5, theta, work)
             print(status, float(norm).hex(), theta.tobytes().hex())
 """
 

@@ -18,10 +18,10 @@ def sheet_of(naive):
     d = len(naive.theta)
     index = Index(d)
     index.theta[:], index.A[:] = naive.theta, naive.A
-    index.sheet[page.NUMBERS + d : page.NUMBERS + 2 * d] = naive.b
-    index.sheet[page.WEIGHT], index.sheet[page.SHIFT], index.sheet[page.CONSTANT_PART] = naive.w, naive.shift, naive.c
+    index.form[page.NUMBERS + d : page.NUMBERS + 2 * d] = naive.b
+    index.form[page.WEIGHT], index.form[page.SHIFT], index.form[page.CONSTANT_PART] = naive.w, naive.shift, naive.c
     if naive.link is not None:
-        index.sheet[page.KIND], index.sheet[page.LINK_CODE] = page.SUM, LINKS[naive.link].code
+        index.form[page.KIND], index.form[page.LINK_CODE] = page.SUM, LINKS[naive.link].code
     return index
 
 

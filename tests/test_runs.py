@@ -183,7 +183,7 @@ def test_what_decides_no_number_names_no_trial():
     here = {path.name for path in rooms} - {"_internal"} | inside
     inner = ("__init__", "compiling", "container", "elementary", "intrinsics", "jit", "numba_text", "products", "rng",
              "shipped", "validate")  # fmt: skip
-    numbers = {"__init__.py", "eights.py", "errors.py", "kernels", "policies", "simulation.py", "theory", "worlds",
+    numbers = {"__init__.py", "eight.py", "errors.py", "kernels", "policies", "simulation.py", "theory", "worlds",
                "_machine"}  # fmt: skip
     assert here == numbers | {f"_internal/{one}.py" for one in inner} | set(trials._ASIDE)
 

@@ -384,7 +384,7 @@ def test_a_set_said_to_be_convex_is_convex():
         S = float(np.linalg.norm(m.hat)) * rng.uniform(1.0, 2) + 0.05
         rho = math.sqrt(m.reg) * 10 ** rng.uniform(-1.5, 0.5)
         p, theta = m.atoms(S)
-        z = secular.desk(2, p.used)
+        z = secular.set_scratch(2, p.used)
         z.vec[secular.HAT] = theta[p.lane]
         if not sets.region_(p, z, EXACT, length(m.X), rho).lone:
             continue

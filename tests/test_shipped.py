@@ -60,7 +60,7 @@ def test_machine_code_has_the_bits_of_numba(code):
         choice = policy.choose(mine, arms)
         policy.learn(mine, arms, choice.arm, float(number % 3))
         point = policy.point
-        arm = code.score_linear_(*point, other.floats, other.ints, other.board[1], arms.columns)
+        arm = code.score_linear_(*point, other.floats, other.ints, other.scratch[1], arms.columns)
         assert arm == choice.arm
         given = (np.zeros(0), arms.columns, 0, arm, float(number % 3), 1.0, 0.0)
         assert code.learn_linear_(*point, other.floats, other.ints, *given) == 0
@@ -74,17 +74,17 @@ def test_buffers_that_code_cannot_read_are_refused(code):
     policy = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0)
     state, X = policy.start(0), np.zeros((1, 3, 4))
     flags, table = policy.point
-    board = np.zeros(200)
+    scratch = np.zeros(200)
     fixed, swapped = X.copy(), X.astype(">f8")
     fixed.flags.writeable = False
     for bad in (fixed, swapped, X.astype(np.float32), X[0], X[:, :, ::2], X.transpose(0, 2, 1), None, [0.0]):
         with pytest.raises((TypeError, BufferError, ValueError)):
-            code.score_linear_(flags, table, state.floats, state.ints, board, bad)
+            code.score_linear_(flags, table, state.floats, state.ints, scratch, bad)
     for few in ((), (flags, table), (1, 2, 3, 4, 5, 6, 7)):
         with pytest.raises(TypeError):
             code.score_linear_(*few)
     with pytest.raises(TypeError):
-        code.score_linear_(table, table, state.floats, state.ints, board, X)
+        code.score_linear_(table, table, state.floats, state.ints, scratch, X)
     for bad in ((flags,), [flags, table], None):
         with pytest.raises(TypeError):
             code.prior_of(bad, 0, entries.Gauge(np.zeros(0)), 3)

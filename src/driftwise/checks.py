@@ -258,17 +258,17 @@ def every_engine_plays_the_same_bits(policy: Compiled, data: _Stream) -> None:
     for arms, sets in ((rows, 1), (turned, data.rounds)):
         world, sizes = _turning(policy, data, arms), Sizes(sets, data.dim, len(rows), data.rounds, EIGHT)
         fitting = engines.fitting(policy.entries.family, policy.point, sizes)
-        wanted = {way: _engine_plays(policy, world, "plain", way) for way in {one.together for one in fitting}}
+        wanted = {way: _engine_plays(policy, world, "plain", way) for way in {one.plays_eight for one in fitting}}
         for one in fitting:
-            assert _engine_plays(policy, world, one.name, one.together) == wanted[one.together], (
+            assert _engine_plays(policy, world, one.name, one.plays_eight) == wanted[one.plays_eight], (
                 f"the engine {one.name!r} plays other bits than the plain one"
             )
 
 
-def _engine_plays(policy: Compiled, world: Given, engine: str, together: bool) -> tuple[bytes, ...]:
+def _engine_plays(policy: Compiled, world: Given, engine: str, plays_eight: bool) -> tuple[bytes, ...]:
     """What comes of a world by an engine: of eight trials, or of one with its state."""
     with engines.forced(engine):
-        if together:
+        if plays_eight:
             found = simulate({"it": policy}, world, trials=EIGHT, jobs=1)
             return found.arms["it"].tobytes(), found.regret["it"].tobytes()
         state, tape = policy.start(seed=0), next(iter(world.tapes()))
@@ -349,7 +349,7 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
     """A ball has no coordinates: what is learned turned is chosen turned, with the same score; and no arm of the ball
     scores more than a choice and its gap. A policy that scores lists alone says so."""
     ball, one, other = Ball(data.dim, _reach(policy)), policy.start(seed=0), policy.start(seed=0)
-    if policy.sheet is None:
+    if policy.form is None:
         try:
             policy.choose(one, ball)
         except BadInput:
@@ -387,7 +387,7 @@ def _sets(dim: int, reach: float, listed: Floats) -> list[Region]:
 def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: _Stream) -> None:
     """Whatever set a point is found on, a list with that point gives it the same mean and bonus, to the last bit; and
     the function of x that was searched has that value there."""
-    if policy.sheet is None:
+    if policy.form is None:
         return
     for region in _sets(data.dim, _reach(policy), data.arms):
         state = policy.start(seed=1)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from driftwise import eights
+from driftwise import eight
 from driftwise._internal.compiling import INTERPRETED, can_compile
 from driftwise._internal.intervals import t_quantile
 from driftwise._internal.progress import bar
@@ -109,7 +109,7 @@ def simulate(
         x={name: np.empty((count, len(rounds), world.dim)) for name in named if world.region is not None},
     )
     share = 0 if stepped else count // workers
-    wide: dict[str, Any] = {name: one for name, one in named.items() if eights.together(one, world, share)}
+    wide: dict[str, Any] = {name: one for name, one in named.items() if eight.plays_eight(one, world, share)}
     _compile_all(named, wide, world, count, stepped)
     with bar("rounds", count * world.horizon * len(named), progress, least=1e6) as tick:
         def tasks() -> Tasks:
@@ -118,7 +118,7 @@ def simulate(
                 alone: dict[str, Policy] = named
                 if wide and len(rows) >= engines.FEWEST:
                     trials = [numbers[row] for row in rows]
-                    yield partial(eights.play_together, wide, world, trials, rows, result, tick)
+                    yield partial(eight.play_eight, wide, world, trials, rows, result, tick)
                     alone = {name: one for name, one in named.items() if name not in wide}
                 for row in rows if alone else ():
                     yield partial(_trial, alone, world, numbers[row], row, result, stepped, tick)
@@ -135,7 +135,7 @@ def _compile_all(
         return
     for name, policy in named.items():
         if name in wide:
-            eights.compile_together(policy, world)  # type: ignore[arg-type]
+            eight.compile_eight(policy, world)  # type: ignore[arg-type]
         if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < engines.FEWEST):
             _compile(policy, world)  # type: ignore[arg-type]
 

@@ -115,7 +115,7 @@ def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int
         state.set_clock(state.clock + (shown - learned))
     if state.clock != shown:
         raise no(f"a state at tick {state.clock:g}", f"one at tick {shown:g}")
-    state.outside, state.told = section_count(facts, "outside"), facts["told"] is True
+    state.outside, state.warned = section_count(facts, "outside"), facts["told"] is True
     return state
 
 

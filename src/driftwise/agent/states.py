@@ -45,7 +45,7 @@ class States:
 
     def facts(self) -> dict[str, Any]:
         """Its section of a snapshot's header; the numbers of the state are the policy's own."""
-        return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.told}
+        return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.warned}
 
     def at(self, tick: int) -> Any:
         """The published state, or, if time has passed since its last lesson, a copy that is advanced to this tick.
@@ -60,7 +60,7 @@ class States:
             return view
         self.viewed = -1  # until it is there: an interruption may leave half of it
         self.policy.renew(view, front)
-        view.told = True  # what there is to warn of, lessons do
+        view.warned = True  # what there is to warn of, lessons do
         self.policy.advance(view, float(tick - self.tick))
         if self.policy.reads_only:  # reading may change a state of the user's own policy
             self.viewed = tick
@@ -68,7 +68,7 @@ class States:
 
     def publish(self, state: Any, tick: int, zero: int | None, then: Callable[[], None]) -> None:
         """Publish a state that was made elsewhere from a copy of the published one."""
-        state.told, state.outside = self.front.told, self.front.outside
+        state.warned, state.outside = self.front.warned, self.front.outside
         behind = state.copy()
         with self.choosing:
             self.front, self.back, self.tick, self.zero, self.viewed = state, behind, tick, zero, -1
@@ -124,7 +124,7 @@ class States:
         """Publish the state behind; the other one must still be brought up to date. The caller must hold `choosing`, or
         be the only thread."""
         self.front, self.back, self.tick, self.viewed = self.back, self.front, tick, -1
-        self.back.told, self.back.outside = self.front.told, self.front.outside
+        self.back.warned, self.back.outside = self.front.warned, self.front.outside
 
     def level(self) -> None:
         """Copy the published state to the state behind, all of it, because half a lesson may have changed any part."""

@@ -20,7 +20,7 @@ from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, factor_late_, forward_, forward_one_
 from driftwise.kernels.groups import bundle_of
-from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.trend import sloped
@@ -94,8 +94,8 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     if point.flags[LINK] != IDENTITY:
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         odds = known[REWARD_SQUARES] / known[SEEN] if known[SEEN] > 0.0 else 0.0
-        told = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
-        return Prior(1.0, d / max(told, ODDS_REACH * ODDS_REACH * odds / norm), False)
+        given = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
+        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
@@ -179,14 +179,14 @@ def believe_(
     ridge = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
     if sloped(point, row):
         stiff = max(ridge * point.table[row, STIFFNESS], NEGLIGIBLE * trace_of(sums.lag_square, lane))
-        lean_(lane, ridge, stiff, sums, low, other, pivot, z)
+        believe_sloped_(lane, ridge, stiff, sums, low, other, pivot, z)
     else:
         factor_(sums.G, lane, ridge, low, pivot)
         forward_(low, pivot, sums.b, lane, z)
 
 
 @piece
-def lean_(
+def believe_sloped_(
     lane: int, ridge: float, stiff: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
 ) -> None:
     """The same for a lane with a trend, θ + lag·u: u is eliminated from its normal equations, θ is what is left."""
@@ -223,30 +223,30 @@ def quantile_of(point: Point, row: int, weight: float) -> float:
 
 @piece
 def belief_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, scores: ScoreScratch
 ) -> None:
     """Mean and bonus of every arm: x'θ̂ and a quantile's R‖x‖ times the exploration factor."""
     prior = prior_of(point, row, gauge, sums.b.shape[1])
-    believe_(point, row, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
-    whiten_(board, X, at)
+    believe_(point, row, lane, prior.ridge, sums, scores.low, scores.other, scores.pivot, scores.z)
+    whiten_(scores, X, at)
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
     if point.flags[LINK] != IDENTITY:
-        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], board.mean, board.bonus)
+        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], scores.mean, scores.bonus)
     else:
-        roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
+        roots_(quantile * point.table[row, EXPLORE] * prior.noise, scores.bonus)
 
 
 @piece
-def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, board: Board) -> None:
+def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm by a theorem's radius with δ = 1/t and the ridge ρ₀ (docs/math.md#audits):
     R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
-    d = board.z.size
+    d = scores.z.size
     prior = prior_of(point, lane, gauge, d)
-    believe_(point, lane, lane, prior.ridge, sums, board.low, board.other, board.pivot, board.z)
-    whiten_(board, X, at)
+    believe_(point, lane, lane, prior.ridge, sums, scores.low, scores.other, scores.pivot, scores.z)
+    whiten_(scores, X, at)
     grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
     radius = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     if point.flags[LINK] != IDENTITY:
-        lift_(point.flags[LINK], radius, board.mean, board.bonus)
+        lift_(point.flags[LINK], radius, scores.mean, scores.bonus)
     else:
-        roots_(radius * prior.noise, board.bonus)
+        roots_(radius * prior.noise, scores.bonus)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from driftwise.kernels import kernel, part, piece, routine
 from driftwise.kernels.adapt.glm import GLM, Generalized, Rest
 from driftwise.kernels.glm import glm_scores_, length_of
-from driftwise.kernels.index import Board
+from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.memories.atoms import fade_atoms_, place_atom_
 from driftwise.kernels.memories.fade import decay
 from driftwise.kernels.memories.fade import weight as weight_of
@@ -52,7 +52,7 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.rounds import as_it_is
 from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.newton import CONVERGED, slate_of, slate_size, solve_
+from driftwise.kernels.solvers.newton import CONVERGED, newton_scratch_of, newton_scratch_size, solve_
 from driftwise.kernels.solvers.secular import (
     ELLIPSOID,
     FIXED,
@@ -66,17 +66,17 @@ from driftwise.kernels.solvers.secular import (
     STEP,
     THETA,
     ZERO,
-    Desk,
+    SetScratch,
     backward_,
     clip_,
     copy_,
     descend_,
-    desk_of,
-    desk_size,
     dot,
     evaluate_,
     factor_,
     forward_,
+    set_scratch_of,
+    set_scratch_size,
 )
 from driftwise.theory.radius import glb_radius
 
@@ -84,7 +84,7 @@ NEAREST, ORIGIN = 0, 1
 
 
 @kernel
-def invert_(z: Desk, M: Floats, ridge: float, to: Floats) -> None:
+def invert_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
     """to = (M + ridge·I)⁻¹, both triangles, from the lower one of M."""
     spare, low = z.vec[SPARE], z.mat[LOW]
     factor_(M, ridge, low)
@@ -108,7 +108,7 @@ class Way(NamedTuple):
 
 
 @part
-def joint_(z: Desk, way: Way) -> None:
+def joint_(z: SetScratch, way: Way) -> None:
     """What ELLIPSOID measures with: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
     d = way.G.shape[0]
@@ -134,10 +134,10 @@ def joint_(z: Desk, way: Way) -> None:
 
 
 @part
-def confine_(p: Atoms, theta: Floats, way: Way, z: Desk, out: Floats) -> tuple[int, float, float, float]:
+def confine_(p: Atoms, theta: Floats, way: Way, z: SetScratch, out: Floats) -> tuple[int, float, float, float]:
     """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last step.
 
-    theta (lanes, d) is θ̂, z an empty desk. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and
+    theta (lanes, d) is θ̂, z empty scratch. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and
     (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the
     intersection is a point. A last step above 1e-7 (1+‖θ‖) is a failure.
     """
@@ -185,7 +185,7 @@ def lesson_bvd_(
     if not sound_cursor(history):
         return DAMAGED
     d, capacity = X.shape[1], history.cursor[USED] + 1
-    slate, rest = slate_of(scratch, lane, d, capacity), scratch[slate_size(d, capacity) :]
+    newton, rest = newton_scratch_of(scratch, lane, d, capacity), scratch[newton_scratch_size(d, capacity) :]
     count, theta, shown = sums.counters, estimate.theta, estimate.shown
     factor = decay(table, lane, ticks)
     count[lane, CLOCK] += ticks
@@ -208,7 +208,7 @@ def lesson_bvd_(
         flags[LINK], history.atoms, history.weights, history.targets, lane, history.cursor[USED], table[lane, REG],
         reach,
     )  # fmt: skip
-    good = solve_(atoms, theta, slate, estimate.H[lane]) == CONVERGED
+    good = solve_(atoms, theta, newton, estimate.H[lane]) == CONVERGED
     for i in range(theta.shape[1]):
         shown[lane, i] = theta[lane, i]
     if good:
@@ -217,9 +217,9 @@ def lesson_bvd_(
             table[lane, R], table[lane, SLOPE_LEAST],
         )  # fmt: skip
         way = Way(sums.G[lane], sums.twin[lane], lam, beta, flags[TIE])
-        for i in range(desk_size(d, atoms.used)):
+        for i in range(set_scratch_size(d, atoms.used)):
             rest[i] = 0.0
-        _, _, _, last = confine_(atoms, theta, way, desk_of(rest, lane, d, atoms.used), shown[lane])
+        _, _, _, last = confine_(atoms, theta, way, set_scratch_of(rest, lane, d, atoms.used), shown[lane])
         good = last <= 1e-7 * (1.0 + length_of(shown, lane))
     if not good:
         count[lane, FAILED] += 1.0
@@ -230,19 +230,19 @@ def lesson_bvd_(
 
 
 @piece
-def bvd_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+def bvd_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm; the row that acted."""
     lane = X.size - X.size
-    glm_scores_(view.point, lane, lane, X, at, view.sums, view.estimate, board)
+    glm_scores_(view.point, lane, lane, X, at, view.sums, view.estimate, scores)
     return lane
 
 
 @piece
-def bvd_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+def bvd_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
     """The live lesson itself."""
     flags, table = view.point
     lesson_bvd_(
-        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
         lesson.ticks, lesson.age,
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.checksum import checksum_
 from driftwise.kernels.glm import glm_radius
-from driftwise.kernels.index import board_of, columns_, first_best
+from driftwise.kernels.index import columns_, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
 from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
 from driftwise.kernels.renew import renew_
@@ -36,7 +36,7 @@ from driftwise.kernels.search import ball, corners, families, index_form
 from driftwise.kernels.search.linear import best_linear_
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.eigen import eigen_
-from driftwise.kernels.solvers.newton import Slate, solve_
+from driftwise.kernels.solvers.newton import NewtonScratch, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, one_pass_take_
 from driftwise.kernels.solvers.project import project_
 from driftwise.kernels.solvers.sets import optimist_
@@ -45,20 +45,20 @@ from driftwise.kernels.tiled import score_tiled_
 
 view_of = unbound("view_of", "cuts a packed state into the bundles of a family")
 sound_view = unbound("sound_view", "says whether cursors and marks of a view lie in range")
-score_ = unbound("score_", "writes mean and bonus of every arm to a board and gives the row that acted")
-desk_of = unbound("desk_of", "cuts what a lesson scribbles on from a place of scratch on")
+score_ = unbound("score_", "writes mean and bonus of every arm to scratch and gives the row that acted")
+lesson_scratch_of = unbound("lesson_scratch_of", "cuts scratch of a lesson from a place of scratch on")
 lesson_ = unbound("lesson_", "takes a lesson in")
 
 
 def _score_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), on the board that scratch begins with; the best arm, or DAMAGED."""
+    """Mean and bonus of every arm of X (1, d, n), to the beginning of scratch; the best arm, or DAMAGED."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
-    board = board_of(scratch, X.shape[1], X.shape[2])
-    score_(own, X, first, board)
-    return first_best(board.mean, board.bonus)
+    scores = score_scratch_of(scratch, X.shape[1], X.shape[2])
+    score_(own, X, first, scores)
+    return first_best(scores.mean, scores.bonus)
 
 
 def _learn_(
@@ -69,8 +69,8 @@ def _learn_(
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
-    desk = desk_of(own, scratch, X.size - X.size, X.shape[1])
-    lesson_(own, desk, scratch, 0.0, Lesson(X, at, arm, reward, ticks, age))
+    work = lesson_scratch_of(own, scratch, X.size - X.size, X.shape[1])
+    lesson_(own, work, scratch, 0.0, Lesson(X, at, arm, reward, ticks, age))
     return FINE
 
 
@@ -82,8 +82,8 @@ def _adapt_(
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
-    desk = desk_of(own, scratch, X.size - X.size, X.shape[1])
-    lesson_(own, desk, rho, largest, Lesson(X, at, arm, reward, ticks, age))
+    work = lesson_scratch_of(own, scratch, X.size - X.size, X.shape[1])
+    lesson_(own, work, rho, largest, Lesson(X, at, arm, reward, ticks, age))
     return FINE
 
 
@@ -95,9 +95,9 @@ def _fold_(
     first, own = X.size - X.size, view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
-    desk = desk_of(own, scratch, first, X.shape[1])
+    work = lesson_scratch_of(own, scratch, first, X.shape[1])
     for t in range(rewards.shape[0]):
-        lesson_(own, desk, scratch, 0.0, Lesson(X, t, first, rewards[t], ticks[t], ages[t]))
+        lesson_(own, work, scratch, 0.0, Lesson(X, t, first, rewards[t], ticks[t], ages[t]))
     return FINE
 
 
@@ -109,7 +109,7 @@ def scoring(family: Family, score: Callable[..., Any] | None = None) -> Callable
 
 def teaching(shell: Callable[..., Any], what: str, family: Family) -> Callable[..., int]:
     """The entry that takes lessons in."""
-    pieces = {one: getattr(family, one) for one in ("view_of", "sound_view", "desk_of", "lesson_")}
+    pieces = {one: getattr(family, one) for one in ("view_of", "sound_view", "lesson_scratch_of", "lesson_")}
     return entry(bind(shell, f"{what}_{family.name}_", **pieces))
 
 
@@ -137,7 +137,7 @@ _SCORE = f"int64({_STATE}, {_X})"
 _LEARN = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64)"
 _ADAPT = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64, {_V}, float64)"
 _SAMPLE = f"int64({_STATE}, {_X}, int64, int64, {_V})"
-_SHEET = f"int64({_STATE}, int64)"
+_FORM = f"int64({_STATE}, int64)"
 LIST: dict[str, Live] = {
     # Scores of a list of arms: by model, then rules that sample, then audits.
     "score_linear_": Live(score_linear_, _SCORE),
@@ -159,11 +159,11 @@ LIST: dict[str, Live] = {
     "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})"),
     "columns_": Live(columns_, f"float64({_M}, {_X})"),
     # The index on continuous sets, and its largest point.
-    "sheet_linear_": Live(families.sheet_linear_, _SHEET),
-    "sheet_belief_": Live(families.sheet_belief_, _SHEET),
-    "sheet_glm_": Live(families.sheet_glm_, _SHEET),
-    "sheet_sampling_linear_": Live(families.sheet_sampling_linear_, _SHEET),
-    "sheet_sampling_glm_": Live(families.sheet_sampling_glm_, _SHEET),
+    "form_linear_": Live(families.form_linear_, _FORM),
+    "form_belief_": Live(families.form_belief_, _FORM),
+    "form_glm_": Live(families.form_glm_, _FORM),
+    "form_sampling_linear_": Live(families.form_sampling_linear_, _FORM),
+    "form_sampling_glm_": Live(families.form_sampling_glm_, _FORM),
     "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})"),
     "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})"),
     "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})"),
@@ -186,7 +186,7 @@ LIST: dict[str, Live] = {
     "bank_best": Live(bank.bank_best, f"int64({_V})"),
     "bank_pick": Live(bank.bank_pick, f"int64({_V}, float64)"),
     "level_pick": Live(levels.level_pick, f"int64({_V})"),
-    "level_seat": Live(levels.level_seat, f"int64({_V}, {_V})"),
+    "level_lane": Live(levels.level_lane, f"int64({_V}, {_V})"),
     "audit_due": Live(audit_due, "boolean(Point, Adapting, int64, float64)"),
     "audit_chance": Live(audit_chance, "float64(Point, float64)"),
     # Scalars that policies and agents ask for.
@@ -196,8 +196,8 @@ LIST: dict[str, Live] = {
     "uniform": Live(uniform, "float64(int64, int64, int64, int64, int64)"),
     "normal": Live(normal, "float64(int64, int64, int64, int64, int64)"),
     # Rules that optimise over a set of parameters, and links of the user's own: the solvers that Python steps.
-    "solve_": Live(solve_, f"int64(Atoms, {_M}, Slate, {_M})"),
-    "project_": Live(project_, f"Tuple((int64, float64))(boolean, Atoms, {_M}, {_M}, Slate)"),
+    "solve_": Live(solve_, f"int64(Atoms, {_M}, NewtonScratch, {_M})"),
+    "project_": Live(project_, f"Tuple((int64, float64))(boolean, Atoms, {_M}, {_M}, NewtonScratch)"),
     "optimist_": Live(
         optimist_,
         "Tuple((int64, float64, int64, int64, float64, int64, boolean))"
@@ -206,7 +206,7 @@ LIST: dict[str, Live] = {
     "narrow_": Live(narrow_, f"Tuple((float64, float64, boolean))(Atoms, {_M}, {_M}, {_V}, int64, {_V})"),
     "factor_": Live(factor_, f"none({_X}, int64, float64, {_M}, {_V})"),
     "one_pass_fade_": Live(one_pass_fade_, f"int64({_X}, {_M}, int64, float64, float64, {_X})"),
-    "one_pass_aim_": Live(one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, Slate)"),
+    "one_pass_aim_": Live(one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, NewtonScratch)"),
     "one_pass_take_": Live(one_pass_take_, f"none({_X}, {_M}, int64, {_V}, float64, float64, {_M})"),
 }
 
@@ -217,7 +217,7 @@ _BUNDLES: dict[type, list[str]] = {
     Gauge: [_V],
     Prior: ["float64", "float64", "boolean"],
     Atoms: ["int64", _M, _M, _M, "int64", "int64", "float64", "float64"],
-    Slate: [_M, _M, _X],
+    NewtonScratch: [_M, _M, _X],
 }
 
 

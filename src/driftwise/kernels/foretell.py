@@ -15,9 +15,10 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
 
 
-class Bench(NamedTuple):
-    """Where eight memories sit: rows, a matrix, b and an arm; slopes of those that follow a trend, or nothing where
-    sloped is 0 and not 1; who sits there, their ridges and those of slopes, the value and squared length foretold."""
+class LaneScratch(NamedTuple):
+    """Scratch of eight memories, a slot each: rows, a matrix, b and an arm; slopes of those that follow a trend, or
+    nothing where sloped is 0 and not 1; who has each slot, their ridges and those of slopes, the value and squared
+    length foretold."""
 
     rows: Floats
     slopes: Floats
@@ -28,8 +29,8 @@ class Bench(NamedTuple):
     square: Floats
 
 
-bench_size, bench_of = carved(
-    Bench, "start, d, sloped", rows="| d + 2, d, EIGHT", slopes="sloped * (2 * d + 1), d, EIGHT", who="EIGHT",
+lane_scratch_size, lane_scratch_of = carved(
+    LaneScratch, "start, d, sloped", rows="| d + 2, d, EIGHT", slopes="sloped * (2 * d + 1), d, EIGHT", who="EIGHT",
     ridge="EIGHT", stiff="EIGHT", value="EIGHT", square="EIGHT",
 )  # fmt: skip
 
@@ -101,26 +102,26 @@ def eliminate_(rows: Floats, slopes: Floats) -> None:
 
 
 @piece
-def seat_(X: Floats, at: int, arm: int, G: Floats, b: Floats, bench: Bench) -> None:
-    """Those in `who` take their seats, without a slope; value and square are those of an arm nothing is known of."""
-    rows, d = bench.rows, b.shape[1]
-    for slot in range(bench.who.size):  # not a number, for which the compiler would write all of this eight times
-        lane = int(bench.who[slot])
+def fill_slots_(X: Floats, at: int, arm: int, G: Floats, b: Floats, slots: LaneScratch) -> None:
+    """The lanes in `who` fill the slots, without a slope; value and square are those of an arm nothing is known of."""
+    rows, d = slots.rows, b.shape[1]
+    for slot in range(slots.who.size):  # not a number, for which the compiler would write all of this eight times
+        lane = int(slots.who[slot])
         for i in range(d):
             for j in range(i + 1):
                 rows[i, j, slot] = G[lane, i, j]
             rows[d, i, slot] = b[lane, i]
             rows[d + 1, i, slot] = X[at, i, arm]
-        bench.value[slot] = 0.0
-        bench.square[slot] = 0.0
+        slots.value[slot] = 0.0
+        slots.square[slot] = 0.0
 
 
 @piece
-def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Bench) -> None:
-    """The slopes of those in `who` take their seats."""
-    slopes, d = bench.slopes, lag_reward.shape[1]
-    for slot in range(bench.who.size):
-        lane = int(bench.who[slot])
+def fill_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, slots: LaneScratch) -> None:
+    """The slopes of the lanes in `who` fill the slots."""
+    slopes, d = slots.slopes, lag_reward.shape[1]
+    for slot in range(slots.who.size):
+        lane = int(slots.who[slot])
         for i in range(d):
             for j in range(i + 1):
                 slopes[i, j, slot] = lag_square[lane, i, j]
@@ -130,17 +131,17 @@ def seat_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, bench: Ben
 
 
 @piece
-def foretell_eight_(bench: Bench, sloped: bool, late: bool) -> None:
+def foretell_eight_(slots: LaneScratch, sloped: bool, late: bool) -> None:
     """What all eight believe of the arm: its value and squared length are added to those there."""
-    rows, d = bench.rows, bench.rows.shape[1]
+    rows, d = slots.rows, slots.rows.shape[1]
     if sloped:
-        solve_(bench.slopes, bench.stiff, False)
-        eliminate_(rows, bench.slopes)
-    solve_(rows, bench.ridge, late)
-    value, square = load(bench.value, 0), load(bench.square, 0)
+        solve_(slots.slopes, slots.stiff, False)
+        eliminate_(rows, slots.slopes)
+    solve_(rows, slots.ridge, late)
+    value, square = load(slots.value, 0), load(slots.square, 0)
     for i in range(d):
         y = load(rows, (d + 1, i))
         value += y * load(rows, (d, i))
         square += y * y
-    store_(bench.value, 0, value)
-    store_(bench.square, 0, square)
+    store_(slots.value, 0, value)
+    store_(slots.square, 0, square)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.binding import bind_named
-from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
 from driftwise.kernels.links import mean as link_mean
@@ -61,7 +61,7 @@ from driftwise.kernels.point import (
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.kernels.solvers.ball import nearest_
-from driftwise.kernels.solvers.newton import Slate, hessian_, solve_
+from driftwise.kernels.solvers.newton import NewtonScratch, hessian_, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
 from driftwise.theory.constants import glm_multiplier, scb_multiplier
@@ -73,11 +73,11 @@ run_, take_, turn_, weight = lessons.run_, lessons.take_, lessons.turn_, lessons
 QUANTILE = 1.5
 
 
-class Desk(NamedTuple):
-    """Scratch of a lesson: the solvers' slate, a factor, pivot and z, a row, two quadratic forms, and every lane's
+class LessonScratch(NamedTuple):
+    """Scratch of a lesson: that of Newton's steps, a factor, pivot and z, a row, two quadratic forms, and every lane's
     surprise."""
 
-    slate: Slate
+    newton: NewtonScratch
     low: Floats
     pivot: Floats
     z: Floats
@@ -86,8 +86,8 @@ class Desk(NamedTuple):
     surprise: Floats
 
 
-desk_size, desk_of = carved(
-    Desk, "d, capacity, lanes", slate="d, capacity", low="d, d", pivot="d", z="d", row="1, d", Q="2, d, d",
+lesson_scratch_size, lesson_scratch_of = carved(
+    LessonScratch, "d, capacity, lanes", newton="d, capacity", low="d, d", pivot="d", z="d", row="1, d", Q="2, d, d",
     surprise="lanes",
 )  # fmt: skip
 
@@ -126,13 +126,13 @@ def length_of(theta: Floats, lane: int) -> float:
 
 
 @piece
-def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, at: int, board: Board) -> None:
+def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, at: int, scores: ScoreScratch) -> None:
     """mean = x'θ and bonus = ‖x‖², in the inverse of matrix[lane] + ridge·I, of every arm."""
-    factor_(matrix, lane, ridge, board.low, board.pivot)
-    mean = board.mean
+    factor_(matrix, lane, ridge, scores.low, scores.pivot)
+    mean = scores.mean
     for i in range(theta.shape[1]):
-        board.z[i] = 0.0
-    whiten_(board, X, at)
+        scores.z[i] = 0.0
+    whiten_(scores, X, at)
     for i in range(theta.shape[1]):
         t = theta[lane, i]
         for a in range(mean.size):
@@ -141,38 +141,38 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
 
 @piece
 def posterior_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
     """Mean μ(x'θ̂) and what a quantile of the Laplace posterior lies above it, of every arm."""
-    predict_(estimate.H, lane, 0.0, estimate.theta, X, at, board)
-    lift_(point.flags[LINK], QUANTILE * point.table[row, EXPLORE], board.mean, board.bonus)
+    predict_(estimate.H, lane, 0.0, estimate.theta, X, at, scores)
+    lift_(point.flags[LINK], QUANTILE * point.table[row, EXPLORE], scores.mean, scores.bonus)
 
 
 @piece
 def optimistic_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
     """Mean μ(x'θ̃), for a user's own link x'θ̃ itself, and bonus of every arm."""
-    table, link, mean = point.table, point.flags[LINK], board.mean
-    predict_(sums.G, lane, table[row, LAM], estimate.shown, X, at, board)
+    table, link, mean = point.table, point.flags[LINK], scores.mean
+    predict_(sums.G, lane, table[row, LAM], estimate.shown, X, at, scores)
     if link != CUSTOM:
         for a in range(mean.size):
             mean[a] = link_mean(link, mean[a])
     inside = length_of(estimate.theta, lane) <= table[row, S]
     count = sums.counters
     radius = glm_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.G.shape[1], inside)
-    roots_(radius, board.bonus)
+    roots_(radius, scores.bonus)
 
 
 @piece
 def glm_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, board: Board
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
     """Mean and bonus of every arm by the rule that the flags name."""
     if point.flags[RULE] == POSTERIOR:
-        posterior_scores_(point, row, lane, X, at, sums, estimate, board)
+        posterior_scores_(point, row, lane, X, at, sums, estimate, scores)
     else:
-        optimistic_scores_(point, row, lane, X, at, sums, estimate, board)
+        optimistic_scores_(point, row, lane, X, at, sums, estimate, scores)
 
 
 # ------------------------------------------------------------------------------------------ estimates
@@ -184,7 +184,7 @@ def glm_scores_(
 @piece
 def exact_add_(
     point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, desk: Desk,
+    history: History, estimate: Estimate, work: LessonScratch,
 ) -> None:
     """An observation becomes weight on its atom."""
     if taken:
@@ -196,16 +196,16 @@ def exact_add_(
 @piece
 def one_pass_add_(
     point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, desk: Desk,
+    history: History, estimate: Estimate, work: LessonScratch,
 ) -> None:
     """An observation becomes a Newton step of θ̂ and H; one that no longer counts has weight 0."""
-    x = desk.z
+    x = work.z
     for i in range(x.size):
         x[i] = lesson.X[lesson.at, i, lesson.arm]
     if point.flags[SOLVER] == INSIDE:
         status = one_pass_(
             point.flags[LINK], estimate.H, estimate.theta, lane, x, lesson.reward, factor, weight,
-            point.table[row, REG], desk.slate,
+            point.table[row, REG], work.newton,
         )  # fmt: skip
         if status != 0:
             sums.counters[lane, FAILED] += 1.0
@@ -214,36 +214,40 @@ def one_pass_add_(
 @piece
 def any_add_(
     point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, desk: Desk,
+    history: History, estimate: Estimate, work: LessonScratch,
 ) -> None:
     """Either."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
+        one_pass_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, work)
     else:
-        exact_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, desk)
+        exact_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, work)
 
 
 @piece
-def exact_fade_(point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk) -> None:
+def exact_fade_(
+    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
+) -> None:
     """Atoms have faded already."""
 
 
 @piece
 def one_pass_wane_(
-    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
 ) -> None:
     """θ̂ and H fade."""
     reg = point.table[row, REG]
     if point.flags[SOLVER] == INSIDE:
-        if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, desk.slate.M) != 0:
+        if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, work.newton.M) != 0:
             sums.counters[lane, FAILED] += 1.0
 
 
 @piece
-def any_fade_(point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, desk: Desk) -> None:
+def any_fade_(
+    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
+) -> None:
     """Either."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_wane_(point, row, lane, factor, sums, estimate, desk)
+        one_pass_wane_(point, row, lane, factor, sums, estimate, work)
 
 
 @piece
@@ -256,40 +260,44 @@ def atoms_of(point: Point, row: int, lane: int, history: History) -> Atoms:
 
 
 @piece
-def exact_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+def exact_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch) -> int:
     """θ̂ from all atoms."""
-    return solve_(atoms_of(point, row, lane, history), estimate.theta, desk.slate, estimate.H[lane])
+    return solve_(atoms_of(point, row, lane, history), estimate.theta, work.newton, estimate.H[lane])
 
 
 @piece
-def posterior_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+def posterior_solve_(
+    point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch
+) -> int:
     """θ̂ from all atoms, and the Hessian there."""
     atoms = atoms_of(point, row, lane, history)
-    status = solve_(atoms, estimate.theta, desk.slate, estimate.H[lane])
-    hessian_(atoms, estimate.theta, desk.slate, estimate.H[lane])
+    status = solve_(atoms, estimate.theta, work.newton, estimate.H[lane])
+    hessian_(atoms, estimate.theta, work.newton, estimate.H[lane])
     return status
 
 
 @piece
-def one_pass_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+def one_pass_solve_(
+    point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch
+) -> int:
     """θ̂ is there already."""
     return 0
 
 
 @piece
-def any_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, desk: Desk) -> int:
+def any_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch) -> int:
     """Any of these."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        return one_pass_solve_(point, row, lane, history, estimate, desk)
+        return one_pass_solve_(point, row, lane, history, estimate, work)
     if point.flags[RULE] == POSTERIOR:
-        return posterior_solve_(point, row, lane, history, estimate, desk)
-    return exact_solve_(point, row, lane, history, estimate, desk)
+        return posterior_solve_(point, row, lane, history, estimate, work)
+    return exact_solve_(point, row, lane, history, estimate, work)
 
 
 @routine
-def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, desk: Desk) -> int:
+def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, work: LessonScratch) -> int:
     """One pass keeps no history, so g(θ)-b is taken as H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
-    H, Q, z, rhs = estimate.H, desk.Q, desk.z, desk.row
+    H, Q, z, rhs = estimate.H, work.Q, work.z, work.row
     d = z.size
     for i in range(d):
         for j in range(i + 1):
@@ -297,11 +305,11 @@ def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: E
             Q[1, i, j] = H[lane, i, j]
             Q[1, j, i] = H[lane, i, j]
     if point.flags[RULE] == GLB:
-        factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
+        factor_(sums.G, lane, point.table[row, LAM], work.low, work.pivot)
         for j in range(d):  # column j of low⁻¹H, kept as row j of Q[1]
             for i in range(d):
                 rhs[0, i] = Q[1, j, i]
-            forward_(desk.low, desk.pivot, rhs, 0, z)
+            forward_(work.low, work.pivot, rhs, 0, z)
             for i in range(d):
                 Q[1, j, i] = z[i]
         for i in range(d):
@@ -310,36 +318,39 @@ def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: E
                 for k in range(d):
                     total += Q[1, i, k] * Q[1, j, k]
                 Q[0, i, j] = total
-    return nearest_(Q, point.table[row, S], estimate.shown, lane, desk.low, desk.pivot, z, rhs)
+    return nearest_(Q, point.table[row, S], estimate.shown, lane, work.low, work.pivot, z, rhs)
 
 
 @piece
 def exact_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
+    work: LessonScratch,
 ) -> int:
     """The point of the ball nearest θ̂ in the rule's norm of g(θ)-b, where θ̂ lies outside; the status of the last
     solver."""
     if length_of(estimate.theta, lane) <= point.table[row, BALL]:
         return status
-    factor_(sums.G, lane, point.table[row, LAM], desk.low, desk.pivot)
+    factor_(sums.G, lane, point.table[row, LAM], work.low, work.pivot)
     atoms = atoms_of(point, row, lane, history)
-    found, _ = project_(point.flags[RULE] == GLB, atoms, desk.low, estimate.shown, desk.slate)
+    found, _ = project_(point.flags[RULE] == GLB, atoms, work.low, estimate.shown, work.newton)
     return found
 
 
 @piece
 def one_pass_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
+    work: LessonScratch,
 ) -> int:
     """The same without a history."""
     if length_of(estimate.theta, lane) <= point.table[row, BALL]:
         return status
-    return nearest_estimate_(point, row, lane, sums, estimate, desk)
+    return nearest_estimate_(point, row, lane, sums, estimate, work)
 
 
 @piece
 def no_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
+    work: LessonScratch,
 ) -> int:
     """SC-D-GLUCB and the posterior play by θ̂ itself."""
     return status
@@ -347,14 +358,15 @@ def no_confine_(
 
 @piece
 def any_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
+    work: LessonScratch,
 ) -> int:
     """Any of these."""
     if not (point.flags[RULE] == GLB or point.flags[RULE] == SCB):
         return status
     if point.flags[ESTIMATE] == EXACT:
-        return exact_confine_(point, row, lane, status, sums, history, estimate, desk)
-    return one_pass_confine_(point, row, lane, status, sums, history, estimate, desk)
+        return exact_confine_(point, row, lane, status, sums, history, estimate, work)
+    return one_pass_confine_(point, row, lane, status, sums, history, estimate, work)
 
 
 def estimating(rule: int, estimate: int) -> dict[str, Callable[..., Any]]:
@@ -405,18 +417,18 @@ def glm_run_(
 @part
 def glm_absorb_(
     point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History,
-    estimate: Estimate, desk: Desk,
+    estimate: Estimate, work: LessonScratch,
 ) -> bool:
     """Phase two on sums and atoms, or on θ̂ and H in one pass; whether the observation was taken."""
     taken: bool = take_(point, row, lane, factor, lesson, sums, history)
     w = weight(point, row, lesson.age) if taken else 0.0
-    add_(point, row, lane, factor, w, taken, lesson, sums, history, estimate, desk)
+    add_(point, row, lane, factor, w, taken, lesson, sums, history, estimate, work)
     return taken
 
 
 @part
 def glm_turn_(
-    point: Point, row: int, lane: int, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, sums: Sums, history: History, estimate: Estimate, work: LessonScratch
 ) -> None:
     """Phase three: a restart due now, then θ̂, and the point of the ball that the rule plays with."""
     table, count = point.table, sums.counters
@@ -425,27 +437,28 @@ def glm_turn_(
     if count[lane, SINCE] != since:
         forget_(lane, table[row, REG], count, history, estimate)
     if point.flags[SOLVER] == INSIDE:
-        status = solve_estimate_(point, row, lane, history, estimate, desk)
+        status = solve_estimate_(point, row, lane, history, estimate, work)
         for i in range(estimate.theta.shape[1]):
             estimate.shown[lane, i] = estimate.theta[lane, i]
-        if confine_(point, row, lane, status, sums, history, estimate, desk) != 0:
+        if confine_(point, row, lane, status, sums, history, estimate, work) != 0:
             count[lane, FAILED] += 1.0
 
 
 @part
 def glm_lane_(
-    point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate, desk: Desk
+    point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate,
+    work: LessonScratch,
 ) -> None:
     """Run, absorb, turn, with scratch handed in."""
     factor = glm_run_(point, row, lane, lesson.ticks, sums, history, estimate)
     taken = False
     if lesson.arm >= 0:
-        taken = glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, desk)
+        taken = glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, work)
     if not taken and factor != 1.0:
         scale_(lane, factor, sums)
         if lesson.arm < 0:
-            fade_estimate_(point, row, lane, factor, sums, estimate, desk)
-    glm_turn_(point, row, lane, sums, history, estimate, desk)
+            fade_estimate_(point, row, lane, factor, sums, estimate, work)
+    glm_turn_(point, row, lane, sums, history, estimate, work)
 
 
 def lane_of(name: str, rule: int, estimate: int, memory: int) -> Callable[..., Any]:

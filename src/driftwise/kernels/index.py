@@ -13,7 +13,7 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
 
 
-class Board(NamedTuple):
+class ScoreScratch(NamedTuple):
     """Scratch for the indices of n arms: their means, bonuses and what is proposed, factors, and Y that arms become."""
 
     mean: Floats
@@ -26,18 +26,19 @@ class Board(NamedTuple):
     Y: Floats
 
 
-board_size, board_of = carved(
-    Board, "d, n", mean="n", bonus="| n", proposed="| n", low="| d, d", other="d, d", pivot="d", z="d", Y="| d, n",
+score_scratch_size, score_scratch_of = carved(
+    ScoreScratch, "d, n", mean="n", bonus="| n", proposed="| n", low="| d, d", other="d, d", pivot="d",
+    z="d", Y="| d, n",
 )  # fmt: skip
 
 
 @loop
-def whiten_(board: Board, X: Floats, at: int) -> None:
+def whiten_(scores: ScoreScratch, X: Floats, at: int) -> None:
     """Y = low⁻¹ X[at], mean = Y'z, bonus = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
 
     Forward substitution four rows a pass, and the last one together with the sums, to spare loads and stores.
     """
-    low, pivot, z, Y, mean, square = board.low, board.pivot, board.z, board.Y, board.mean, board.bonus
+    low, pivot, z, Y, mean, square = scores.low, scores.pivot, scores.z, scores.Y, scores.mean, scores.bonus
     d, n = Y.shape
     w, zi = pivot[0], z[0]
     for a in range(n):

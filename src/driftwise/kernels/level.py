@@ -18,9 +18,9 @@ from driftwise._internal.elementary import exp, log
 from driftwise.kernels import piece
 from driftwise.kernels.algebra import factor_, forward_, forward_one_
 from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
-from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
+from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
 from driftwise.kernels.groups import bundle_of
-from driftwise.kernels.index import Board, lift_, roots_, whiten_
+from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.memories.fade import decay
@@ -67,8 +67,8 @@ class Levels(NamedTuple):
     evidence: Floats
 
 
-class Apart(NamedTuple):
-    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread; every lane's value, square and surprise; seats
+class LevelForecast(NamedTuple):
+    """Scratch of the lanes with a level: every filter's x̄, r̄ and spread; every lane's value, square and surprise; slots
     for eight of them."""
 
     center: Floats
@@ -77,11 +77,11 @@ class Apart(NamedTuple):
     value: Floats
     square: Floats
     surprise: Floats
-    bench: Bench
+    slots: LaneScratch
 
 
-apart_size, apart_of = carved(
-    Apart, "start, d, levels, filters", center="filters, d", reward="filters", spread="filters", value="levels",
+level_forecast_size, level_forecast_of = carved(
+    LevelForecast, "start, d, levels, filters", center="filters, d", reward="filters", spread="filters", value="levels",
     square="levels", surprise="levels",
 )  # fmt: skip
 
@@ -203,24 +203,24 @@ def believe_preferences_(lane: int, ridge: float, sums: Sums, low: Floats, pivot
 
 
 @piece
-def foretell_levels_(first: int, ridge: float, lesson: Lesson, sums: Sums, apart: Apart) -> None:
-    """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Seats beyond
+def foretell_levels_(first: int, ridge: float, lesson: Lesson, sums: Sums, by_level: LevelForecast) -> None:
+    """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Slots beyond
     the lanes there are go to the last."""
-    bench, center = apart.bench, apart.center
-    d, lanes = center.shape[1], apart.value.size
+    slots, center = by_level.slots, by_level.center
+    d, lanes = center.shape[1], by_level.value.size
     for slot in range(EIGHT):
-        bench.who[slot] = min(first + slot, lanes - 1)
-    seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
-    for slot in range(bench.who.size):
+        slots.who[slot] = min(first + slot, lanes - 1)
+    fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+    for slot in range(slots.who.size):
         lane = min(first + slot, lanes - 1)
         own = lane % center.shape[0]
-        bench.ridge[slot] = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
-        bench.value[slot], bench.square[slot] = apart.reward[own], apart.spread[own]
+        slots.ridge[slot] = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
+        slots.value[slot], slots.square[slot] = by_level.reward[own], by_level.spread[own]
         for i in range(d):
-            bench.rows[d + 1, i, slot] = lesson.X[lesson.at, i, lesson.arm] - center[own, i]
-    foretell_eight_(bench, False, True)
+            slots.rows[d + 1, i, slot] = lesson.X[lesson.at, i, lesson.arm] - center[own, i]
+    foretell_eight_(slots, False, True)
     for slot in range(min(EIGHT, lanes - first)):
-        apart.value[first + slot], apart.square[first + slot] = bench.value[slot], bench.square[slot]
+        by_level.value[first + slot], by_level.square[first + slot] = slots.value[slot], slots.square[slot]
 
 
 @piece
@@ -235,13 +235,13 @@ def age_preferences_(point: Point, row: int, lane: int, ticks: float, sums: Sums
 
 @piece
 def take_preferences_(
-    point: Point, row: int, lane: int, factor: float, bend: float, lesson: Lesson, apart: Apart, sums: Sums
+    point: Point, row: int, lane: int, factor: float, bend: float, lesson: Lesson, by_level: LevelForecast, sums: Sums
 ) -> None:
     """The sums of θ fade by factor; then what x̄ and r̄ missed enters, the less the less they were known. The reward has
     the variance R²/bend, and so what was missed R²(1/bend + spread)."""
-    counters, f = sums.counters, lane % apart.center.shape[0]
-    weight = bend * weight_of(point, row, lesson.age) / (1.0 + bend * apart.spread[f])
-    blend_offset_(lane, factor, weight, lesson, apart.center, f, apart.reward[f], sums)
+    counters, f = sums.counters, lane % by_level.center.shape[0]
+    weight = bend * weight_of(point, row, lesson.age) / (1.0 + bend * by_level.spread[f])
+    blend_offset_(lane, factor, weight, lesson, by_level.center, f, by_level.reward[f], sums)
     counters[lane, COUNT] += 1.0
     counters[lane, WEIGHT] += weight
     counters[lane, SQUARES] += weight * weight
@@ -249,22 +249,23 @@ def take_preferences_(
 
 @piece
 def center_arms_(
-    point: Point, row: int, lane: int, ridge: float, guess: float, X: Floats, at: int, levels: Levels, board: Board
+    point: Point, row: int, lane: int, ridge: float, guess: float, X: Floats, at: int, levels: Levels,
+    scores: ScoreScratch,
 ) -> None:
     """mean = r̄ + (x - x̄)'θ̂ and bonus = ‖x - x̄‖² of every arm, by one lane."""
-    center, first = board.other, lane - lane
+    center, first = scores.other, lane - lane
     own = lane % levels.filters.shape[0]
     level = center_(point, row, guess, levels.filters, own, 0.0, center, first)
-    low, pivot, z, Y, square = board.low, board.pivot, board.z, board.Y, board.bonus
+    low, pivot, z, Y, square = scores.low, scores.pivot, scores.z, scores.Y, scores.bonus
     believe_preferences_(lane, ridge, levels.sums, low, pivot, z)
     shift = level.reward
     forward_one_(low, pivot, center[first], first, center[first])  # x̄ as whiten_ has the arms
     for i in range(z.size):
         shift -= center[first, i] * z[i]
-    whiten_(board, X, at)
+    whiten_(scores, X, at)
     for a in range(square.size):
         square[a] = 0.0
-        board.mean[a] += shift
+        scores.mean[a] += shift
     for i in range(z.size):
         u = center[first, i]
         for a in range(square.size):
@@ -274,7 +275,7 @@ def center_arms_(
 
 @piece
 def level_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, board: Board
+    point: Point, row: int, lane: int, X: Floats, at: int, levels: Levels, gauge: Gauge, scores: ScoreScratch
 ) -> None:
     """Mean and bonus of every arm: r̄ + (x - x̄)'θ̂ and a quantile's R‖x - x̄‖, for all arms share the level; of clicks,
     what the link makes of them.
@@ -282,22 +283,22 @@ def level_scores_(
     While one arm is played nothing tells how long preferences last: what is unknown of them is that of all memories of
     preferences together, as they are weighed, and so arms that only the longest is sure of are looked at again.
     """
-    d, f, sums = board.z.size, lane % FOUR, levels.sums
-    prior, square, total = prior_of(point, row, gauge, d), board.proposed, 0.0
+    d, f, sums = scores.z.size, lane % FOUR, levels.sums
+    prior, square, total = prior_of(point, row, gauge, d), scores.proposed, 0.0
     guess = guess_of(prior, gauge, d)
     for a in range(square.size):
         square[a] = 0.0
     for k in range(f, levels.weights.size, FOUR):
         if k != lane:
-            center_arms_(point, row, k, prior.ridge, guess, X, at, levels, board)
+            center_arms_(point, row, k, prior.ridge, guess, X, at, levels, scores)
             for a in range(square.size):
-                square[a] += levels.weights[k] * board.bonus[a]
+                square[a] += levels.weights[k] * scores.bonus[a]
         total += levels.weights[k]
-    center_arms_(point, row, lane, prior.ridge, guess, X, at, levels, board)
+    center_arms_(point, row, lane, prior.ridge, guess, X, at, levels, scores)
     for a in range(square.size):
-        board.bonus[a] = (square[a] + levels.weights[lane] * board.bonus[a]) / total
+        scores.bonus[a] = (square[a] + levels.weights[lane] * scores.bonus[a]) / total
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
     if point.flags[LINK] != IDENTITY:
-        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], board.mean, board.bonus)
+        lift_(point.flags[LINK], quantile * point.table[row, EXPLORE], scores.mean, scores.bonus)
     else:
-        roots_(quantile * point.table[row, EXPLORE] * prior.noise, board.bonus)
+        roots_(quantile * point.table[row, EXPLORE] * prior.noise, scores.bonus)

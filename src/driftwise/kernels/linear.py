@@ -14,7 +14,7 @@ from driftwise._internal.elementary import log
 from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.binding import bind
-from driftwise.kernels.index import Board, roots_, shape_, squares_, whiten_
+from driftwise.kernels.index import ScoreScratch, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.any import lessons_of
 from driftwise.kernels.memories.any import sums as lessons
@@ -106,21 +106,21 @@ def linear_factors_(
 
 
 @piece
-def linear_index_(point: Point, scale: float, X: Floats, at: int, board: Board) -> None:
-    """Mean and bonus of every arm by the factors on the board: x'V⁻¹b and scale·‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹
+def linear_index_(point: Point, scale: float, X: Floats, at: int, scores: ScoreScratch) -> None:
+    """Mean and bonus of every arm by the factors in scores: x'V⁻¹b and scale·‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹
     for two matrices."""
-    whiten_(board, X, at)
+    whiten_(scores, X, at)
     if two_matrices(point):
-        shape_(board.other, board.Y)
-        squares_(board.Y, board.bonus)
-    roots_(scale, board.bonus)
+        shape_(scores.other, scores.Y)
+        squares_(scores.Y, scores.bonus)
+    roots_(scale, scores.bonus)
 
 
 @piece
-def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, board: Board) -> None:
+def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm."""
-    linear_factors_(point, row, lane, sums, board.low, board.other, board.pivot, board.z)
-    linear_index_(point, linear_scale(point, row, lane, sums, board.pivot), X, at, board)
+    linear_factors_(point, row, lane, sums, scores.low, scores.other, scores.pivot, scores.z)
+    linear_index_(point, linear_scale(point, row, lane, sums, scores.pivot), X, at, scores)
 
 
 @piece
@@ -170,20 +170,20 @@ def linear_sound(view: Linear) -> bool:
 
 
 @piece
-def linear_score_(view: Linear, X: Floats, at: int, board: Board) -> int:
+def linear_score_(view: Linear, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm; the row that acted."""
-    linear_scores_(view.point, view.lane, view.lane, X, at, view.sums, board)
+    linear_scores_(view.point, view.lane, view.lane, X, at, view.sums, scores)
     return view.lane
 
 
 @piece
-def no_desk(view: Linear, scratch: Floats, start: int, d: int) -> int:
+def no_lesson_scratch(view: Linear, scratch: Floats, start: int, d: int) -> int:
     """A lesson of sums scribbles on nothing."""
     return start
 
 
 @piece
-def linear_lesson_(view: Linear, desk: int, rho: Floats, largest: float, lesson: Lesson) -> None:
+def linear_lesson_(view: Linear, work: int, rho: Floats, largest: float, lesson: Lesson) -> None:
     """One lane learns."""
     linear_learn_(view.point, view.lane, view.lane, lesson, view.sums, view.history)
 
@@ -209,7 +209,9 @@ def _with_memory(family: Family, memory: int, rule: int) -> Family:
     return family._replace(name=f"{family.name}_{name}", lesson_=lesson)
 
 
-LINEAR = Family("linear", linear_view, linear_sound, linear_score_, no_desk, linear_lesson_, bound=linear_bound)
+LINEAR = Family(
+    "linear", linear_view, linear_sound, linear_score_, no_lesson_scratch, linear_lesson_, bound=linear_bound
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ entries

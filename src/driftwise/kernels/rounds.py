@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from driftwise.kernels import entry, piece
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.chance import Record, Rounds, reward_, set_of
-from driftwise.kernels.index import Board, board_of, board_size, first_best
+from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of, score_scratch_size
 from driftwise.kernels.point import DAMAGED, FINE, Floats, Ints, Lesson
 
 # ------------------------------------------------------------------------------------------ the loop
@@ -75,8 +75,8 @@ def never_fails(own: Any) -> bool:
 
 view_of = unbound("view_of", "cuts a packed state into the bundles of a family")
 sound_view = unbound("sound_view", "says whether cursors and marks of a view lie in range")
-score_ = unbound("score_", "writes mean and bonus of every arm to a board and gives the row that acted")
-desk_of = unbound("desk_of", "cuts what a lesson scribbles on from a place of scratch on")
+score_ = unbound("score_", "writes mean and bonus of every arm to scratch and gives the row that acted")
+lesson_scratch_of = unbound("lesson_scratch_of", "cuts scratch of a lesson from a place of scratch on")
 lesson_ = unbound("lesson_", "takes a lesson in")
 failed_view = unbound("failed_view", "says whether a solver failed")
 
@@ -96,24 +96,25 @@ class Family(NamedTuple):
     name: str
     view_of: Callable[..., Any]  # flags, table, floats, ints
     sound_view: Callable[..., Any]  # view
-    score_: Callable[..., Any]  # view, arms, at, board
-    desk_of: Callable[..., Any]  # view, scratch, start, d
-    lesson_: Callable[..., Any]  # view, desk, rho, largest, lesson
+    score_: Callable[..., Any]  # view, arms, at, scores
+    lesson_scratch_of: Callable[..., Any]  # view, scratch, start, d
+    lesson_: Callable[..., Any]  # view, work, rho, largest, lesson
     failed_view: Callable[..., Any] = never_fails  # view
     bound: Callable[[Family, Ints], Family] = as_it_is
 
 
 class Plain(NamedTuple):
-    """A state as its family sees it, a board to score arms on, and a desk for lessons."""
+    """A state as its family sees it, scratch of scores, and scratch of lessons."""
 
     state: Any
-    board: Board
-    desk: Any
+    scores: ScoreScratch
+    work: Any
 
 
 def _begin_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats) -> tuple[Plain, int]:
     view, d, n = view_of(flags, table, floats, ints), arms.shape[1], arms.shape[2]
-    return Plain(view, board_of(scratch, d, n), desk_of(view, scratch, board_size(d, n), d)), arms.size - arms.size
+    work = lesson_scratch_of(view, scratch, score_scratch_size(d, n), d)
+    return Plain(view, score_scratch_of(scratch, d, n), work), arms.size - arms.size
 
 
 def _sound(own: Any) -> bool:
@@ -121,13 +122,13 @@ def _sound(own: Any) -> bool:
 
 
 def _choose_(own: Plain, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
-    row = score_(own.state, arms, at, own.board)
-    return first_best(own.board.mean, own.board.bonus), row, kept
+    row = score_(own.state, arms, at, own.scores)
+    return first_best(own.scores.mean, own.scores.bonus), row, kept
 
 
 def _learn_(own: Plain, kept: int, rho: Floats, lesson: Lesson) -> int:
-    largest = own.board.mean[lesson.arm] + own.board.bonus[lesson.arm]
-    lesson_(own.state, own.desk, rho, largest, lesson)
+    largest = own.scores.mean[lesson.arm] + own.scores.bonus[lesson.arm]
+    lesson_(own.state, own.work, rho, largest, lesson)
     return kept
 
 
@@ -142,9 +143,9 @@ def sounds(family: Family) -> Callable[..., Any]:
 
 def plain(family: Family) -> dict[str, Callable[..., Any]]:
     """The pieces by which the loop plays any family: score all arms, take the first of the best, learn."""
-    name = family.name
+    name, cuts = family.name, {"view_of": family.view_of, "lesson_scratch_of": family.lesson_scratch_of}
     return {
-        "begin_": piece(bind(_begin_, f"begin_{name}", view_of=family.view_of, desk_of=family.desk_of)),
+        "begin_": piece(bind(_begin_, f"begin_{name}", **cuts)),
         "sound": sounds(family),
         "choose_": piece(bind(_choose_, f"choose_{name}", score_=family.score_)),
         "pay_": pay_one_,

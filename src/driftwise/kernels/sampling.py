@@ -15,7 +15,7 @@ from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.glm import GLM, Generalized
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import predict_
-from driftwise.kernels.index import Board, board_of, first_best
+from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, linear_scale, linear_scores_, linear_view
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
@@ -51,9 +51,9 @@ def round_of(sums: Sums) -> int:
 
 
 @piece
-def sway_(scale: float, key: Ints, draw: int, attempt: int, board: Board) -> None:
+def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreScratch) -> None:
     """bonus = scale·Y'z, z normal: what x'θ̃ lies above x'θ̂, where Y'Y = X'ΣX and θ̃ ~ N(θ̂, scale²Σ)."""
-    Y, bonus = board.Y, board.bonus
+    Y, bonus = scores.Y, scores.bonus
     for a in range(bonus.size):
         bonus[a] = 0.0
     for i in range(Y.shape[0]):
@@ -63,40 +63,40 @@ def sway_(scale: float, key: Ints, draw: int, attempt: int, board: Board) -> Non
 
 
 @piece
-def multiply_(upward: bool, key: Ints, draw: int, first: int, board: Board) -> None:
+def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
     """All bonuses times one normal number, or its absolute value."""
     z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
     if upward:
         z = abs(z)
-    for a in range(board.bonus.size):
-        board.bonus[a] *= z
+    for a in range(scores.bonus.size):
+        scores.bonus[a] *= z
 
 
 @piece
-def through_(link: int, board: Board) -> None:
+def through_(link: int, scores: ScoreScratch) -> None:
     """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and what μ(x'θ̃) lies above it."""
-    mean, bonus, value = board.mean, board.bonus, board.proposed
+    mean, bonus, value = scores.mean, scores.bonus, scores.proposed
     for a in range(mean.size):
         mean[a] = link_mean(link, value[a])
         bonus[a] = link_mean(link, value[a] + bonus[a]) - mean[a]
 
 
 @piece
-def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, board: Board) -> None:
+def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm by θ̃."""
-    sway_(scale, key, draw, attempt, board)
+    add_normal_(scale, key, draw, attempt, scores)
     if link != IDENTITY:
-        through_(link, board)
+        through_(link, scores)
 
 
 @piece
-def count_(link: int, scale: float, key: Ints, draw: int, tries: int, board: Board, shares: Floats) -> None:
+def count_(link: int, scale: float, key: Ints, draw: int, tries: int, scores: ScoreScratch, shares: Floats) -> None:
     """How often each arm is played by θ̃, in so many tries, the one that chooses being the first of them."""
     for a in range(shares.size):
         shares[a] = 0.0
     for attempt in range(tries):
-        sampled_(link, scale, key, draw, attempt, board)
-        shares[first_best(board.mean, board.bonus)] += 1.0
+        sampled_(link, scale, key, draw, attempt, scores)
+        shares[first_best(scores.mean, scores.bonus)] += 1.0
     for a in range(shares.size):
         shares[a] /= float(tries)
 
@@ -113,13 +113,13 @@ def between(low: float, high: float, upward: bool) -> float:
 
 
 @piece
-def envelope_(upward: bool, board: Board, shares: Floats) -> None:
+def envelope_(upward: bool, scores: ScoreScratch, shares: Floats) -> None:
     """How often each arm is played where scores are mean + Z·bonus: the chance of the Z for which it is on top.
 
     The lines' upper envelope, from left to right: an arm is on top until the first steeper line crosses it, and of
     those that cross there the steepest follows. Of equal lines the first counts.
     """
-    mean, width, n = board.mean, board.bonus, board.mean.size
+    mean, width, n = scores.mean, scores.bonus, scores.mean.size
     for a in range(n):
         shares[a] = 0.0
     left = 0.0 if upward else -math.inf
@@ -148,25 +148,25 @@ def envelope_(upward: bool, board: Board, shares: Floats) -> None:
 
 
 @piece
-def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, board: Board) -> None:
+def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw: int, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm of a draw; linear_scores_ leaves Y with Y'Y = X'V⁻¹ṼV⁻¹X, or X'V⁻¹X."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
-    linear_scores_(point, first, first, X, at, sums, board)
+    linear_scores_(point, first, first, X, at, sums, scores)
     if point.flags[DRAWN] == THETA:
-        sampled_(point.flags[LINK], linear_scale(point, first, first, sums, board.pivot), key, draw, first, board)
+        sampled_(point.flags[LINK], linear_scale(point, first, first, sums, scores.pivot), key, draw, first, scores)
     else:
-        multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, board)
+        multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
 
 
 @piece
-def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, draw: int, board: Board) -> None:
+def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, draw: int, scores: ScoreScratch) -> None:
     """Mean and bonus of every arm of a draw of θ̃ ~ N(θ̂, exploration²H⁻¹)."""
     first = X.size - X.size
     estimate = estimate_of(point.flags, floats)
-    predict_(estimate.H, first, 0.0, estimate.theta, X, at, board)
-    for a in range(board.mean.size):
-        board.proposed[a] = board.mean[a]
-    sampled_(point.flags[LINK], point.table[0, EXPLORE], key, draw, first, board)
+    predict_(estimate.H, first, 0.0, estimate.theta, X, at, scores)
+    for a in range(scores.mean.size):
+        scores.proposed[a] = scores.mean[a]
+    sampled_(point.flags[LINK], point.table[0, EXPLORE], key, draw, first, scores)
 
 
 # ------------------------------------------------------------------------------------------ the families
@@ -190,16 +190,16 @@ def sampled_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Samp
 
 
 @piece
-def sampled_linear_score_(view: SampledLinear, X: Floats, at: int, board: Board) -> int:
+def sampled_linear_score_(view: SampledLinear, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the draw of the round; the row that acted."""
-    linear_sample_(view.point, X, at, view.sums, view.key, round_of(view.sums), board)
+    linear_sample_(view.point, X, at, view.sums, view.key, round_of(view.sums), scores)
     return view.lane
 
 
 @piece
-def sampled_glm_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+def sampled_glm_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
     """The same by the Laplace posterior."""
-    glm_sample_(view.point, X, at, view.floats, view.own.key, round_of(view.sums), board)
+    glm_sample_(view.point, X, at, view.floats, view.own.key, round_of(view.sums), scores)
     return 0
 
 
@@ -219,7 +219,7 @@ def sample_linear_(
     arm is played: counted in so many tries where θ is drawn, exact for a multiplier."""
     first = X.size - X.size
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
+    seen, number = score_scratch_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
     if shares.size > 0:
         linear_scores_(point, first, first, X, first, sums, seen)
         if flags[DRAWN] == THETA:
@@ -238,7 +238,7 @@ def sample_glm_(
 ) -> int:
     """As sample_linear_, by the Laplace posterior of a generalized linear estimate."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    seen, number = board_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
+    seen, number = score_scratch_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw
     glm_sample_(point, X, X.size - X.size, floats, key, number, seen)
     if shares.size > 0:
         count_(flags[LINK], table[0, EXPLORE], key, number, tries, seen, shares)

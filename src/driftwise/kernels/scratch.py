@@ -2,23 +2,24 @@
 
 A declaration is a NamedTuple and the shapes of its fields, in sizes that a caller knows:
 
-    class Board(NamedTuple):
+    class ScoreScratch(NamedTuple):
         mean: Floats
         Y: Floats
-        bench: Bench  # a declaration within, with its own sizes
-        desk: Desk  # without a shape: handed to board_of behind the sizes
+        slots: LaneScratch  # a declaration within, with its own sizes
+        work: LessonScratch  # without a shape: handed to score_scratch_of behind the sizes
 
-    board_size, board_of = carved(Board, "d, n", mean="n", Y="| d, n", bench="d, 1")
+    score_scratch_size, score_scratch_of = carved(ScoreScratch, "d, n", mean="n", Y="| d, n", slots="d, 1")
 
 One field follows the other; | has it begin on a cache line, as a declaration within does. A size is whole cache lines,
-so that what is carved behind begins on one. `board_of(scratch, d, n)` cuts views from the beginning of scratch, or from
-`start` on where that is named as the first size. Compiled code does not check that scratch is long enough: whoever
-allocates it asks the size of the same declaration. Interpreted, a cut that is too long raises.
+so that what is carved behind begins on one. `score_scratch_of(scratch, d, n)` cuts views from the beginning of scratch,
+or from `start` on where that is named as the first size. Compiled code does not check that scratch is long enough:
+whoever allocates it asks the size of the same declaration. Interpreted, a cut that is too long raises.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -75,7 +76,8 @@ _DECLARED: dict[type, dict[str, Any]] = {}
 
 
 def _name(bundle: type) -> str:
-    return bundle.__name__.lower()
+    """The class's name in lower case, its words joined by underscores."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bundle.__name__).lower()
 
 
 def _fields(bundle: type, shapes: dict[str, str]) -> list[_Field]:

@@ -25,7 +25,7 @@ WORTH_TILES = 12
 
 
 class Tiles(NamedTuple):
-    """Scratch for n arms by eights: means and bonuses at the places that a board has them, arms by tiles, the factor by
+    """Scratch for n arms by eights: means and bonuses at the places of a ScoreScratch, arms by tiles, the factor by
     rows and U = low' by columns, what a tile becomes, and the best of every lane."""
 
     mean: Floats
@@ -252,8 +252,8 @@ def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
 
 
 @piece
-def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, told: bool) -> int:
-    """The best arm of X[at], and if it is to be told, mean and bonus of every arm.
+def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, write: bool) -> int:
+    """The best arm of X[at], and if these are to be written, mean and bonus of every arm.
 
     Arms that were not packed before are so a panel at a time.
     """
@@ -267,7 +267,7 @@ def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, t
         for t in range(size):
             mean, square = weigh(tiles, tiles.arms, offset + t)
             bonus = bonuses_of(radius, square)
-            if told:
+            if write:
                 store_(tiles.mean, (start + t) * EIGHT, mean)
                 store_(tiles.bonus, (start + t) * EIGHT, bonus)
             score = mean + bonus

@@ -45,7 +45,7 @@ from driftwise.kernels.rounds import Family, never_fails
 from driftwise.kernels.scratch import carved
 
 
-class Abreast(NamedTuple):
+class EightStates(NamedTuple):
     """Eight states and what their rounds scribble on.
 
     Sums; counters, which all share; regrets so far. Factors, pivot and z; y of four arms; the best of every fourth arm,
@@ -70,11 +70,11 @@ class Abreast(NamedTuple):
     reward: Floats
 
 
-abreast_size, abreast_of = carved(
-    Abreast, "d", names={"FOUR": FOUR, "COUNTERS": COUNTERS}, G="d, d, EIGHT", twin="d, d, EIGHT", low="d, d, EIGHT",
-    other="d, d, EIGHT", b="d, EIGHT", pivot="d, EIGHT", z="d, EIGHT", y="d, FOUR, EIGHT", x="d, EIGHT",
-    counters="COUNTERS", total="| EIGHT", best="FOUR, EIGHT", arm="FOUR, EIGHT", first="FOUR, EIGHT", value="EIGHT",
-    reward="EIGHT",
+eight_states_size, eight_states_of = carved(
+    EightStates, "d", names={"FOUR": FOUR, "COUNTERS": COUNTERS}, G="d, d, EIGHT", twin="d, d, EIGHT",
+    low="d, d, EIGHT", other="d, d, EIGHT", b="d, EIGHT", pivot="d, EIGHT", z="d, EIGHT", y="d, FOUR, EIGHT",
+    x="d, EIGHT", counters="COUNTERS", total="| EIGHT", best="FOUR, EIGHT", arm="FOUR, EIGHT", first="FOUR, EIGHT",
+    value="EIGHT", reward="EIGHT",
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ abreast_size, abreast_of = carved(
 
 
 @piece
-def whiten_four_(X: Floats, a: int, own: Abreast) -> tuple[Lanes, Lanes]:
+def whiten_four_(X: Floats, a: int, own: EightStates) -> tuple[Lanes, Lanes]:
     """y = low⁻¹x of the arms of tile a, two rows a pass; y'z and ‖y‖² (`whiten_` of kernels/index.py)."""
     low, pivot, z, y = own.low, own.pivot, own.z, own.y
     d, mean, square = pivot.shape[0], four_eights(0.0), four_eights(0.0)
@@ -110,7 +110,7 @@ def whiten_four_(X: Floats, a: int, own: Abreast) -> tuple[Lanes, Lanes]:
 
 
 @piece
-def shape_four_(own: Abreast) -> Lanes:
+def shape_four_(own: EightStates) -> Lanes:
     """‖other'y‖² of four arms: `shape_` and `squares_` of kernels/index.py."""
     other, y = own.other, own.y
     square = four_eights(0.0)
@@ -138,7 +138,7 @@ def first_of_four(best: Floats, arm: Floats) -> Lanes:
 
 
 @piece
-def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
+def choose_lanes_(point: Point, row: int, X: Floats, own: EightStates) -> None:
     """The arm that every trial plays: the first of largest mean + bonus."""
     d, count = own.pivot.shape[0], own.counters
     two = point.flags[RULE] != ONE_MATRIX
@@ -167,7 +167,7 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: Abreast) -> None:
 
 @piece
 def rewards_(
-    X: Floats, path: Floats, draws: Floats, best: Floats, t: int, link: int, kind: int, noise: float, own: Abreast,
+    X: Floats, path: Floats, draws: Floats, best: Floats, t: int, link: int, kind: int, noise: float, own: EightStates,
     chosen: Ints, regret: Floats,
 ) -> None:
     """The rewards of the arms chosen, recorded as `reward_` of kernels/chance.py does."""
@@ -194,7 +194,7 @@ def rewards_(
 
 
 @piece
-def restart_lanes_(boundary: float, own: Abreast) -> None:
+def restart_lanes_(boundary: float, own: EightStates) -> None:
     """`restart_` of kernels/memories/restart.py: all eight forget if a boundary lies behind the last restart."""
     if boundary > 0.0 and boundary > own.counters[SINCE]:
         for i in range(own.b.shape[0]):
@@ -207,7 +207,7 @@ def restart_lanes_(boundary: float, own: Abreast) -> None:
 
 
 @piece
-def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
+def blend_lanes_(factor: float, two: bool, own: EightStates) -> None:
     """`blend_` of kernels/memories/sums.py in every lane, the weight being 1."""
     x, reward = own.x, load(own.reward, 0)
     for i in range(x.shape[0]):
@@ -224,7 +224,7 @@ def blend_lanes_(factor: float, two: bool, own: Abreast) -> None:
 
 
 @piece
-def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
+def learn_lanes_(point: Point, row: int, own: EightStates) -> None:
     """`learn_` of kernels/memories/phases.py for a tick and a reward of age 0, of the memories played here."""
     memory, count, factor = point.flags[MEMORY], own.counters, 1.0
     count[CLOCK] += 1.0
@@ -244,33 +244,33 @@ def learn_lanes_(point: Point, row: int, own: Abreast) -> None:
 # ------------------------------------------------------------------------------------------ the engine
 
 
-class Together(NamedTuple):
+class Eight(NamedTuple):
     """Eight states of one policy, whose row is 0."""
 
     point: Point
-    lanes: Abreast
+    lanes: EightStates
     row: int
 
 
 @piece
 def eight_begin_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
-) -> tuple[Together, int]:
+) -> tuple[Eight, int]:
     """floats are eight states and their scratch; arms (n/4, d, 4, 8), chosen, regret, draws and best (rounds, 8)."""
-    own, row = abreast_of(floats, flags[DIM]), floats.size - floats.size
+    own, row = eight_states_of(floats, flags[DIM]), floats.size - floats.size
     for f in range(FOUR):
         store_(own.first, f, eight(f))
-    return Together(Point(flags, table), own, row), row
+    return Eight(Point(flags, table), own, row), row
 
 
 @piece
-def eight_sound(own: Together) -> bool:
+def eight_sound(own: Eight) -> bool:
     """Eight states have neither cursors nor marks."""
     return True
 
 
 @piece
-def eight_choose_(own: Together, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
+def eight_choose_(own: Eight, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
     """Every trial's arm is noted among the lanes."""
     choose_lanes_(own.point, own.row, arms, own.lanes)
     return own.row, own.row, kept
@@ -278,7 +278,7 @@ def eight_choose_(own: Together, kept: int, arms: Floats, at: int) -> tuple[int,
 
 @piece
 def eight_pay_(
-    own: Together, rounds: Rounds, record: Record, t: int, arm: int, row: int, total: float
+    own: Eight, rounds: Rounds, record: Record, t: int, arm: int, row: int, total: float
 ) -> tuple[float, float]:
     """Eight rewards, noted among the lanes, and eight regrets; the row that acted is always the same."""
     rewards_(
@@ -289,7 +289,7 @@ def eight_pay_(
 
 
 @piece
-def eight_learn_(own: Together, kept: int, rho: Floats, lesson: Lesson) -> int:
+def eight_learn_(own: Eight, kept: int, rho: Floats, lesson: Lesson) -> int:
     """Every trial learns its own reward."""
     learn_lanes_(own.point, own.row, own.lanes)
     return kept

@@ -62,8 +62,8 @@ class Choice(_Four):
         return found
 
     def __repr__(self) -> str:
-        told = super().__repr__()
-        return told if self.x is None else f"{told[:-1]}, x={self.x}, number={self.number}, gap={self.gap})"
+        text = super().__repr__()
+        return text if self.x is None else f"{text[:-1]}, x={self.x}, number={self.number}, gap={self.gap})"
 
 
 class Scores(NamedTuple):

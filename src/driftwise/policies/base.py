@@ -23,7 +23,7 @@ from driftwise.policies.held import Hold
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
-from driftwise.policies.state import NO_BOARD, Layout, State
+from driftwise.policies.state import NO_SCRATCH, Layout, State
 
 # ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
 NO_TESTS = np.zeros(0)
@@ -36,7 +36,7 @@ class Entries(NamedTuple):
     learn: Callable[..., Any]
     family: Family  # what rounds are bound to
     fold: Callable[..., Any] | None = None  # many lessons in one call
-    sheet: Callable[..., Any] | None = None  # the index as a function of any x
+    form: Callable[..., Any] | None = None  # the index as a function of any x
     ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
 
 
@@ -54,7 +54,7 @@ class Live(NamedTuple):
     plain: bool
     many: float  # from so many arms on they are scored by another entry, to the same bits
     score_many: Callable[..., int]
-    sheet: Callable[..., int] | None
+    form: Callable[..., int] | None
     ball: Callable[..., int] | None
     judged: bool
 
@@ -84,7 +84,7 @@ class Compiled(Answers):
         return Live(
             at_hand(self.entries.scores), at_hand(self.entries.learn), self.point, self.layout, self.dim, self.reach,
             low, high,
-            plain and not windowed and not self.stepped, many, at_hand(score_many), self.sheet, self.entries.ball,
+            plain and not windowed and not self.stepped, many, at_hand(score_many), self.form, self.entries.ball,
             self.judged,
         )  # fmt: skip
 
@@ -138,9 +138,9 @@ class Compiled(Answers):
         return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
 
     @property
-    def sheet(self) -> Callable[..., Any] | None:
+    def form(self) -> Callable[..., Any] | None:
         """The entry that writes the index as a function of any x; None where there is none."""
-        return self.entries.sheet
+        return self.entries.form
 
     def _scores(self, state: State, X: Floats) -> Scores:
         _, scratch, second = self._score(state, X)
@@ -148,9 +148,9 @@ class Compiled(Answers):
         return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
 
     def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
-        """The best arm, and a board with means at its beginning and bonuses from a second place on."""
+        """The best arm, and scratch with means at its beginning and bonuses from a second place on."""
         n = X.shape[2]
-        scratch, second = self._board(state, n)
+        scratch, second = self._scoring_scratch(state, n)
         live = self._live
         scores = live.scores if n < live.many else live.score_many
         arm = scores(*live.point, state.floats, state.ints, scratch, X)
@@ -158,12 +158,12 @@ class Compiled(Answers):
             report(arm)
         return arm, scratch, second
 
-    def _board(self, state: State, n: int) -> tuple[Floats, int]:
+    def _scoring_scratch(self, state: State, n: int) -> tuple[Floats, int]:
         """Scratch for so many arms, kept with the state, and where bonuses begin."""
-        arms, scratch, second = state.board
+        arms, scratch, second = state.scratch
         if arms != n:
             scratch, second = for_scores(self.dim, n)
-            state.board = n, scratch, second
+            state.scratch = n, scratch, second
         return scratch, second
 
     def learn(
@@ -183,7 +183,7 @@ class Compiled(Answers):
         ):  # fmt: skip
             try:  # nothing is left to check, and nothing to do in Python
                 floats, ints = state.floats, state.ints
-                if live.learn(*live.point, floats, ints, NO_BOARD, arms.columns, 0, arm, reward, 1.0, 0.0) == FINE:
+                if live.learn(*live.point, floats, ints, NO_SCRATCH, arms.columns, 0, arm, reward, 1.0, 0.0) == FINE:
                     return
             finally:
                 state.in_use.release()
@@ -200,7 +200,7 @@ class Compiled(Answers):
             self.hold.enter(state)
         try:
             if live.plain and ticks <= 1e6:
-                report(live.learn(*live.point, state.floats, state.ints, NO_BOARD, x, 0, 0, reward, ticks, age))
+                report(live.learn(*live.point, state.floats, state.ints, NO_SCRATCH, x, 0, 0, reward, ticks, age))
             else:
                 self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
         finally:
@@ -224,7 +224,7 @@ class Compiled(Answers):
         taken = [one if one.flags.writeable else one.copy() for one in (rows, rewards, ticks, ages)]
         X = taken[0].reshape(len(rows), self.dim, 1)
         with self.hold(state):
-            report(fold(*live.point, state.floats, state.ints, NO_BOARD, X, *taken[1:]))
+            report(fold(*live.point, state.floats, state.ints, NO_SCRATCH, X, *taken[1:]))
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""
@@ -249,9 +249,9 @@ class Compiled(Answers):
             if self.can_fail and state.spare is not None:
                 state.become(state.spare)
             raise
-        if room and not state.told and arm >= 0 and state.counters[0, DROPPED] > before:
-            state.told = age < max(memory.length for memory in self._held())  # older ones go by themselves
-            if state.told:
+        if room and not state.warned and arm >= 0 and state.counters[0, DROPPED] > before:
+            state.warned = age < max(memory.length for memory in self._held())  # older ones go by themselves
+            if state.warned:
                 tell(max(self._held(), key=lambda memory: memory.room()).full())
 
     def _held(self) -> tuple[Memory, ...]:
@@ -278,9 +278,9 @@ class Compiled(Answers):
         """The engine that plays rounds of these sizes."""
         return engine_of(self.entries.family, self.point, sizes)
 
-    def together(self, sizes: Sizes) -> bool:
+    def plays_eight(self, sizes: Sizes) -> bool:
         """Whether several trials of these sizes are played at once."""
-        return self.engine(sizes).together
+        return self.engine(sizes).plays_eight
 
     def _many(self) -> tuple[float, Callable[..., int]]:
         """From how many arms on they are scored by another entry, and which."""

@@ -10,9 +10,9 @@ from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.kernels import bvd, point
 from driftwise.kernels.entries import learn_bvd_, score_glm_
-from driftwise.kernels.search.families import sheet_glm_
-from driftwise.kernels.solvers.newton import slate_size
-from driftwise.kernels.solvers.secular import desk_size
+from driftwise.kernels.search.families import form_glm_
+from driftwise.kernels.solvers.newton import newton_scratch_size
+from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.policies.arms import Arms
 from driftwise.policies.base import Entries
 from driftwise.policies.border import check_uniform
@@ -34,7 +34,7 @@ class BVDGLMUCB(GeneralizedUCB):
     tie: Literal["nearest", "origin"] = "nearest"
     uniform: bool = later(False)  # type: ignore[misc]
     rule: ClassVar[int] = point.GLB
-    entries: ClassVar[Entries] = Entries(score_glm_, learn_bvd_, bvd.BVD, sheet=sheet_glm_)
+    entries: ClassVar[Entries] = Entries(score_glm_, learn_bvd_, bvd.BVD, form=form_glm_)
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):
@@ -61,7 +61,7 @@ class BVDGLMUCB(GeneralizedUCB):
         return {**super().sizes(lanes), "twins": lanes}
 
     def _scratch(self, used: int) -> int:
-        return slate_size(self.dim, used + 1) + desk_size(self.dim, used + 1)
+        return newton_scratch_size(self.dim, used + 1) + set_scratch_size(self.dim, used + 1)
 
     def _tests(self) -> tuple[Any, ...]:
         return ()

@@ -55,7 +55,7 @@ class Engine(NamedTuple):
     memories: tuple[int, ...] | None = None
     radii: tuple[int, ...] | None = None
     fresh: bool = True  # whether every round may have a set of its own
-    together: bool = False  # whether it plays several trials at once, in states of its own
+    plays_eight: bool = False  # whether it plays several trials at once, in states of its own
     features: tuple[float, float] = (1, math.inf)  # it plays from so many on, and fewer than so many
     proves: Callable[[Point], bool] = lambda at: True
     worth: Callable[[Sizes], bool] = lambda sizes: True
@@ -93,7 +93,7 @@ LAZY = Engine(
 # Eight trials share one radius, which data may not change.
 EIGHT = Engine(
     "eight", trials.eight_trials, (LINEAR,), (point.ONE_MATRIX, point.TWO_MATRIX),
-    (point.KEEP, point.FADE, point.RESTART), (WEIGHTED, CONSTANT), fresh=False, together=True,
+    (point.KEEP, point.FADE, point.RESTART), (WEIGHTED, CONSTANT), fresh=False, plays_eight=True,
     worth=lambda sizes: sizes.dim <= MOST_FEATURES and sizes.trials >= FEWEST,
 )  # fmt: skip
 ENGINES = (EIGHT, LAZY, TILED, TILED_WIDE, PLAIN)
@@ -119,7 +119,7 @@ def forced(engine: str | None, without: tuple[str, ...] = ()) -> Iterator[None]:
 
 def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
-    able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.together)]
+    able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.plays_eight)]
     known = [one for one in able if one.knows(family, at) and one.name not in _without]
     return [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
 

@@ -21,7 +21,7 @@ from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.entries import learn_glm_, score_glm_
 from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
-from driftwise.kernels.search.families import sheet_glm_
+from driftwise.kernels.search.families import form_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
 from driftwise.policies.base import NO_TESTS, Compiled, Entries
 from driftwise.policies.border import check_index, check_uniform, log_confidence, tell
@@ -70,7 +70,7 @@ class GeneralizedUCB(Compiled):
     project: ClassVar[bool] = True  # a field where the rule plays by the point of the ball nearest the estimate
     untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
     entries: ClassVar[Entries] = Entries(
-        score_glm_, learn_glm_, GLM, sheet=sheet_glm_
+        score_glm_, learn_glm_, GLM, form=form_glm_
     )
     adaptive: ClassVar[Entries] = entries
 
@@ -226,8 +226,8 @@ class GeneralizedUCB(Compiled):
         return isinstance(self.link, Link)
 
     @property
-    def sheet(self) -> Callable[..., Any] | None:
-        return None if self.stepped else self.entries.sheet
+    def form(self) -> Callable[..., Any] | None:
+        return None if self.stepped else self.entries.form
 
     @cached_property
     def layout(self) -> Layout:
@@ -245,7 +245,7 @@ class GeneralizedUCB(Compiled):
 
     def lane_scratch(self, used: int, lanes: int) -> int:
         """The numbers a lesson scribbles on when it is one of an adaptation."""
-        return glm.desk_size(self.dim, used + 1, lanes)
+        return glm.lesson_scratch_size(self.dim, used + 1, lanes)
 
     def _scratch(self, used: int) -> int:
         return self.lane_scratch(used, 1)

@@ -18,7 +18,7 @@ from driftwise.kernels.adapt import belief as forecasts
 from driftwise.kernels.adapt import linear as adaptive
 from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats, Point
-from driftwise.kernels.search.families import sheet_belief_, sheet_linear_
+from driftwise.kernels.search.families import form_belief_, form_linear_
 from driftwise.kernels.search.linear import best_linear_
 from driftwise.policies import engines
 from driftwise.policies.arms import Arms
@@ -211,7 +211,7 @@ class LinearUCB(Compiled):
 
     def lane_scratch(self, used: int, lanes: int) -> int:
         """The numbers a lesson scribbles on when it is one of an adaptation."""
-        return (forecasts.forecast_size if self.believes else adaptive.scales_size)(self.dim, lanes)
+        return (forecasts.forecast_size if self.believes else adaptive.bank_scratch_size)(self.dim, lanes)
 
     def _scratch(self, used: int) -> int:
         return self.lane_scratch(used, 1) if self.believes else 0
@@ -248,13 +248,13 @@ class LinearUCB(Compiled):
 
 _ALONE = Entries(
     entries.score_linear_, entries.learn_linear_, linear.LINEAR, entries.fold_linear_,
-    sheet_linear_, best_linear_,
+    form_linear_, best_linear_,
 )
 _ADAPTIVE = Entries(
     entries.score_adaptive_linear_, entries.learn_adaptive_linear_, adaptive.ADAPTIVE_LINEAR,
-    sheet=sheet_linear_, ball=best_linear_,
+    form=form_linear_, ball=best_linear_,
 )
-BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF, sheet=sheet_belief_)
+BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF, form=form_belief_)
 
 
 def ridge_of(at: point.Point, row: int, state: State) -> float:

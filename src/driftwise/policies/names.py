@@ -62,8 +62,8 @@ class Problem:
     @property
     def slopes(self) -> tuple[float, float]:
         """k and c of the link on the ball."""
-        told = {name: self.fields.get(name) for name in ("S", "L")}
-        S, L = (1.0 if value is None else real(name, value, 0.0, low_open=True) for name, value in told.items())
+        given = {name: self.fields.get(name) for name in ("S", "L")}
+        S, L = (1.0 if value is None else real(name, value, 0.0, low_open=True) for name, value in given.items())
         return constants(self.fields.get("link", "logistic"), S, L)
 
 
@@ -399,9 +399,9 @@ def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any], tuning: str = 
 
 def _neighbour(row: Row, problem: Problem) -> Compiled:
     """Facts of a world that its policy has no field for are not told to it."""
-    told = {one.name for one in dataclasses.fields(row.policy)}
+    given = {one.name for one in dataclasses.fields(row.policy)}
     facts = ("S", "L", "R")
-    fields = {one: value for one, value in problem.fields.items() if one in told or one not in facts}
+    fields = {one: value for one, value in problem.fields.items() if one in given or one not in facts}
     return _tuned(row, problem, fields)
 
 

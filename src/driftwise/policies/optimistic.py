@@ -44,7 +44,7 @@ class SetRule(Solved):
 
     rule: ClassVar[int] = point.SCB
     kind: ClassVar[int] = sets.EXACT
-    sheet = None  # optimism over a set of θ has no index in x that a search could climb
+    form = None  # optimism over a set of θ has no index in x that a search could climb
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):

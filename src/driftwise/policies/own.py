@@ -57,10 +57,10 @@ def vector_of(x: Any) -> Floats:
 class OwnState:
     """The state of a policy of the user's own, which nobody else looks into."""
 
-    __slots__ = ("inside", "outside", "told")
+    __slots__ = ("inside", "outside", "warned")
 
     def __init__(self, inside: Any) -> None:
-        self.inside, self.outside, self.told = inside, 0, False
+        self.inside, self.outside, self.warned = inside, 0, False
 
     def copy(self) -> OwnState:
         return OwnState(copy.deepcopy(self.inside))
@@ -112,7 +112,7 @@ class Own:
     def described(self) -> str:
         return f"{type(self.given).__module__}.{type(self.given).__qualname__}"
 
-    def together(self, sizes: Sizes) -> bool:
+    def plays_eight(self, sizes: Sizes) -> bool:
         return False
 
     def check_problem(self, name: str, problem: WorldFacts) -> None:
@@ -152,7 +152,7 @@ class Own:
             raise BadInput("choose", found, wanted, "return the index of the arm")
         if found is arm:  # an index alone; one of numpy's has a method `mean`
             return Choice(int(arm), math.nan, math.nan, math.nan)
-        return Choice(int(arm), *(_told(found, name) for name in ("score", "mean", "bonus")))
+        return Choice(int(arm), *(_number_of(found, name) for name in ("score", "mean", "bonus")))
 
     def scores(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Scores:
         """Its scores, or numbers that say it has none."""
@@ -265,7 +265,7 @@ class Own:
         no_sums(self.given)
 
 
-def _told(found: Any, name: str) -> float:
+def _number_of(found: Any, name: str) -> float:
     """A number of a choice, NaN where it has none."""
     value = getattr(found, name, None)
     if value is None:

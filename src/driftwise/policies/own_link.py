@@ -37,10 +37,10 @@ def estimate_(
     if flags[point.ESTIMATE] == point.ONE_PASS:
         status = _one_pass(policy, link, state, lesson, ticks)
     else:
-        slate = newton.blank_slate(policy.dim, max(1, used))
+        work = newton.newton_scratch(policy.dim, max(1, used))
         reg, reach = float(table[0, REG]), float(table[0, S])
         atoms = Atoms(policy.model.code, state.atoms, state.weights, state.targets, 0, used, reg, reach)
-        status = newton.solve_with(link, atoms, state.theta, slate, state.H[0])
+        status = newton.solve_with(link, atoms, state.theta, work, state.H[0])
     state.shown[0] = state.theta[0]
     projects = flags[point.RULE] in (point.GLB, point.SCB)
     if projects and float(np.linalg.norm(state.theta[0])) > table[0, point.BALL]:
@@ -53,9 +53,9 @@ def _one_pass(
     policy: GeneralizedUCB, link: Link, state: State, lesson: tuple[Any, float, float] | None, ticks: float
 ) -> int:
     """One pass (docs/math.md#estimates): Python solves the scalar equation, compiled pieces do the rest."""
-    memory, slate = policy.memory, newton.blank_slate(policy.dim, 1)
+    memory, work = policy.memory, newton.newton_scratch(policy.dim, 1)
     fade = math.exp(ticks * memory.numbers()[1])  # γ^ticks, whatever else the memory does
-    status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), slate.M)
+    status = one_pass.one_pass_fade_(state.H, state.theta, 0, fade, float(policy.point.table[0, REG]), work.M)
     if lesson is None or status != newton.CONVERGED:
         return status
     x, reward, age = lesson
@@ -63,7 +63,7 @@ def _one_pass(
     if weight == 0.0:
         return status
     x = np.ascontiguousarray(x.ravel())
-    z0, q = one_pass.one_pass_aim_(state.theta, 0, x, slate)
+    z0, q = one_pass.one_pass_aim_(state.theta, 0, x, work)
 
     def gap(z: float) -> float:
         return float(z - z0 - weight * q * (reward - link(np.array([z]))[0][0]))
@@ -75,7 +75,7 @@ def _one_pass(
     else:  # the root is an end, but for rounding
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
-    one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, slate.P)
+    one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, work.P)
     return status
 
 

@@ -19,7 +19,7 @@ def later(default: Any) -> Any:
     return field(default=default, metadata={"later": True})
 
 
-def _told(thing: Any, one: Field[Any]) -> bool:
+def _is_said(thing: Any, one: Field[Any]) -> bool:
     return not one.metadata.get("later") or getattr(thing, one.name) != one.default
 
 
@@ -31,8 +31,8 @@ def described(thing: Any) -> Any:
     if isinstance(thing, (tuple, list)):
         return [described(one) for one in thing]
     if is_dataclass(thing) and not isinstance(thing, type):
-        told = (one.name for one in fields(thing) if _told(thing, one))
-        return {"type": type(thing).__name__} | {name: described(getattr(thing, name)) for name in told}
+        said = (one.name for one in fields(thing) if _is_said(thing, one))
+        return {"type": type(thing).__name__} | {name: described(getattr(thing, name)) for name in said}
     if isinstance(thing, (str, bool, type(None))):
         return thing
     if isinstance(thing, Timed):

@@ -99,7 +99,7 @@ class Asked(Protocol):
     def stepped(self) -> bool:
         """Whether it can only be run a call at a time."""
 
-    def together(self, sizes: Sizes) -> bool:
+    def plays_eight(self, sizes: Sizes) -> bool:
         """Whether several trials of these sizes are played at once."""
 
     @property

@@ -17,7 +17,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels import point, sampling
 from driftwise.kernels.entries import learn_glm_, learn_linear_
 from driftwise.kernels.point import Floats
-from driftwise.kernels.search.families import sheet_sampling_glm_, sheet_sampling_linear_
+from driftwise.kernels.search.families import form_sampling_glm_, form_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
 from driftwise.policies.base import Compiled, Entries, report
 from driftwise.policies.linear import LinearUCB
@@ -86,8 +86,8 @@ class Sampling(Compiled):
         return self.propensities(state, arms, draw).shares
 
     def _sampled(self, state: State, X: Floats, number: int, shares: Floats) -> tuple[int, Floats, int]:
-        """The best arm by a draw and the board, as `_score` gives them; or, where there is room for them, shares."""
-        scratch, second = self._board(state, X.shape[2])
+        """The best arm by a draw and the scratch, as `_score` gives them; or, where there is room for them, shares."""
+        scratch, second = self._scoring_scratch(state, X.shape[2])
         arm = self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, shares)
         report(arm)
         return arm, scratch, second
@@ -117,7 +117,7 @@ class LinearSampling(Sampling, LinearUCB):
 
     radii: ClassVar[dict[str, Radius]] = SAMPLED
     entries: ClassVar[Entries] = Entries(
-        sampling.sample_linear_, learn_linear_, sampling.SAMPLED_LINEAR, sheet=sheet_sampling_linear_
+        sampling.sample_linear_, learn_linear_, sampling.SAMPLED_LINEAR, form=form_sampling_linear_
     )
 
     def __post_init__(self) -> None:
@@ -151,7 +151,7 @@ class PosteriorSampling(Sampling, PosteriorUCB):
     """
 
     entries: ClassVar[Entries] = Entries(
-        sampling.sample_glm_, learn_glm_, sampling.SAMPLED_GLM, sheet=sheet_sampling_glm_
+        sampling.sample_glm_, learn_glm_, sampling.SAMPLED_GLM, form=form_sampling_glm_
     )
 
     def multiplier(self, n: float) -> float:

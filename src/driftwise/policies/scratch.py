@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftwise.kernels.index import Board, board_size
+from driftwise.kernels.index import ScoreScratch, score_scratch_size
 from driftwise.kernels.lazy import lazy_size
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import EIGHT, places
 from driftwise.kernels.tiles import Tiles
 
-_on_board, _on_tiles = places(Board), places(Tiles)
+_in_scores, _on_tiles = places(ScoreScratch), places(Tiles)
 
 
 def on_a_line(size: int) -> Floats:
@@ -22,11 +22,11 @@ def on_a_line(size: int) -> Floats:
 
 def for_scores(dim: int, n: int) -> tuple[Floats, int]:
     """Scratch for the scores of n arms by any engine: means at its beginning, and the place where bonuses begin."""
-    at = _on_board(dim, n)["bonus"]
+    at = _in_scores(dim, n)["bonus"]
     assert at == _on_tiles(dim, n)["bonus"], "engines leave bonuses at one place"
-    return on_a_line(max(board_size(dim, n), lazy_size(dim, n))), at
+    return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), at
 
 
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
     """Scratch for rounds with n arms by any engine, whose lessons scribble on so many numbers."""
-    return on_a_line(max(board_size(dim, n) + lesson, lazy_size(dim, n)))
+    return on_a_line(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))

@@ -1,4 +1,4 @@
-"""Choices from sets that are no list: the index on a sheet, its largest point in the set, and its score there."""
+"""Choices from sets that are no list: the index as a form, its largest point in the set, and its score there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftwise.kernels.point import EXPLORE, FINE, Floats
 from driftwise.kernels.scratch import views
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.families import ACTING
-from driftwise.kernels.search.index_form import SUM, Sheet, score_of, sheet_size, values_
+from driftwise.kernels.search.index_form import SUM, IndexForm, index_form_size, score_of, values_
 from driftwise.policies.arms import Choice
 
 if TYPE_CHECKING:
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 _LISTS = "pass a list of arms, a grid of the set, say"
 
 
-_sheet = views(Sheet)
+_form = views(IndexForm)
 
 
 class Index:
-    """The index of a policy as it is now, on a sheet (kernels/search/index_form.py); a search changes the sheet."""
+    """The index of a policy as it is now, as a form (kernels/search/index_form.py); a search changes the form."""
 
-    __slots__ = ("dim", "sheet")
+    __slots__ = ("dim", "form")
 
-    def __init__(self, dim: int, sheet: Floats | None = None) -> None:
-        self.dim, self.sheet = dim, np.zeros(sheet_size(dim)) if sheet is None else sheet
+    def __init__(self, dim: int, form: Floats | None = None) -> None:
+        self.dim, self.form = dim, np.zeros(index_form_size(dim)) if form is None else form
 
     def copy(self) -> Index:
         """One of its own, for another search."""
-        return Index(self.dim, self.sheet.copy())
+        return Index(self.dim, self.form.copy())
 
     def number(self, place: int) -> float:
-        """A number of the sheet."""
-        return self.sheet.item(place)
+        """A number of the form."""
+        return self.form.item(place)
 
     @property
     def theta(self) -> Floats:
         """θ, a view."""
-        row: Floats = _sheet(self.sheet, self.dim).vec[page.THETA]
+        row: Floats = _form(self.form, self.dim).vec[page.THETA]
         return row
 
     @property
     def A(self) -> Floats:
         """The square of the norm that arms are known by, a view."""
-        return _sheet(self.sheet, self.dim).A
+        return _form(self.form, self.dim).A
 
     @property
     def sums(self) -> bool:
@@ -63,12 +63,12 @@ class Index:
     def values(self, points: Floats) -> Floats:
         """The index at points (n, d); of one that rises, before its link."""
         out = np.empty(len(points))
-        values_(self.sheet, points, out)
+        values_(self.form, points, out)
         return out
 
     def score(self, value: float) -> float:
         """A value or a bound as a score."""
-        kind, link = self.sheet.item(page.KIND), self.sheet.item(page.LINK_CODE)
+        kind, link = self.form.item(page.KIND), self.form.item(page.LINK_CODE)
         return value if kind == SUM or link == IDENTITY else float(score_of(int(link), int(kind), value))
 
 
@@ -87,7 +87,7 @@ class Peak(NamedTuple):
 
 def check_region(policy: Compiled, region: Region) -> None:
     """Refuse a set that the policy cannot play."""
-    if policy.sheet is None:
+    if policy.form is None:
         name = type(policy).__name__
         wanted = "a policy whose index is known for every x: set rules and links of your own score lists alone"
         raise BadInput("arms", f"{type(region).__name__} for {name}", wanted, _LISTS)
@@ -106,7 +106,7 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
     if live.judged:
         return _judged(policy, state, region)
     index = index_of(policy, state, number)
-    if index.sheet.item(page.WEIGHT) < 0.0:
+    if index.form.item(page.WEIGHT) < 0.0:
         wanted = 'optimistic=True: a multiplier below 0 makes an index that is largest nowhere near the edge'
         raise BadInput("arms", f"{type(region).__name__} for {type(policy).__name__}", wanted, _LISTS)
     peak = region.peak(index)
@@ -116,16 +116,16 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
 
 def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
     """On a ball or an ellipsoid, in one call."""
-    if state.sheet is None:
-        state.sheet = Index(live.dim)
-    x, sheet = np.empty(live.dim), state.sheet.sheet
-    status = ball(*live.point, state.floats, state.ints, sheet, *image, x)
+    if state.form is None:
+        state.form = Index(live.dim)
+    x, form = np.empty(live.dim), state.form.form
+    status = ball(*live.point, state.floats, state.ints, form, *image, x)
     if status != FINE:
         _failed(status)
-    mean, bonus = sheet.item(page.MEAN), sheet.item(page.BONUS)
+    mean, bonus = form.item(page.MEAN), form.item(page.BONUS)
     x.flags.writeable = False
     score = mean + bonus
-    return Choice.of_set(score, mean, bonus, x, None, max(0.0, sheet.item(page.TOP) - score))
+    return Choice.of_set(score, mean, bonus, x, None, max(0.0, form.item(page.TOP) - score))
 
 
 def _failed(status: int) -> None:
@@ -136,12 +136,12 @@ def _failed(status: int) -> None:
 
 
 def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
-    """The index as it is now, on the state's own sheet: the state must be held, and the next search writes over it."""
+    """The index as it is now, in the state's own form: the state must be held, and the next search writes over it."""
     live = policy._live
-    if state.sheet is None:
-        state.sheet = Index(live.dim)
-    index: Index = state.sheet
-    status = live.sheet(*live.point, state.floats, state.ints, index.sheet, number)  # type: ignore[misc]
+    if state.form is None:
+        state.form = Index(live.dim)
+    index: Index = state.form
+    status = live.form(*live.point, state.floats, state.ints, index.form, number)  # type: ignore[misc]
     if status != FINE:
         _failed(status)
     return index
@@ -161,7 +161,7 @@ def _judged(policy: Any, state: State, region: Region) -> Choice:
         e = float(policy.point.table[lane, EXPLORE])
         for factor in (1.0,) if e == 1.0 else (1.0, 1.0 / e if e > 0.0 else 1.0, e):
             index = index_of(policy, state, lane)
-            index.sheet[page.WEIGHT] *= factor
+            index.form[page.WEIGHT] *= factor
             before = index.copy()
             peaks.append(region.peak(index))
             gap = max(gap, peaks[-1].top - float(before.values(peaks[-1].x[None])[0]))

@@ -34,7 +34,7 @@ def _normals(low: int, high: int, number: int, dim: int) -> Floats:
 
 def _summit(image: tuple[Floats, bool], index: Index) -> Peak:
     x = np.empty(index.dim)
-    if not summit_(index.sheet, *image, x):
+    if not summit_(index.form, *image, x):
         lost()
     return Peak(x, index.number(page.TOP))
 
@@ -183,7 +183,7 @@ class Box(Region):
         low, high = self._ends
         x = np.empty(self.dim)
         if not self.certify:
-            climb_(index.sheet, low, high, self._starts(index), x)
+            climb_(index.form, low, high, self._starts(index), x)
             return Peak(x, math.inf)
         if self.dim > MOST_SIDES:
             wanted = f"at most {MOST_SIDES} dimensions, for a box has 2^d vertices"
@@ -191,7 +191,7 @@ class Box(Region):
         if index.sums:
             wanted = "an index that is convex: that of a linear rule or of a posterior"
             raise BadInput("arms", "a box and a GLB or SCB rule", wanted, "pass certify=False to Box, or a Ball")
-        corner_(index.sheet, low, high, x)
+        corner_(index.form, low, high, x)
         return Peak(x, index.number(page.TOP))
 
     def _starts(self, index: Index) -> Floats:

@@ -43,10 +43,10 @@ class Solved(GeneralizedUCB):
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
         atoms = self.history(state)
-        slate = newton.blank_slate(self.dim, max(1, atoms.used))
-        status = newton.solve_(atoms, state.theta, slate, state.H[0])
+        work = newton.newton_scratch(self.dim, max(1, atoms.used))
+        status = newton.solve_(atoms, state.theta, work, state.H[0])
         state.shown[0] = state.theta[0]
         if status == newton.CONVERGED:  # θ̃, the projection in the norm of H(θ)⁻¹
-            status, _ = project.project_(False, atoms, slate.M[0], state.shown, slate)
+            status, _ = project.project_(False, atoms, work.M[0], state.shown, work)
         if status != newton.CONVERGED:
             state.counters[0, FAILED] += 1.0

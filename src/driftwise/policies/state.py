@@ -32,7 +32,7 @@ from driftwise.kernels.point import (
     Ints,
 )
 
-NO_BOARD = np.zeros(0)
+NO_SCRATCH = np.zeros(0)
 
 # A state that is larger is a slip of a window or a horizon, not a wish.
 MOST_NUMBERS = 2**31
@@ -133,16 +133,18 @@ class State:
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
 
-    __slots__ = ("board", "floats", "in_use", "ints", "layout", "outside", "owner", "sheet", "spare", "told", "vetted")
+    __slots__ = (
+        "floats", "form", "in_use", "ints", "layout", "outside", "owner", "scratch", "spare", "vetted", "warned",
+    )  # fmt: skip
 
     def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
-        self.board = (0, NO_BOARD, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
-        self.sheet: Any = None  # the Index of a search over a set that is no list, which is scratch too
+        self.scratch = (0, NO_SCRATCH, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
+        self.form: Any = None  # the Index of a search over a set that is no list, which is scratch too
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
-        self.told = False  # whether a warning about dropped observations was given
+        self.warned = False  # whether a warning about dropped observations was given
 
     def __getattr__(self, name: str) -> Any:
         if name not in State.__slots__:

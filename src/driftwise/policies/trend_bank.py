@@ -18,7 +18,7 @@ from driftwise.kernels.adapt import levels
 from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
 from driftwise.kernels.belief import GAUGE, QUANTILE
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
-from driftwise.kernels.level import apart_size
+from driftwise.kernels.level import level_forecast_size
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search.families import ACTING, JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
@@ -96,7 +96,7 @@ class TrendBank(Bank):
         return BELIEF
 
     def _scratch(self, used: int) -> int:
-        return forecast_size(self.dim, self.lanes) + apart_size(self.dim, len(self.apart), self.filters)
+        return forecast_size(self.dim, self.lanes) + level_forecast_size(self.dim, len(self.leveled), self.filters)
 
     @property
     def can_fail(self) -> bool:
@@ -115,7 +115,7 @@ class TrendBank(Bank):
         return (*memories, Keep())
 
     @cached_property
-    def apart(self) -> tuple[tuple[Memory, float, bool], ...]:
+    def leveled(self) -> tuple[tuple[Memory, float, bool], ...]:
         """Of the lanes with a level apart: the memory of preferences, rounds of the level, and whether it slopes."""
         if not self.levels:
             return ()
@@ -125,11 +125,11 @@ class TrendBank(Bank):
     @property
     def filters(self) -> int:
         """How many filters of the level there are: lanes of values share them, each of clicks has its own."""
-        return len(self.apart) // (len(PREFERENCES) if self.linear else 1)
+        return len(self.leveled) // (len(PREFERENCES) if self.linear else 1)
 
     @cached_property
     def rows(self) -> tuple[Base, ...]:
-        memories = (*self.memories, *(memory for memory, *_ in self.apart))
+        memories = (*self.memories, *(memory for memory, *_ in self.leveled))
         return tuple(dataclasses.replace(self.believer, memory=memory) for memory in memories)
 
     @property
@@ -148,7 +148,7 @@ class TrendBank(Bank):
         )  # fmt: skip
 
     def _groups(self) -> dict[str, int]:
-        levels = {"levels": len(self.apart), "filters": self.filters}
+        levels = {"levels": len(self.leveled), "filters": self.filters}
         return {**super()._groups(), **({} if self.linear else {"gauges": GAUGE}), **levels}
 
     @cached_property
@@ -165,7 +165,7 @@ class TrendBank(Bank):
         for row, one in enumerate(self.rows):
             rounds = one.memory.rounds
             made.table[row, point.WAKES] = rounds / 2.0 if AWAKE < rounds < math.inf else 0.0
-        for row, (_, rounds, slopes) in enumerate(self.apart, self.lanes):
+        for row, (_, rounds, slopes) in enumerate(self.leveled, self.lanes):
             made.table[row, point.LEVEL_GAMMA] = 1.0 - 1.0 / rounds
             made.table[row, point.LEVEL_LOG_GAMMA] = log1p(-1.0 / rounds)
             made.table[row, point.LEVEL_STIFFNESS] = rounds * rounds if slopes else 0.0
@@ -230,13 +230,13 @@ class TrendBank(Bank):
         """The row now played: a lane's, or that of a lane with a level behind all others."""
         if self.levels:
             self.hold.read(state)
-            seat = levels.level_seat(state.level_scores, state.evidence)
-            if seat >= 0:
-                return self.lanes + int(seat)
+            with_level = levels.level_lane(state.level_scores, state.evidence)
+            if with_level >= 0:
+                return self.lanes + int(with_level)
         return super().played(state)
 
     def likeliest(self, state: State) -> int:
-        """Which of `apart` is played, or would be if a level were believed in."""
+        """Which of `leveled` is played, or would be if a level were believed in."""
         return int(levels.level_pick(self.hold.read(state).level_scores))
 
     def theta(self, state: State) -> Floats:
@@ -265,7 +265,7 @@ class TrendBank(Bank):
         if not self.levels:
             return None
         evidence = float(state.evidence[0])
-        memory, level, _ = self.apart[self.likeliest(state)]
+        memory, level, _ = self.leveled[self.likeliest(state)]
         return LevelReport(evidence, evidence > levels.BELIEVED, level, float(memory.rounds))
 
     def report(self, state: State) -> dict[str, float]:
@@ -273,5 +273,5 @@ class TrendBank(Bank):
         evidence in nats that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
         seen = super().report(state)
         if self.levels:
-            seen |= {"evidence": float(state.evidence[0]), "level": self.apart[self.likeliest(state)][1]}
+            seen |= {"evidence": float(state.evidence[0]), "level": self.leveled[self.likeliest(state)][1]}
         return seen

@@ -232,11 +232,11 @@ class World:
             start += rounds
 
     @property
-    def abreast(self) -> bool:
-        """Whether `tapes_abreast` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
+    def plays_eight(self) -> bool:
+        """Whether `tapes_of_eight` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
         return not self.fresh and self.region is None and type(self).tapes is World.tapes
 
-    def tapes_abreast(self, seed: int, trials: Sequence[int]) -> Iterator[EightTrials]:
+    def tapes_of_eight(self, seed: int, trials: Sequence[int]) -> Iterator[EightTrials]:
         """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
         drawn = trials if self.arms_of is None else [self.arms_of] * len(trials)
         turns, room, start = Turns(), np.empty((FOUR, EIGHT)), 0

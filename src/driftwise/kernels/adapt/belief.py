@@ -15,7 +15,7 @@ from driftwise.kernels import entry, formula, part, piece, routine
 from driftwise.kernels.adapt.bank import bank_pay_, bank_wake_
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row, lesson_of
-from driftwise.kernels.adapt.levels import LEVEL_SHARE, awake, level_seat, longest_awake, may_follow, weigh_family_
+from driftwise.kernels.adapt.levels import LEVEL_SHARE, awake, level_lane, longest_awake, may_follow, weigh_family_
 from driftwise.kernels.algebra import forward_one_
 from driftwise.kernels.belief import (
     NEGLIGIBLE,
@@ -32,20 +32,20 @@ from driftwise.kernels.belief import (
 )
 from driftwise.kernels.binding import bind
 from driftwise.kernels.chance import uniform
-from driftwise.kernels.foretell import Bench, foretell_eight_, seat_, seat_slopes_
-from driftwise.kernels.index import Board, board_of, first_best
+from driftwise.kernels.foretell import LaneScratch, fill_slopes_, fill_slots_, foretell_eight_
+from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.level import (
-    Apart,
+    LevelForecast,
     Levels,
     age_preferences_,
-    apart_of,
     center_,
     contrast_of,
     filter_,
     foretell_levels_,
     guess_of,
     level_decay,
+    level_forecast_of,
     level_scores_,
     levels_of,
     take_preferences_,
@@ -112,14 +112,14 @@ class Click(NamedTuple):
 
 
 @formula
-def seated(d: int, lanes: int) -> int:
-    """How many features those on the bench have: none where one lane is alone."""
+def slot_dim(d: int, lanes: int) -> int:
+    """How many features a slot has: none where one lane is alone."""
     return d if lanes > 1 else 0
 
 
 class Forecast(NamedTuple):
     """Scratch of a lane that believes, every lane's surprise and the value and squared length of what it foretold; for
-    those of a bank also a bench to sit on by eights."""
+    those of a bank also slots for eight of them."""
 
     low: Floats
     other: Floats
@@ -129,22 +129,22 @@ class Forecast(NamedTuple):
     surprise: Floats
     value: Floats
     square: Floats
-    bench: Bench
+    slots: LaneScratch
 
 
 forecast_size, forecast_of = carved(
     Forecast, "start, d, lanes", low="d, d", other="d, d", pivot="d", z="d", y="d", surprise="lanes", value="lanes",
-    square="lanes", bench="seated(d, lanes), 1",
+    square="lanes", slots="slot_dim(d, lanes), 1",
 )  # fmt: skip
 
 
 @piece
 def foretell_(
-    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, told: Forecast
+    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, forecast: Forecast
 ) -> Foretold:
     """What a lane believes of a lesson's x'θ."""
-    low, pivot, z, y = told.low, told.pivot, told.z, told.y
-    believe_(point, row, lane, ridge, sums, low, told.other, pivot, z)
+    low, pivot, z, y = forecast.low, forecast.pivot, forecast.z, forecast.y
+    believe_(point, row, lane, ridge, sums, low, forecast.other, pivot, z)
     value, square = 0.0, 0.0
     for i in range(y.size):
         y[i] = lesson.X[lesson.at, i, lesson.arm]
@@ -167,7 +167,7 @@ def click_of(link: int, value: float, square: float, lesson: Lesson) -> Click:
 
 @routine
 def click_lane_(
-    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, told: Forecast
+    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, forecast: Forecast
 ) -> Foretold:
     """A lane learns a click: time passes, then it enters as Newton's step would have it. What the lane had foretold by
     then."""
@@ -177,7 +177,7 @@ def click_lane_(
     if lesson.arm < 0:
         return Foretold(0.0, 0.0)
     weight = weight_of(point, row, lesson.age)
-    seen = foretell_(point, row, lane, ridge, lesson, sums, told)
+    seen = foretell_(point, row, lane, ridge, lesson, sums, forecast)
     click = click_of(point.flags[LINK], seen.value, weight * seen.square, lesson)
     blend_(lane, 1.0, weight * click.bend, click.lesson, sums)
     if lesson.age > 0.0 and sloped(point, row):
@@ -189,82 +189,83 @@ def click_lane_(
 
 
 @piece
-def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums: Sums, told: Forecast) -> None:
-    """What all memories that are awake foretell, of those with slopes or those without; empty seats go to the last."""
-    bench, lanes, seats = told.bench, sums.G.shape[0], 0
+def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums: Sums, forecast: Forecast) -> None:
+    """What all memories that are awake foretell, of those with slopes or those without; empty slots go to the last."""
+    slots, lanes, filled = forecast.slots, sums.G.shape[0], 0
     for k in range(lanes):
         if sloped(point, k) == slopes and awake(point, k, sums):
-            for slot in range(seats, bench.who.size):
-                bench.who[slot] = k
-            bench.ridge[seats] = max(ridge, NEGLIGIBLE * trace_of(sums.G, k))
+            for slot in range(filled, slots.who.size):
+                slots.who[slot] = k
+            slots.ridge[filled] = max(ridge, NEGLIGIBLE * trace_of(sums.G, k))
             if slopes:
-                stiff = bench.ridge[seats] * point.table[k, STIFFNESS]
-                bench.stiff[seats] = max(stiff, NEGLIGIBLE * trace_of(sums.lag_square, k))
-            seats += 1
-        if seats == bench.who.size or (seats > 0 and k == lanes - 1):
-            for slot in range(seats, bench.who.size):
-                bench.ridge[slot], bench.stiff[slot] = bench.ridge[seats - 1], bench.stiff[seats - 1]
-            seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
+                stiff = slots.ridge[filled] * point.table[k, STIFFNESS]
+                slots.stiff[filled] = max(stiff, NEGLIGIBLE * trace_of(sums.lag_square, k))
+            filled += 1
+        if filled == slots.who.size or (filled > 0 and k == lanes - 1):
+            for slot in range(filled, slots.who.size):
+                slots.ridge[slot], slots.stiff[slot] = slots.ridge[filled - 1], slots.stiff[filled - 1]
+            fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
             if slopes:
-                seat_slopes_(sums.lag, sums.lag_square, sums.lag_reward, bench)
-            foretell_eight_(bench, slopes, slopes)
-            for slot in range(seats):
-                lane = int(bench.who[slot])
-                told.value[lane], told.square[lane] = bench.value[slot], bench.square[slot]
-            seats = 0
+                fill_slopes_(sums.lag, sums.lag_square, sums.lag_reward, slots)
+            foretell_eight_(slots, slopes, slopes)
+            for slot in range(filled):
+                lane = int(slots.who[slot])
+                forecast.value[lane], forecast.square[lane] = slots.value[slot], slots.square[slot]
+            filled = 0
 
 
 @part
-def bank_foretell_(point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, told: Forecast) -> None:
+def bank_foretell_(point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, forecast: Forecast) -> None:
     """What every memory that is awake foretells, and how surprised it is."""
-    foretell_all_(point, False, prior.ridge, lesson, sums, told)
-    foretell_all_(point, True, prior.ridge, lesson, sums, told)
+    foretell_all_(point, False, prior.ridge, lesson, sums, forecast)
+    foretell_all_(point, True, prior.ridge, lesson, sums, forecast)
     for k in range(sums.G.shape[0]):
-        told.surprise[k] = math.inf
+        forecast.surprise[k] = math.inf
         if awake(point, k, sums):
-            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, told.value[k], told.square[k])
+            value, square = forecast.value[k], forecast.square[k]
+            forecast.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, value, square)
 
 
 @piece
-def center_all_(point: Point, guess: float, ticks: float, filters: Floats, apart: Apart) -> None:
+def center_all_(point: Point, guess: float, ticks: float, filters: Floats, by_level: LevelForecast) -> None:
     """What every filter believes of the level, `ticks` from now."""
-    rows = point.table.shape[0] - apart.value.size
+    rows = point.table.shape[0] - by_level.value.size
     for f in range(filters.shape[0]):
-        level = center_(point, rows + f, guess, filters, f, ticks, apart.center, f)
-        apart.reward[f], apart.spread[f] = level.reward, level.spread
+        level = center_(point, rows + f, guess, filters, f, ticks, by_level.center, f)
+        by_level.reward[f], by_level.spread[f] = level.reward, level.spread
 
 
 @piece
 def level_pay_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
 ) -> None:
     """All lanes with a level are paid; the family is held against the plain one, whose density is e^plain."""
     lanes = levels.weights.size
     rows = point.table.shape[0] - lanes
     for first in range(0, lanes, EIGHT):
-        foretell_levels_(first, prior.ridge, lesson, levels.sums, apart)
+        foretell_levels_(first, prior.ridge, lesson, levels.sums, by_level)
     for k in range(lanes):
-        value, square = apart.value[k], apart.square[k]
-        apart.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
-    nats = bank_pay_(levels.weights, apart.surprise, LEVEL_SHARE) - plain
+        value, square = by_level.value[k], by_level.square[k]
+        by_level.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
+    nats = bank_pay_(levels.weights, by_level.surprise, LEVEL_SHARE) - plain
     timely = level_decay(point, rows, lesson.age)  # a late reward tells of the level of its own day
-    weigh_family_(levels.evidence, nats, timely * contrast_of(lesson, apart.center))
+    weigh_family_(levels.evidence, nats, timely * contrast_of(lesson, by_level.center))
 
 
 @part
 def level_lesson_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
 ) -> None:
     """All lanes with a level are paid for a value and learn it."""
     lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
     rows = point.table.shape[0] - lanes
-    center_all_(point, guess_of(prior, gauge, apart.center.shape[1]), lesson.ticks, filters, apart)
+    center_all_(point, guess_of(prior, gauge, by_level.center.shape[1]), lesson.ticks, filters, by_level)
     if lesson.arm >= 0 and not prior.blind:
-        level_pay_(point, lesson, prior, gauge, levels, plain, apart)
+        level_pay_(point, lesson, prior, gauge, levels, plain, by_level)
     for k in range(lanes):
         factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
         if lesson.arm >= 0:
-            take_preferences_(point, rows + k, k, factor, 1.0, lesson, apart, sums)
+            take_preferences_(point, rows + k, k, factor, 1.0, lesson, by_level, sums)
         else:
             scale_(k, factor, sums)
     for f in range(filters.shape[0]):
@@ -273,12 +274,12 @@ def level_lesson_(
 
 @routine
 def level_clicks_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, apart: Apart
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
 ) -> None:
     """All lanes with a level are paid for a click once time has passed, and each learns what it makes of it."""
     lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
     rows = point.table.shape[0] - lanes
-    center_all_(point, guess_of(prior, gauge, apart.center.shape[1]), lesson.ticks, filters, apart)
+    center_all_(point, guess_of(prior, gauge, by_level.center.shape[1]), lesson.ticks, filters, by_level)
     for k in range(lanes):
         factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
         if factor != 1.0:
@@ -287,26 +288,26 @@ def level_clicks_(
         for f in range(lanes):
             filter_(point, rows + f, filters, f, 1.0, lesson)
         return
-    level_pay_(point, lesson, prior, gauge, levels, plain, apart)
+    level_pay_(point, lesson, prior, gauge, levels, plain, by_level)
     for k in range(lanes):  # each has a filter of its own
-        contrast = weight_of(point, rows + k, lesson.age) * (apart.square[k] - apart.spread[k])
-        click = click_of(point.flags[LINK], apart.value[k], apart.spread[k] + contrast, lesson)
-        take_preferences_(point, rows + k, k, 1.0, click.bend, click.lesson, apart, sums)
+        contrast = weight_of(point, rows + k, lesson.age) * (by_level.square[k] - by_level.spread[k])
+        click = click_of(point.flags[LINK], by_level.value[k], by_level.spread[k] + contrast, lesson)
+        take_preferences_(point, rows + k, k, 1.0, click.bend, click.lesson, by_level, sums)
         filter_(point, rows + k, filters, k, click.bend, click.lesson)
 
 
 @routine
 def clicks_learn_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, history: History, told: Forecast
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, history: History, forecast: Forecast
 ) -> None:
     """Every memory awake learns a click, and is as surprised as the chance says that it gave it once time had passed:
     one factor does for both."""
     for k in range(sums.G.shape[0]):
-        told.surprise[k], told.value[k], told.square[k] = math.inf, 0.0, 0.0
+        forecast.surprise[k], forecast.value[k], forecast.square[k] = math.inf, 0.0, 0.0
         if awake(point, k, sums):
-            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, told)
-            told.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
-            told.value[k], told.square[k] = seen.value, seen.square
+            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, forecast)
+            forecast.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
+            forecast.value[k], forecast.square[k] = seen.value, seen.square
 
 
 class Belief(NamedTuple):
@@ -320,11 +321,11 @@ class Belief(NamedTuple):
     gauge: Gauge
 
 
-class Desk(NamedTuple):
-    """What a lesson scribbles on."""
+class BeliefScratch(NamedTuple):
+    """Scratch of a lesson."""
 
-    told: Forecast
-    apart: Apart
+    forecast: Forecast
+    by_level: LevelForecast
 
 
 class Lanes(NamedTuple):
@@ -335,8 +336,8 @@ class Lanes(NamedTuple):
     levels: Levels
     prior: Prior
     gauge: Gauge
-    told: Forecast
-    apart: Apart
+    forecast: Forecast
+    by_level: LevelForecast
     surprise: Floats
 
 
@@ -345,14 +346,14 @@ def values_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) 
     """How surprised every memory awake is by a value, once it is known how large values are."""
     if lesson.arm < 0 or lanes.prior.blind:
         return False
-    bank_foretell_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.told)
+    bank_foretell_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.forecast)
     return True
 
 
 @part
 def clicks_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory awake is by a click, which it learns at the same time."""
-    clicks_learn_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.history, lanes.told)
+    clicks_learn_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.history, lanes.forecast)
     return bool(lesson.arm >= 0)
 
 
@@ -368,14 +369,14 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 def values_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
     """Lanes with a level are paid and learn: what the plain ones gave is what they are held against."""
     if lanes.levels.weights.size > 0:
-        level_lesson_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.apart)
+        level_lesson_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
 
 
 @part
 def clicks_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
     """The same for a click."""
     if lanes.levels.weights.size > 0:
-        level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.apart)
+        level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
 
 
 @part
@@ -439,58 +440,58 @@ bank_lesson_ = lesson_of("belief", LANE, BANK)
 
 
 @part
-def shown_of(point: Point, lesson: Lesson, acting: int, seat: int, lanes: Lanes) -> Foretold:
+def shown_of(point: Point, lesson: Lesson, acting: int, with_level: int, lanes: Lanes) -> Foretold:
     """What the lane that acted had foretold, which the gauge compares with the reward."""
     if lesson.arm < 0 or (lanes.prior.blind and point.flags[LINK] == IDENTITY):
         return Foretold(0.0, 0.0)
-    if seat >= 0:
-        return Foretold(lanes.apart.value[seat], lanes.apart.square[seat])
-    return Foretold(lanes.told.value[acting], lanes.told.square[acting])
+    if with_level >= 0:
+        return Foretold(lanes.by_level.value[with_level], lanes.by_level.square[with_level])
+    return Foretold(lanes.forecast.value[acting], lanes.forecast.square[acting])
 
 
 @part
 def bank_taught_(
-    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
 ) -> Foretold:
     """All lanes of a bank learn; what the one that acted had foretold."""
-    levels, told = view.levels, desk.told
-    seat = level_seat(levels.weights, levels.evidence)
-    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, told, desk.apart, told.surprise)
+    levels, forecast = view.levels, work.forecast
+    with_level = level_lane(levels.weights, levels.evidence)
+    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, forecast, work.by_level, forecast.surprise)
     bank_lesson_(point, rho, lesson, 0.0, lanes, view.own)
-    return shown_of(point, lesson, acting, seat, lanes)
+    return shown_of(point, lesson, acting, with_level, lanes)
 
 
 @part
 def alone_taught_(
-    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
 ) -> Foretold:
     """The one lane learns; what it had foretold, where somebody compares."""
     shown = Foretold(0.0, 0.0)
     if lesson.arm >= 0 and view.gauge.known.size > 0:
-        shown = foretell_(point, row, acting, prior.ridge, lesson, view.sums, desk.told)
+        shown = foretell_(point, row, acting, prior.ridge, lesson, view.sums, work.forecast)
     learn_(point, row, acting, lesson, view.sums, view.history)
     return shown
 
 
 @part
 def taught_(
-    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, desk: Desk
+    point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
 ) -> Foretold:
     """Either, by the adaptation."""
     if point.flags[ADAPT] == BANK:
-        return bank_taught_(point, rho, lesson, acting, row, prior, view, desk)
-    return alone_taught_(point, rho, lesson, acting, row, prior, view, desk)
+        return bank_taught_(point, rho, lesson, acting, row, prior, view, work)
+    return alone_taught_(point, rho, lesson, acting, row, prior, view, work)
 
 
 @piece
 def bank_scores_(
-    point: Point, X: Floats, at: int, sums: Sums, own: Adapting, levels: Levels, gauge: Gauge, seen: Board
+    point: Point, X: Floats, at: int, sums: Sums, own: Adapting, levels: Levels, gauge: Gauge, seen: ScoreScratch
 ) -> int:
     """Mean and bonus of every arm by the lane that acts; the row of the table it acts by."""
-    seat = level_seat(levels.weights, levels.evidence)
-    if seat >= 0:
-        row = int(point.table.shape[0] - levels.weights.size + seat)
-        level_scores_(point, row, seat, X, at, levels, gauge, seen)
+    with_level = level_lane(levels.weights, levels.evidence)
+    if with_level >= 0:
+        row = int(point.table.shape[0] - levels.weights.size + with_level)
+        level_scores_(point, row, with_level, X, at, levels, gauge, seen)
         return row
     lane = acting_lane(point, own)
     row = acting_row(point, own, lane)
@@ -528,39 +529,41 @@ def belief_sound(view: Belief) -> bool:
 
 
 @piece
-def bank_score_(view: Belief, X: Floats, at: int, board: Board) -> int:
+def bank_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the lane that acts; the row that acted. Who decides calls for audits itself."""
-    return bank_scores_(view.point, X, at, view.sums, view.own, view.levels, view.gauge, board)
+    return bank_scores_(view.point, X, at, view.sums, view.own, view.levels, view.gauge, scores)
 
 
 @piece
-def belief_score_(view: Belief, X: Floats, at: int, board: Board) -> int:
+def belief_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm, by an audit where one is due; the row that acted."""
     point, sums, own, gauge = view.point, view.sums, view.own, view.gauge
     count = sums.counters[0, COUNT]
     if audit_due(point, own, int(count), count):
         row = int(point.table[0, AUDIT_LANE])
-        audit_scores_(point, row, X, at, sums, gauge, board)
+        audit_scores_(point, row, X, at, sums, gauge, scores)
         return row
-    return bank_score_(view, X, at, board)
+    return bank_score_(view, X, at, scores)
 
 
 @piece
-def belief_desk(view: Belief, scratch: Floats, start: int, d: int) -> Desk:
-    """A desk cut from a place of scratch on."""
+def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefScratch:
+    """Scratch of a lesson from a place of scratch on."""
     flags, lanes = view.point.flags, view.sums.G.shape[0]
-    told = forecast_of(scratch, start, d, lanes)
-    return Desk(told, apart_of(scratch, start + forecast_size(d, lanes), d, flags[LEVELS], flags[FILTERS], told.bench))
+    forecast = forecast_of(scratch, start, d, lanes)
+    behind = start + forecast_size(d, lanes)
+    by_level = level_forecast_of(scratch, behind, d, flags[LEVELS], flags[FILTERS], forecast.slots)
+    return BeliefScratch(forecast, by_level)
 
 
 @piece
-def belief_lesson_(view: Belief, desk: Desk, rho: Floats, largest: float, lesson: Lesson) -> None:
+def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
     """All lanes learn, then the gauge."""
     point, gauge = view.point, view.gauge
     acting = acting_lane(point, view.own)
     row = acting_row(point, view.own, acting)
     prior = prior_of(point, row, gauge, view.sums.b.shape[1])
-    shown = taught_(point, rho, lesson, acting, row, prior, view, desk)
+    shown = taught_(point, rho, lesson, acting, row, prior, view, work)
     if lesson.arm >= 0:
         gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
 
@@ -598,7 +601,7 @@ def _taught(family: Family, name: str, taught: Callable[..., Any]) -> Family:
 
 
 BELIEF = Family(
-    "belief", belief_view, belief_sound, belief_score_, belief_desk, belief_lesson_, bound=belief_bound
+    "belief", belief_view, belief_sound, belief_score_, belief_scratch, belief_lesson_, bound=belief_bound
 )  # fmt: skip
 
 
@@ -609,6 +612,6 @@ BELIEF = Family(
 def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
     """The same for an audit: by a theorem's radius and a short memory."""
     point, first = Point(flags, table), X.size - X.size
-    seen, lane = board_of(scratch, X.shape[1], X.shape[2]), int(table[0, AUDIT_LANE])
+    seen, lane = score_scratch_of(scratch, X.shape[1], X.shape[2]), int(table[0, AUDIT_LANE])
     audit_scores_(point, lane, X, first, sums_of(flags, floats), gauge_of(flags, floats), seen)
     return first_best(seen.mean, seen.bonus)

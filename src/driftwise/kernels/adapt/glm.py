@@ -20,17 +20,17 @@ from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
 from driftwise.kernels.glm import (
-    Desk,
-    desk_of,
+    LessonScratch,
     forget_,
     glm_lane_,
     glm_scores_,
     lane_of,
+    lesson_scratch_of,
     optimistic_scores_,
     posterior_scores_,
     predict_,
 )
-from driftwise.kernels.index import Board, lift_
+from driftwise.kernels.index import ScoreScratch, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
 from driftwise.kernels.memories.any import lessons_of
@@ -86,18 +86,18 @@ def judged(lanes: int, estimate: Estimate) -> bool:
 
 @piece
 def bank_scores_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, board: Board
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, scores: ScoreScratch
 ) -> None:
     """The bank's choice: every memory proposes arms by its own index, the best-weighted one judges the proposals.
 
     A memory proposes at the explorations e, 1 and e² (one arm where they agree). The judge's score of a proposal is
     μ(x'θ + κ‖x‖) by its scoring estimate; an arm nobody proposes has bonus -1, which puts it below all others.
     """
-    mean, bonus, proposed, n = board.mean, board.bonus, board.proposed, board.mean.size
+    mean, bonus, proposed, n = scores.mean, scores.bonus, scores.proposed, scores.mean.size
     for a in range(n):
         proposed[a] = 0.0
     for k in range(sums.G.shape[0]):
-        glm_scores_(point, k, k, X, at, sums, estimate, board)
+        glm_scores_(point, k, k, X, at, sums, estimate, scores)
         e = point.table[k, EXPLORE]
         for attempt in range(3 if e != 1.0 else 1):
             factor = 1.0
@@ -111,7 +111,7 @@ def bank_scores_(
                 if score > top:
                     top, arm = score, a
             proposed[arm] = 1.0
-    predict_(estimate.H, judge, 0.0, estimate.theta, X, at, board)
+    predict_(estimate.H, judge, 0.0, estimate.theta, X, at, scores)
     lift_(point.flags[LINK], point.table[0, KAPPA], mean, bonus)
     for a in range(n):
         if proposed[a] == 0.0:
@@ -120,17 +120,17 @@ def bank_scores_(
 
 @piece
 def glm_index_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, board: Board
+    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, scores: ScoreScratch
 ) -> int:
     """Mean and bonus of every arm by the lane that acts, or by the judge of a bank of many; the row that acted."""
     lanes = sums.G.shape[0]
     if point.flags[ADAPT] == BANK and lanes > 1 and judged(lanes, estimate):
         best = bank_best(own.scores)
-        bank_scores_(point, X, at, sums, estimate, lanes + best, board)
+        bank_scores_(point, X, at, sums, estimate, lanes + best, scores)
         return best
     lane = acting_lane(point, own)
     row = acting_row(point, own, lane)
-    glm_scores_(point, row, lane, X, at, sums, estimate, board)
+    glm_scores_(point, row, lane, X, at, sums, estimate, scores)
     return row
 
 
@@ -143,14 +143,14 @@ class Lanes(NamedTuple):
     sums: Sums
     history: History
     estimate: Estimate
-    desk: Desk
+    work: LessonScratch
     surprise: Floats
 
 
 @part
-def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, desk: Desk) -> None:
+def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, work: LessonScratch) -> None:
     """-log p(r) of every memory by its scoring estimate, whose z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
-    low, pivot, z, link, lanes = desk.low, desk.pivot, desk.z, point.flags[LINK], sums.G.shape[0]
+    low, pivot, z, link, lanes = work.low, work.pivot, work.z, point.flags[LINK], sums.G.shape[0]
     scoring = lanes if judged(lanes, estimate) else 0
     for k in range(lanes):
         factor_(estimate.H, scoring + k, 0.0, low, pivot)
@@ -163,18 +163,18 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
             square += z[i] * z[i]
         chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
         chance = min(max(chance, 1e-12), 1.0 - 1e-12)
-        desk.surprise[k] = -(lesson.reward * log(chance) + (1.0 - lesson.reward) * log1p(-chance))
+        work.surprise[k] = -(lesson.reward * log(chance) + (1.0 - lesson.reward) * log1p(-chance))
 
 
 @part
 def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory is; then scoring estimates of their own learn the reward."""
     table, theta, H, count = point.table, lanes.estimate.theta, lanes.estimate.H, lanes.sums.G.shape[0]
-    slate, x, ridge = lanes.desk.slate, lanes.desk.z, table[0, SCORE_RIDGE]
+    newton, x, ridge = lanes.work.newton, lanes.work.z, table[0, SCORE_RIDGE]
     if count == 1:
         return False
     if lesson.arm >= 0:
-        bank_surprise_(point, lesson, lanes.sums, lanes.estimate, lanes.desk)
+        bank_surprise_(point, lesson, lanes.sums, lanes.estimate, lanes.work)
     if judged(count, lanes.estimate):
         if lesson.arm >= 0:
             for i in range(x.size):
@@ -183,9 +183,9 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
             factor = decay(table, k, lesson.ticks)
             if lesson.arm >= 0:
                 weight = decay(table, k, lesson.age) if lesson.age > 0.0 else 1.0
-                one_pass_(point.flags[LINK], H, theta, count + k, x, lesson.reward, factor, weight, ridge, slate)
+                one_pass_(point.flags[LINK], H, theta, count + k, x, lesson.reward, factor, weight, ridge, newton)
             else:
-                one_pass_fade_(H, theta, count + k, factor, ridge, slate.M)
+                one_pass_fade_(H, theta, count + k, factor, ridge, newton.M)
     return bool(lesson.arm >= 0)
 
 
@@ -226,7 +226,7 @@ def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
 @part
 def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
     """A lane learns by a row of the table."""
-    glm_lane_(point, row, lane, lesson, lanes.sums, lanes.history, lanes.estimate, lanes.desk)
+    glm_lane_(point, row, lane, lesson, lanes.sums, lanes.history, lanes.estimate, lanes.work)
 
 
 LANE: dict[str, Callable[..., Any]] = {
@@ -252,8 +252,8 @@ def lesson_glm_(
     estimate, own = estimate_of(flags, floats), adapting_of(flags, floats, ints)
     if not (sound_cursor(history) and sound_marks(point, own)):
         return DAMAGED
-    desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lanes = Lanes(sums, history, estimate, desk, desk.surprise)
+    work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    lanes = Lanes(sums, history, estimate, work, work.surprise)
     lesson_of_lanes_(point, rho, Lesson(X, at, arm, reward, ticks, age), largest, lanes, own)
     return FINE
 
@@ -287,9 +287,9 @@ def glm_sound(view: Generalized) -> bool:
 
 
 @piece
-def glm_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+def glm_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the lane that acts, or by a bank's judge; the row that acted."""
-    return glm_index_(view.point, X, at, view.sums, view.estimate, view.own, board)
+    return glm_index_(view.point, X, at, view.sums, view.estimate, view.own, scores)
 
 
 class Rest(NamedTuple):
@@ -299,18 +299,18 @@ class Rest(NamedTuple):
 
 
 @piece
-def glm_desk(view: Generalized, scratch: Floats, start: int, d: int) -> Rest:
+def glm_scratch(view: Generalized, scratch: Floats, start: int, d: int) -> Rest:
     """Scratch from a place on."""
     return Rest(cut(scratch, start, (scratch.size - start,)))
 
 
 @piece
-def glm_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+def glm_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
     """The live lesson itself, whose cuts cost nothing beside an estimate: what is inside it would have to be optimised
     again."""
     flags, table = view.point
     lesson_glm_(
-        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
         lesson.ticks, lesson.age, rho, largest,
     )  # fmt: skip
 
@@ -327,7 +327,7 @@ def glm_failed(view: Generalized) -> bool:
 # ------------------------------------------------------------------------------------------ a policy that stands alone
 
 lane_ = unbound("lane_", "takes a lesson into a lane")
-score_lane_ = unbound("score_lane_", "writes mean and bonus of every arm by a lane to a board")
+score_lane_ = unbound("score_lane_", "writes mean and bonus of every arm by a lane to scratch")
 
 
 def _lesson_alone_(
@@ -337,21 +337,21 @@ def _lesson_alone_(
     """What lesson_glm_ does where nothing adapts; the state is known to be sound."""
     lane = X.size - X.size
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
-    desk = desk_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lane_(point, lane, lane, Lesson(X, at, arm, reward, ticks, age), sums, history, estimate_of(flags, floats), desk)
+    work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
+    lane_(point, lane, lane, Lesson(X, at, arm, reward, ticks, age), sums, history, estimate_of(flags, floats), work)
 
 
-def _alone_lesson_(view: Generalized, desk: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+def _alone_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
     flags, table = view.point
     lesson_(
-        flags, table, view.floats, view.ints, desk.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
+        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
         lesson.ticks, lesson.age,
     )  # fmt: skip
 
 
-def _alone_score_(view: Generalized, X: Floats, at: int, board: Board) -> int:
+def _alone_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> int:
     lane = X.size - X.size
-    score_lane_(view.point, lane, lane, X, at, view.sums, view.estimate, board)
+    score_lane_(view.point, lane, lane, X, at, view.sums, view.estimate, scores)
     return lane
 
 
@@ -395,4 +395,4 @@ def _alone(family: Family, rule: int, estimate: int, memory: int) -> Family:
     )
 
 
-GLM = Family("glm", glm_view, glm_sound, glm_score_, glm_desk, glm_lesson_, glm_failed, glm_bound)
+GLM = Family("glm", glm_view, glm_sound, glm_score_, glm_scratch, glm_lesson_, glm_failed, glm_bound)

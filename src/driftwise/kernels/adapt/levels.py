@@ -21,8 +21,8 @@ LEVEL_SHARE = 1e-5
 @piece
 def weigh_family_(evidence: Floats, nats: float, contrast: float) -> None:
     """A reward that the lanes with a level foretold by so many nats better, of an arm so unlike those before it."""
-    told = contrast * min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
-    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + told
+    added = contrast * min(max(nats, -MOST_EVIDENCE), MOST_EVIDENCE)
+    evidence[0] = (1.0 - 1.0 / EVIDENCE_ROUNDS) * evidence[0] + added
 
 
 @piece
@@ -43,7 +43,7 @@ def level_pick(weights: Floats) -> int:
 
 
 @piece
-def level_seat(weights: Floats, evidence: Floats) -> int:
+def level_lane(weights: Floats, evidence: Floats) -> int:
     """The lane with a level that acts; -1 where no level is believed in."""
     if weights.size == 0 or evidence[0] <= BELIEVED:
         return -1

@@ -11,8 +11,8 @@ from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import ALIKE, KINDS, acting_lane, acting_row, lesson_of
 from driftwise.kernels.binding import bind
-from driftwise.kernels.foretell import Bench, foretell_eight_, seat_
-from driftwise.kernels.index import Board
+from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
+from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.linear import learning, linear_learn_, linear_scores_
 from driftwise.kernels.memories.sums import follow_, fresh_lane_
@@ -38,14 +38,14 @@ from driftwise.kernels.rounds import Family
 from driftwise.kernels.scratch import carved
 
 
-class Scales(NamedTuple):
-    """Scratch to weigh memories with: a bench for eight of them, and every lane's surprise."""
+class BankScratch(NamedTuple):
+    """Scratch to weigh memories with: slots for eight of them, and every lane's surprise."""
 
-    bench: Bench
+    slots: LaneScratch
     surprise: Floats
 
 
-scales_size, scales_of = carved(Scales, "start, d, lanes", bench="d, 0", surprise="lanes")
+bank_scratch_size, bank_scratch_of = carved(BankScratch, "start, d, lanes", slots="d, 0", surprise="lanes")
 
 
 class Lanes(NamedTuple):
@@ -54,7 +54,7 @@ class Lanes(NamedTuple):
     sums: Sums
     history: History
     surprise: Floats
-    bench: Bench
+    slots: LaneScratch
 
 
 @part
@@ -73,20 +73,20 @@ def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
 def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I.
 
-    Eight at a time; where fewer are left, the last takes their seats. One memory alone is not weighed.
+    Eight at a time; where fewer are left, the last takes their slots. One memory alone is not weighed.
     """
-    bench, sums, count = lanes.bench, lanes.sums, lanes.sums.G.shape[0]
+    slots, sums, count = lanes.slots, lanes.sums, lanes.sums.G.shape[0]
     if lesson.arm < 0 or count == 1:
         return False
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
     for first in range(0, count, EIGHT):
         for slot in range(EIGHT):
-            bench.who[slot] = min(first + slot, count - 1)
-            bench.ridge[slot] = ridge
-        seat_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, bench)
-        foretell_eight_(bench, False, False)
+            slots.who[slot] = min(first + slot, count - 1)
+            slots.ridge[slot] = ridge
+        fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+        foretell_eight_(slots, False, False)
         for slot in range(min(EIGHT, count - first)):
-            error, square = (lesson.reward - bench.value[slot]) / noise, bench.square[slot]
+            error, square = (lesson.reward - slots.value[slot]) / noise, slots.square[slot]
             lanes.surprise[first + slot] = 0.5 * (log1p(square) + error * error / (1.0 + square))
     return True
 
@@ -107,10 +107,10 @@ lesson_of_lanes_ = lesson_of("linear", LANE)
 @piece
 def adaptive_learn_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting,
-    scales: Scales,
+    work: BankScratch,
 ) -> None:
     """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
-    lanes = Lanes(sums, history, scales.surprise, scales.bench)
+    lanes = Lanes(sums, history, work.surprise, work.slots)
     lesson_of_lanes_(point, rho, lesson, largest, lanes, own)
 
 
@@ -140,24 +140,24 @@ def adaptive_sound(view: AdaptiveLinear) -> bool:
 
 
 @piece
-def adaptive_score_(view: AdaptiveLinear, X: Floats, at: int, board: Board) -> int:
+def adaptive_score_(view: AdaptiveLinear, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the lane that acts; the row that acted."""
     lane = acting_lane(view.point, view.own)
     row = acting_row(view.point, view.own, lane)
-    linear_scores_(view.point, row, lane, X, at, view.sums, board)
+    linear_scores_(view.point, row, lane, X, at, view.sums, scores)
     return row
 
 
 @piece
-def adaptive_desk(view: AdaptiveLinear, scratch: Floats, start: int, d: int) -> Scales:
-    """Scales cut from a place of scratch on."""
-    return scales_of(scratch, start, d, view.sums.G.shape[0])
+def adaptive_scratch(view: AdaptiveLinear, scratch: Floats, start: int, d: int) -> BankScratch:
+    """Scratch of the bank from a place of scratch on."""
+    return bank_scratch_of(scratch, start, d, view.sums.G.shape[0])
 
 
 @piece
-def adaptive_lesson_(view: AdaptiveLinear, desk: Scales, rho: Floats, largest: float, lesson: Lesson) -> None:
+def adaptive_lesson_(view: AdaptiveLinear, work: BankScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
     """The lanes that take it learn, then the adaptation has its turn."""
-    adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, desk)
+    adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, work)
 
 
 def adaptive_bound(family: Family, flags: Ints) -> Family:
@@ -177,7 +177,7 @@ def _with_adaptation(family: Family, kind: int, memory: int, rule: int) -> Famil
 
 
 ADAPTIVE_LINEAR = Family(
-    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_desk, adaptive_lesson_,
+    "adaptive_linear", adaptive_view, adaptive_sound, adaptive_score_, adaptive_scratch, adaptive_lesson_,
     bound=adaptive_bound,
 )  # fmt: skip
 

@@ -19,26 +19,26 @@ from driftwise.kernels.search.basis import (
     shift_of,
 )
 from driftwise.kernels.search.centred import centred_summit_
-from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, WEIGHT, Sheet, sheet_of
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, WEIGHT, IndexForm, index_form_of
 from driftwise.kernels.search.sums import sum_summit_
 from driftwise.kernels.search.tridiagonal import tridiagonal_summit_
 
 
 @routine
-def plain_summit_(sheet: Sheet) -> bool:
+def plain_summit_(form: IndexForm) -> bool:
     """The largest c'y + w√(y'Ay): Σ m c²/(δ + gap)² = w² (with V = A⁻¹, the issue's Σ λc²/(νλ - 1)² = β²).
 
     It is the length of the longest u with (u - θ)'A⁻¹(u - θ) ≤ w²; for every η > M that is at most
     √(η(w² + Σ c²/(η - m))), which is the bound, and equal to it at the η found. False without eigenvalues.
     """
-    vec, numbers = sheet.vec, sheet.numbers
+    vec, numbers = form.vec, form.numbers
     w = numbers[WEIGHT]
     if not w > 0.0:
-        along_theta_(sheet)
+        along_theta_(form)
         return True
-    if tridiagonal_summit_(sheet):
+    if tridiagonal_summit_(form):
         return True
-    if not eigenbasis_(sheet):
+    if not eigenbasis_(form):
         return False
     most, total = largest(vec), w * w
     nudge_(vec, int(ALONG), w * math.sqrt(most))
@@ -47,49 +47,49 @@ def plain_summit_(sheet: Sheet) -> bool:
     for i in range(vec.shape[1]):
         total += vec[ALONG, i] * vec[ALONG, i] / (delta + vec[GAPS, i])
     numbers[TOP] = numbers[SHIFT] + math.sqrt((most + delta) * total)
-    back_(sheet, int(FOUND))
+    back_(form, int(FOUND))
     return True
 
 
 @entry
 def summit_(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
     """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, F lower triangular, or F[0, 0]·I where straight; numbers[TOP] is
-    the bound. θ, b and A of the sheet become those in y. False where there are no eigenvalues."""
-    sheet, found, tilted = sheet_of(scratch, out.size), True, False
-    through_(sheet, F, straight)
+    the bound. θ, b and A of the form become those in y. False where there are no eigenvalues."""
+    form, found, tilted = index_form_of(scratch, out.size), True, False
+    through_(form, F, straight)
     for i in range(out.size):
-        tilted = tilted or sheet.vec[TILT, i] != 0.0
-    if sheet.numbers[page.KIND] == page.SUM:
-        found = eigenbasis_(sheet)
+        tilted = tilted or form.vec[TILT, i] != 0.0
+    if form.numbers[page.KIND] == page.SUM:
+        found = eigenbasis_(form)
         if found:
-            sum_summit_(sheet)
-    elif tilted or sheet.numbers[page.CONSTANT_PART] > 0.0:
-        found = eigenbasis_(sheet)
+            sum_summit_(form)
+    elif tilted or form.numbers[page.CONSTANT_PART] > 0.0:
+        found = eigenbasis_(form)
         if found:
-            centred_summit_(sheet)
+            centred_summit_(form)
     else:
-        found = plain_summit_(sheet)
+        found = plain_summit_(form)
     if found:
-        outward_(sheet, F, straight, out)
+        outward_(form, F, straight, out)
     return found
 
 
 @piece
-def outward_(sheet: Sheet, F: Floats, straight: bool, out: Floats) -> None:
+def outward_(form: IndexForm, F: Floats, straight: bool, out: Floats) -> None:
     """out = Fy of the y found."""
     for i in range(out.size):
         if straight:
-            out[i] = F[0, 0] * sheet.vec[FOUND, i]
+            out[i] = F[0, 0] * form.vec[FOUND, i]
         else:
             out[i] = 0.0
             for j in range(i + 1):
-                out[i] += F[i, j] * sheet.vec[FOUND, j]
+                out[i] += F[i, j] * form.vec[FOUND, j]
 
 
 @routine
-def through_(sheet: Sheet, F: Floats, straight: bool) -> None:
+def through_(form: IndexForm, F: Floats, straight: bool) -> None:
     """The index in y, x = Fy: F'θ, F'b and F'AF."""
-    A, vec, work, d = sheet.A, sheet.vec, sheet.work, sheet.vec.shape[1]
+    A, vec, work, d = form.A, form.vec, form.work, form.vec.shape[1]
     if straight:
         r = F[0, 0]
         if r == 1.0:

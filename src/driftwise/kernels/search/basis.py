@@ -13,7 +13,7 @@ import math
 from driftwise.kernels import piece, routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
-from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, Sheet
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, IndexForm
 from driftwise.kernels.solvers.eigen import eigen_
 
 NUDGE = 1e-14
@@ -42,13 +42,13 @@ def largest(vec: Floats) -> float:
 
 
 @routine
-def eigenbasis_(sheet: Sheet) -> bool:
+def eigenbasis_(form: IndexForm) -> bool:
     """Eigenvectors in rows, each with its first largest coordinate positive; their values, gaps, c and b."""
-    vec, rows, d = sheet.vec, sheet.rows, sheet.vec.shape[1]
+    vec, rows, d = form.vec, form.rows, form.vec.shape[1]
     for i in range(d):
         for j in range(d):
-            sheet.work[i, j] = sheet.A[i, j]
-    if not eigen_(sheet.work, vec[VALUES], rows, vec[TURNED]):
+            form.work[i, j] = form.A[i, j]
+    if not eigen_(form.work, vec[VALUES], rows, vec[TURNED]):
         return False
     for k in range(d):
         vec[VALUES, k] = max(vec[VALUES, k], 0.0)
@@ -123,13 +123,13 @@ def place_(vec: Floats, row: int, delta: float) -> float:
 
 
 @routine
-def back_(sheet: Sheet, to: int) -> None:
+def back_(form: IndexForm, to: int) -> None:
     """vec[to] = the point whose coordinates in the eigenbasis are vec[TURNED]."""
-    vec = sheet.vec
+    vec = form.vec
     for i in range(vec.shape[1]):
         t = 0.0
         for k in range(vec.shape[1]):
-            t += vec[TURNED, k] * sheet.rows[k, i]
+            t += vec[TURNED, k] * form.rows[k, i]
         vec[to, i] = t
 
 
@@ -143,10 +143,10 @@ def spread_of(vec: Floats) -> float:
 
 
 @routine
-def along_theta_(sheet: Sheet) -> None:
+def along_theta_(form: IndexForm) -> None:
     """The search where θ alone counts: its direction, the first coordinate's where it has none."""
-    vec = sheet.vec
+    vec = form.vec
     length = math.sqrt(dot(vec, int(THETA), vec, int(THETA)))
     for i in range(vec.shape[1]):
         vec[FOUND, i] = vec[THETA, i] / length if length > 0.0 else 1.0 if i == 0 else 0.0
-    sheet.numbers[TOP] = sheet.numbers[SHIFT] + length
+    form.numbers[TOP] = form.numbers[SHIFT] + length

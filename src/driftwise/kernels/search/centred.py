@@ -20,16 +20,16 @@ from driftwise.kernels.search.basis import (
     place_,
     shift_of,
 )
-from driftwise.kernels.search.index_form import FOUND, THETA, WEIGHT, Sheet, square_at, value_at
+from driftwise.kernels.search.index_form import FOUND, THETA, WEIGHT, IndexForm, square_at, value_at
 
 
 @routine
-def centred_at(sheet: Sheet, t: float) -> tuple[float, float]:
+def centred_at(form: IndexForm, t: float) -> tuple[float, float]:
     """For a guess t of √q: the largest c'y + (w/2)(q(y)/t + t), which no index exceeds, and √q where it is reached.
 
     vec[TURNED] is that y, by the secular equation ‖y‖ = 1 of the quadratic; vec[FOUND] is scribbled on.
     """
-    vec, numbers = sheet.vec, sheet.numbers
+    vec, numbers = form.vec, form.numbers
     w, d = numbers[WEIGHT], vec.shape[1]
     for i in range(d):
         vec[FOUND, i] = vec[ALONG, i] * (t / w) - vec[TILTED, i]
@@ -46,20 +46,20 @@ def centred_at(sheet: Sheet, t: float) -> tuple[float, float]:
 
 
 @routine
-def centred_summit_(sheet: Sheet) -> None:
+def centred_summit_(form: IndexForm) -> None:
     """The largest c'y + w√q(y), q(y) = y'Ay - 2b'y + c. For every t > 0 the largest c'y + (w/2)(q/t + t) is a bound,
     convex in t, and is reached where √q = t; that t is halved in on."""
-    vec, numbers = sheet.vec, sheet.numbers
+    vec, numbers = form.vec, form.numbers
     w = numbers[WEIGHT]
     if not w > 0.0:
-        along_theta_(sheet)
+        along_theta_(form)
         return
     lean = math.sqrt(dot(vec, int(TILTED), vec, int(TILTED)))
     far = math.sqrt(largest(vec) + 2.0 * lean + numbers[page.CONSTANT_PART])
     near, top = 1e-9 * far, math.inf
     for _ in range(HALVINGS):
         t = math.sqrt(near) * math.sqrt(far)
-        bound, root = centred_at(sheet, t)
+        bound, root = centred_at(form, t)
         top = min(top, bound)
         if root > t:
             near = t
@@ -68,34 +68,34 @@ def centred_summit_(sheet: Sheet) -> None:
         if far - near <= 1e-14 * far:
             break
     numbers[page.TOP] = numbers[page.SHIFT] + top
-    centred_at(sheet, far)
-    back_(sheet, int(FOUND))
-    ascend_(sheet)
-    best = value_at(sheet, vec, int(FOUND))
+    centred_at(form, far)
+    back_(form, int(FOUND))
+    ascend_(form)
+    best = value_at(form, vec, int(FOUND))
     for i in range(vec.shape[1]):
-        sheet.low[0, i] = vec[FOUND, i]
-    centred_at(sheet, near)  # where two points tie the bound is not reached, and the ends lie on either side of it
-    back_(sheet, int(FOUND))
-    ascend_(sheet)
-    if value_at(sheet, vec, int(FOUND)) < best:
+        form.low[0, i] = vec[FOUND, i]
+    centred_at(form, near)  # where two points tie the bound is not reached, and the ends lie on either side of it
+    back_(form, int(FOUND))
+    ascend_(form)
+    if value_at(form, vec, int(FOUND)) < best:
         for i in range(vec.shape[1]):
-            vec[FOUND, i] = sheet.low[0, i]
+            vec[FOUND, i] = form.low[0, i]
 
 
 @routine
-def ascend_(sheet: Sheet) -> None:
+def ascend_(form: IndexForm) -> None:
     """From vec[FOUND] uphill: the gradient of a convex index, made as long as the ball is wide, is never lower."""
-    vec, d = sheet.vec, sheet.vec.shape[1]
+    vec, d = form.vec, form.vec.shape[1]
     for _ in range(50):
-        root = math.sqrt(square_at(sheet, vec, int(FOUND)))
+        root = math.sqrt(square_at(form, vec, int(FOUND)))
         if not root > 0.0:
             return
         length, moved = 0.0, 0.0
         for i in range(d):
             t = -vec[page.TILT, i]
             for j in range(d):
-                t += sheet.A[i, j] * vec[FOUND, j]
-            vec[TURNED, i] = vec[THETA, i] + sheet.numbers[WEIGHT] * t / root
+                t += form.A[i, j] * vec[FOUND, j]
+            vec[TURNED, i] = vec[THETA, i] + form.numbers[WEIGHT] * t / root
             length += vec[TURNED, i] * vec[TURNED, i]
         length = math.sqrt(length)
         if not length > 0.0:

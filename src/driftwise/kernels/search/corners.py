@@ -14,7 +14,7 @@ import numpy as np
 from driftwise.kernels import kernel, routine
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.search import index_form as page
-from driftwise.kernels.search.index_form import Sheet, sheet_of, square_at, value_at
+from driftwise.kernels.search.index_form import IndexForm, index_form_of, square_at, value_at
 
 # What a branch must promise above the best vertex seen, as a share of it: the rounding of the sums.
 ROUNDING = 1e-13
@@ -50,16 +50,16 @@ def promise(
 
 
 @routine
-def polish_(sheet: Sheet, low: Floats, high: Floats, x: Floats) -> float:
+def polish_(form: IndexForm, low: Floats, high: Floats, x: Floats) -> float:
     """x[0] from vertex to vertex, a coordinate at a time, as long as the index rises; the index there."""
-    best = value_at(sheet, x, 0)
+    best = value_at(form, x, 0)
     rising = True
     while rising:
         rising = False
         for i in range(low.size):
             kept = x[0, i]
             x[0, i] = low[i] if kept == high[i] else high[i]
-            value = value_at(sheet, x, 0)
+            value = value_at(form, x, 0)
             if value > best + ROUNDING * max(1.0, abs(best)):
                 best, rising = value, True
             else:
@@ -71,14 +71,14 @@ def polish_(sheet: Sheet, low: Floats, high: Floats, x: Floats) -> float:
 def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     """out <- the vertex of largest index; numbers[TOP] bounds all of them. How many nodes were looked into."""
     d = low.size
-    sheet = sheet_of(scratch, d)
-    A, theta, w = sheet.A, sheet.vec[page.THETA], sheet.numbers[page.WEIGHT]
+    form = index_form_of(scratch, d)
+    A, theta, w = form.A, form.vec[page.THETA], form.numbers[page.WEIGHT]
     half, x = 0.5 * (high - low), np.empty((1, d))
     weight = np.empty(d)
     for i in range(d):
         weight[i] = half[i] * (abs(theta[i]) + w * math.sqrt(max(A[i, i], 0.0)))
         x[0, i] = high[i] if theta[i] >= 0.0 else low[i]
-    best = polish_(sheet, low, high, x)
+    best = polish_(form, low, high, x)
     out[:] = x[0]
     order = np.arange(d)
     for k in range(1, d):  # those that decide most come first; NumPy's sort takes longer to compile than all of this
@@ -95,10 +95,10 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
             left[k] += 2.0 * abs(A[i, order[m]]) * half[i] * half[order[m]]
     g, mean, q = np.empty((d + 1, d)), np.empty(d + 1), np.empty(d + 1)
     x[0] = 0.5 * (low + high)
-    mean[0], q[0] = sheet.numbers[page.SHIFT], square_at(sheet, x, 0)
+    mean[0], q[0] = form.numbers[page.SHIFT], square_at(form, x, 0)
     for i in range(d):
         mean[0] += theta[i] * x[0, i]
-        g[0, i] = -sheet.vec[page.TILT, i]
+        g[0, i] = -form.vec[page.TILT, i]
         for j in range(d):
             g[0, i] += A[i, j] * x[0, j]
     side, depth, nodes, top = np.zeros(d, dtype=np.int64), 0, 0.0, best
@@ -106,7 +106,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
         if depth == d:
             for k in range(d):
                 x[0, order[k]] = high[order[k]] if side[k] == 1 else low[order[k]]
-            value = value_at(sheet, x, 0)
+            value = value_at(form, x, 0)
             if value > best:
                 best = value
                 out[:] = x[0]
@@ -131,7 +131,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
                 side[depth] = 0
         else:
             top = max(top, min(bound, best + ROUNDING * max(1.0, abs(best))))
-    sheet.numbers[page.TOP] = max(top, best)
+    form.numbers[page.TOP] = max(top, best)
     return nodes
 
 
@@ -142,33 +142,33 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
     A coordinate moves to the best of 33 places of its side, then of 33 around that, four times over.
     """
     d = low.size
-    sheet = sheet_of(scratch, d)
+    form = index_form_of(scratch, d)
     x = np.empty((1, d))
     best = -math.inf
     for s in range(starts.shape[0]):
         x[0] = starts[s]
-        value = value_at(sheet, x, 0)
+        value = value_at(form, x, 0)
         for _ in range(100):
             before = value
             for i in range(d):
-                value = along_side_(sheet, low[i], high[i], i, x, value)
+                value = along_side_(form, low[i], high[i], i, x, value)
             if value <= before + ROUNDING * max(1.0, abs(before)):
                 break
         if value > best:
             best = value
             out[:] = x[0]
-    sheet.numbers[page.TOP] = math.inf
+    form.numbers[page.TOP] = math.inf
     return best
 
 
 @routine
-def along_side_(sheet: Sheet, low: float, high: float, i: int, x: Floats, value: float) -> float:
+def along_side_(form: IndexForm, low: float, high: float, i: int, x: Floats, value: float) -> float:
     """x[0, i] <- the best place of a side that a grid, refined around it, finds; the index there."""
     start, stop, place = low, high, x[0, i]
     for _ in range(5):
         for k in range(33):
             x[0, i] = start + (stop - start) * (k / 32.0)
-            found = value_at(sheet, x, 0)
+            found = value_at(form, x, 0)
             if found > value:
                 value, place = found, x[0, i]
         step = (stop - start) / 32.0

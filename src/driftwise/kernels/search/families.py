@@ -1,4 +1,4 @@
-"""What the index of a family is now, written on a sheet: the entries beside those that score lists of arms.
+"""What the index of a family is now, as a form: the entries beside those that score lists of arms.
 
 They read the same factors that scores are computed from, so that the point a search finds has the score it promised.
 """
@@ -11,7 +11,7 @@ from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row
-from driftwise.kernels.adapt.levels import level_seat
+from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal
@@ -57,12 +57,12 @@ from driftwise.kernels.search.index_form import (
     THETA,
     TILT,
     WHITE,
-    Sheet,
+    IndexForm,
     add_square_,
     clear_,
+    index_form_of,
     invert_,
     plain_,
-    sheet_of,
 )
 
 # Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
@@ -70,9 +70,9 @@ ACTING, JUDGE = -1, -2
 
 
 @piece
-def estimate_from_(sheet: Sheet) -> None:
+def estimate_from_(form: IndexForm) -> None:
     """θ = low⁻ᵀz, with z in vec[WHITE] and low⁻¹ in work."""
-    vec, work, d = sheet.vec, sheet.work, sheet.vec.shape[1]
+    vec, work, d = form.vec, form.work, form.vec.shape[1]
     for i in range(d):
         t = 0.0
         for k in range(i, d):
@@ -81,62 +81,62 @@ def estimate_from_(sheet: Sheet) -> None:
 
 
 @routine
-def linear_sheet_(point: Point, row: int, lane: int, sums: Sums, sheet: Sheet) -> None:
+def linear_form_(point: Point, row: int, lane: int, sums: Sums, form: IndexForm) -> None:
     """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: what linear_scores_ computes for a list."""
-    d, pivot = sheet.vec.shape[1], sheet.vec[PIVOT]
-    linear_factors_(point, row, lane, sums, sheet.low, sheet.other, pivot, sheet.vec[WHITE])
-    plain_(sheet, int(RISES), int(IDENTITY), linear_scale(point, row, lane, sums, pivot))
-    invert_(sheet.low, pivot, sheet.work)
-    estimate_from_(sheet)
-    clear_(sheet.A)
+    d, pivot = form.vec.shape[1], form.vec[PIVOT]
+    linear_factors_(point, row, lane, sums, form.low, form.other, pivot, form.vec[WHITE])
+    plain_(form, int(RISES), int(IDENTITY), linear_scale(point, row, lane, sums, pivot))
+    invert_(form.low, pivot, form.work)
+    estimate_from_(form)
+    clear_(form.A)
     if not two_matrices(point):
-        add_square_(1.0, sheet.work, sheet.A)
+        add_square_(1.0, form.work, form.A)
         return
     # A = K'K, K = other' low⁻¹, kept in rows.
-    clear_(sheet.rows)
+    clear_(form.rows)
     for k in range(d):
         for i in range(k + 1):
-            t = sheet.other[k, i]
+            t = form.other[k, i]
             for j in range(k + 1):
-                sheet.rows[i, j] += t * sheet.work[k, j]
+                form.rows[i, j] += t * form.work[k, j]
     for k in range(d):
         for i in range(d):
-            t = sheet.rows[k, i]
+            t = form.rows[k, i]
             for j in range(d):
-                sheet.A[i, j] += t * sheet.rows[k, j]
+                form.A[i, j] += t * form.rows[k, j]
 
 
 @routine
-def belief_sheet_(
-    point: Point, row: int, lane: int, audit: bool, sums: Sums, gauge: Gauge, sheet: Sheet
+def belief_form_(
+    point: Point, row: int, lane: int, audit: bool, sums: Sums, gauge: Gauge, form: IndexForm
 ) -> None:
     """θ̂ and a quantile of the belief, or for an audit the radius of the theorem: belief_scores_ and audit_scores_."""
-    d, link = sheet.vec.shape[1], point.flags[LINK]
-    pivot, z = sheet.vec[PIVOT], sheet.vec[WHITE]
+    d, link = form.vec.shape[1], point.flags[LINK]
+    pivot, z = form.vec[PIVOT], form.vec[WHITE]
     prior = prior_of(point, row, gauge, d)
-    believe_(point, row, lane, prior.ridge, sums, sheet.low, sheet.other, pivot, z)
+    believe_(point, row, lane, prior.ridge, sums, form.low, form.other, pivot, z)
     if audit:
         grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
         weight = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     else:
         weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
-    plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
-    invert_(sheet.low, pivot, sheet.work)
-    estimate_from_(sheet)
-    clear_(sheet.A)
-    add_square_(1.0, sheet.work, sheet.A)
+    plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
+    invert_(form.low, pivot, form.work)
+    estimate_from_(form)
+    clear_(form.A)
+    add_square_(1.0, form.work, form.A)
 
 
 @routine
-def level_sheet_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, sheet: Sheet) -> None:
+def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, form: IndexForm) -> None:
     """The index of a lane with a level apart, whose arms are seen from centres: level_scores_."""
-    d, link, vec = sheet.vec.shape[1], point.flags[LINK], sheet.vec
-    pivot, z, centre = vec[PIVOT], vec[WHITE], sheet.other
+    d, link, vec = form.vec.shape[1], point.flags[LINK], form.vec
+    pivot, z, centre = vec[PIVOT], vec[WHITE], form.other
     prior, total, first = prior_of(point, row, gauge, d), 0.0, lane - lane
     guess = guess_of(prior, gauge, d)
     weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
-    plain_(sheet, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
-    clear_(sheet.A)
+    plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
+    clear_(form.A)
     memories = levels.weights.size // FOUR
     for turn in range(memories):
         total += levels.weights[lane % FOUR + turn * FOUR]
@@ -144,129 +144,130 @@ def level_sheet_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge
         k = lane % FOUR + (lane // FOUR + turn + 1) % memories * FOUR
         own = k % levels.filters.shape[0]
         level = center_(point, row, guess, levels.filters, own, 0.0, centre, first)
-        believe_preferences_(k, prior.ridge, levels.sums, sheet.low, pivot, z)
-        invert_(sheet.low, pivot, sheet.work)
+        believe_preferences_(k, prior.ridge, levels.sums, form.low, pivot, z)
+        invert_(form.low, pivot, form.work)
         share = levels.weights[k] / total
-        add_square_(share, sheet.work, sheet.A)
-        estimate_from_(sheet)
-        sheet.numbers[page.SHIFT] = level.reward
+        add_square_(share, form.work, form.A)
+        estimate_from_(form)
+        form.numbers[page.SHIFT] = level.reward
         for i in range(d):  # low⁻¹x̄, and with it A x̄ and x̄'A x̄ of this lane
             t = 0.0
             for j in range(i + 1):
-                t += sheet.work[i, j] * centre[first, j]
+                t += form.work[i, j] * centre[first, j]
             pivot[i] = t
-            sheet.numbers[page.SHIFT] -= centre[first, i] * vec[THETA, i]
-            sheet.numbers[page.CONSTANT_PART] += share * t * t
+            form.numbers[page.SHIFT] -= centre[first, i] * vec[THETA, i]
+            form.numbers[page.CONSTANT_PART] += share * t * t
         for i in range(d):
             for j in range(i, d):
-                vec[TILT, i] += share * sheet.work[j, i] * pivot[j]
+                vec[TILT, i] += share * form.work[j, i] * pivot[j]
 
 
 # ------------------------------------------------------------------------------------------ entries
 
 
 @entry
-def sheet_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+def form_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
     """The linear family, alone or adapting. FINE, or why nothing was done."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
     lane = acting_lane(point, own)
-    sheet = sheet_of(scratch, flags[DIM])
-    linear_sheet_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), sheet)
+    form = index_form_of(scratch, flags[DIM])
+    linear_form_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), form)
     return FINE
 
 
 @entry
-def sheet_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+def form_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
     """Beliefs, alone or in a bank; whose = JUDGE is that of an audit. FINE, or why nothing was done."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
     sums, levels, gauge = sums_of(flags, floats), levels_of(flags, floats), gauge_of(flags, floats)
-    sheet, seat = sheet_of(scratch, flags[DIM]), level_seat(levels.weights, levels.evidence)
-    if seat >= 0 and whose == ACTING:
-        level_sheet_(point, int(table.shape[0] - levels.weights.size + seat), seat, levels, gauge, sheet)
+    form, with_level = index_form_of(scratch, flags[DIM]), level_lane(levels.weights, levels.evidence)
+    if with_level >= 0 and whose == ACTING:
+        level_form_(point, int(table.shape[0] - levels.weights.size + with_level), with_level, levels, gauge, form)
         return FINE
     lane = acting_lane(point, own) if whose == ACTING else int(table[0, AUDIT_LANE])
     row = acting_row(point, own, lane) if whose == ACTING else lane
-    belief_sheet_(point, row, lane, whose == JUDGE, sums, gauge, sheet)
+    belief_form_(point, row, lane, whose == JUDGE, sums, gauge, form)
     return FINE
 
 
 @entry
-def sheet_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+def form_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
     """The generalized linear families: of the lane that acts, of one lane, or of a judge. FINE, or DAMAGED."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
     sums, estimate = sums_of(flags, floats), estimate_of(flags, floats)
-    sheet, d, link = sheet_of(scratch, flags[DIM]), flags[DIM], flags[LINK]
+    form, d, link = index_form_of(scratch, flags[DIM]), flags[DIM], flags[LINK]
     lane = acting_lane(point, own) if whose < 0 else whose
     row = acting_row(point, own, lane) if whose < 0 else lane
-    pivot, weight, kind, judge = sheet.vec[PIVOT], 0.0, int(SUM), whose == JUDGE
+    pivot, weight, kind, judge = form.vec[PIVOT], 0.0, int(SUM), whose == JUDGE
     if flags[RULE] == POSTERIOR or judge:
-        seat = lane + sums.G.shape[0] if judge else lane
-        factor_(estimate.H, seat, 0.0, sheet.low, pivot)
+        place = lane + sums.G.shape[0] if judge else lane
+        factor_(estimate.H, place, 0.0, form.low, pivot)
         weight, kind = table[0, KAPPA] if judge else QUANTILE * table[row, EXPLORE], int(RISES)
         for i in range(d):
-            sheet.vec[WHITE, i] = estimate.theta[seat, i]
+            form.vec[WHITE, i] = estimate.theta[place, i]
     else:
-        factor_(sums.G, lane, table[row, LAM], sheet.low, pivot)
+        factor_(sums.G, lane, table[row, LAM], form.low, pivot)
         inside = length_of(estimate.theta, lane) <= table[row, S]
         count = sums.counters
         weight = glm_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], d, inside)
         for i in range(d):
-            sheet.vec[WHITE, i] = estimate.shown[lane, i]
-    plain_(sheet, kind, link, weight)
-    invert_(sheet.low, pivot, sheet.work)
-    clear_(sheet.A)
-    add_square_(1.0, sheet.work, sheet.A)
+            form.vec[WHITE, i] = estimate.shown[lane, i]
+    plain_(form, kind, link, weight)
+    invert_(form.low, pivot, form.work)
+    clear_(form.A)
+    add_square_(1.0, form.work, form.A)
     for i in range(d):
-        sheet.vec[THETA, i] = sheet.vec[WHITE, i]
+        form.vec[THETA, i] = form.vec[WHITE, i]
     return FINE
 
 
 @routine
-def sway_sheet_(link: int, scale: float, key: Ints, draw: int, sheet: Sheet, root: Floats) -> None:
-    """θ + scale·root'z, z the normals of a draw's first try: what sway_ puts on the arms of a list, before its link."""
-    d = sheet.vec.shape[1]
+def draw_theta_(link: int, scale: float, key: Ints, draw: int, form: IndexForm, root: Floats) -> None:
+    """θ + scale·root'z, z the normals of a draw's first try: what add_normal_ puts on the arms of a list, before
+    its link."""
+    d = form.vec.shape[1]
     for k in range(d):
         z = scale * normal(key[KEY_LOW], key[KEY_HIGH], draw, k, 0)
         for i in range(d):
-            sheet.vec[THETA, i] += z * root[k, i]
-    plain_(sheet, int(RISES), link, 0.0)
+            form.vec[THETA, i] += z * root[k, i]
+    plain_(form, int(RISES), link, 0.0)
 
 
 @entry
-def sheet_sampling_linear_(
+def form_sampling_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int
 ) -> int:
     """x'θ̃ of a draw, or x'θ̂ and |Z|β‖x‖; a multiplier below 0 is written as a weight below 0."""
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
-    sheet, d = sheet_of(scratch, flags[DIM]), int(flags[DIM])
+    form, d = index_form_of(scratch, flags[DIM]), int(flags[DIM])
     first = d - d  # 0, but not a literal, for which everything below would be compiled again
-    linear_sheet_(point, first, first, sums, sheet)
+    linear_form_(point, first, first, sums, form)
     number = round_of(sums) if draw == BY_ROUND else draw
     if flags[DRAWN] != DRAWS_THETA:
         z = normal(key[KEY_LOW], key[KEY_HIGH], number, first, first)
-        sheet.numbers[page.WEIGHT] *= abs(z) if flags[DRAWN] == UPWARD else z
+        form.numbers[page.WEIGHT] *= abs(z) if flags[DRAWN] == UPWARD else z
         return FINE
-    scale = float(sheet.numbers[page.WEIGHT])
-    sway_sheet_(flags[LINK], scale, key, number, sheet, sheet.rows if two_matrices(point) else sheet.work)
+    scale = float(form.numbers[page.WEIGHT])
+    draw_theta_(flags[LINK], scale, key, number, form, form.rows if two_matrices(point) else form.work)
     return FINE
 
 
 @entry
-def sheet_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> int:
+def form_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> int:
     """x'θ̃ of a draw by the Laplace posterior."""
     key, sums = adapting_of(flags, floats, ints).key, sums_of(flags, floats)
-    sheet, estimate, first = sheet_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
-    factor_(estimate.H, first, 0.0, sheet.low, sheet.vec[PIVOT])
-    invert_(sheet.low, sheet.vec[PIVOT], sheet.work)
-    clear_(sheet.A)
+    form, estimate, first = index_form_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
+    factor_(estimate.H, first, 0.0, form.low, form.vec[PIVOT])
+    invert_(form.low, form.vec[PIVOT], form.work)
+    clear_(form.A)
     for i in range(flags[DIM]):
-        sheet.vec[THETA, i] = estimate.theta[first, i]
+        form.vec[THETA, i] = estimate.theta[first, i]
     number = round_of(sums) if draw == BY_ROUND else draw
-    sway_sheet_(flags[LINK], table[first, EXPLORE], key, number, sheet, sheet.work)
+    draw_theta_(flags[LINK], table[first, EXPLORE], key, number, form, form.work)
     return FINE

@@ -1,4 +1,4 @@
-"""An index as a function of any x: what the families' scores of a list of arms are made of, on a sheet of its own.
+"""An index as a function of any x: what the families' scores of a list of arms are made of, in scratch of its own.
 
 All indices of this library but those of set rules are one of two kinds. With z = shift + x'θ and
 spread = weight·√(x'Ax - 2x'b + c), an index RISES with z + spread (it is that, or μ of that), or it is the SUM
@@ -30,7 +30,7 @@ VECTORS = 10
 DEEP = 256
 
 
-class Sheet(NamedTuple):
+class IndexForm(NamedTuple):
     """numbers and vec by the names above, A, four more matrices and a stack to scribble on."""
 
     numbers: Floats
@@ -43,20 +43,20 @@ class Sheet(NamedTuple):
     stack: Floats
 
 
-sheet_size, sheet_of = carved(
-    Sheet, "d", numbers="NUMBERS", vec="VECTORS, d", A="d, d", low="d, d", other="d, d", rows="d, d", work="d, d",
+index_form_size, index_form_of = carved(
+    IndexForm, "d", numbers="NUMBERS", vec="VECTORS, d", A="d, d", low="d, d", other="d, d", rows="d, d", work="d, d",
     stack="2, DEEP",
 )  # fmt: skip
 
 
 @piece
-def plain_(sheet: Sheet, kind: int, link: int, weight: float) -> None:
+def plain_(form: IndexForm, kind: int, link: int, weight: float) -> None:
     """An index without a centre."""
-    numbers = sheet.numbers
+    numbers = form.numbers
     numbers[KIND], numbers[LINK_CODE], numbers[WEIGHT] = float(kind), float(link), weight
     numbers[SHIFT], numbers[CONSTANT_PART] = 0.0, 0.0
-    for i in range(sheet.vec.shape[1]):
-        sheet.vec[TILT, i] = 0.0
+    for i in range(form.vec.shape[1]):
+        form.vec[TILT, i] = 0.0
 
 
 @piece
@@ -88,9 +88,9 @@ def add_square_(share: float, work: Floats, A: Floats) -> None:
 
 
 @routine
-def square_at(sheet: Sheet, x: Floats, row: int) -> float:
+def square_at(form: IndexForm, x: Floats, row: int) -> float:
     """x'Ax - 2x'b + c of x[row]; rounding takes none below 0."""
-    A, tilt, total = sheet.A, sheet.vec, sheet.numbers[CONSTANT_PART]
+    A, tilt, total = form.A, form.vec, form.numbers[CONSTANT_PART]
     for i in range(A.shape[0]):
         t = -2.0 * tilt[TILT, i]
         for j in range(A.shape[0]):
@@ -100,13 +100,13 @@ def square_at(sheet: Sheet, x: Floats, row: int) -> float:
 
 
 @routine
-def value_at(sheet: Sheet, x: Floats, row: int) -> float:
+def value_at(form: IndexForm, x: Floats, row: int) -> float:
     """The index of x[row]; of one that rises, z + spread."""
-    numbers = sheet.numbers
+    numbers = form.numbers
     z = numbers[SHIFT]
     for i in range(x.shape[1]):
-        z += x[row, i] * sheet.vec[THETA, i]
-    spread = numbers[WEIGHT] * math.sqrt(square_at(sheet, x, row))
+        z += x[row, i] * form.vec[THETA, i]
+    spread = numbers[WEIGHT] * math.sqrt(square_at(form, x, row))
     if numbers[KIND] == SUM:
         return float(link_mean(int(numbers[LINK_CODE]), z) + spread)
     return float(z + spread)
@@ -115,9 +115,9 @@ def value_at(sheet: Sheet, x: Floats, row: int) -> float:
 @entry
 def values_(scratch: Floats, X: Floats, out: Floats) -> None:
     """The index of every row of X (n, d); of one that rises, z + spread."""
-    sheet = sheet_of(scratch, X.shape[1])
+    form = index_form_of(scratch, X.shape[1])
     for a in range(X.shape[0]):
-        out[a] = value_at(sheet, X, a)
+        out[a] = value_at(form, X, a)
 
 
 @entry

@@ -1,6 +1,6 @@
 """The linear family on a ball or an ellipsoid in one call: from sums to the best point, its score and a bound.
 
-Between three calls, a sheet, a search and a score, Python took longer than the arithmetic.
+Between three calls, a form, a search and a score, Python took longer than the arithmetic.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row
 from driftwise.kernels.cut import cut
-from driftwise.kernels.index import Board
+from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.linear import linear_index_
 from driftwise.kernels.point import (
     DAMAGED,
@@ -21,19 +21,29 @@ from driftwise.kernels.point import (
     sums_of,
 )
 from driftwise.kernels.search.ball import outward_, plain_summit_, through_
-from driftwise.kernels.search.families import linear_sheet_
-from driftwise.kernels.search.index_form import BONUS, FIRST, MEAN, PIVOT, SECOND, WEIGHT, WHITE, Sheet, sheet_of
+from driftwise.kernels.search.families import linear_form_
+from driftwise.kernels.search.index_form import (
+    BONUS,
+    FIRST,
+    MEAN,
+    PIVOT,
+    SECOND,
+    WEIGHT,
+    WHITE,
+    IndexForm,
+    index_form_of,
+)
 
 # What a search reports whose matrix has no eigenvalues.
 NO_ROOT = 1
 
 
 @piece
-def board_on(sheet: Sheet) -> Board:
-    """A board for one arm whose factors are those of the sheet, its mean and bonus places of numbers."""
-    mean, bonus = cut(sheet.numbers, MEAN, (1,)), cut(sheet.numbers, BONUS, (1,))
-    vec, Y = sheet.vec, cut(sheet.vec[FIRST], 0, (sheet.vec.shape[1], 1))
-    return Board(mean, bonus, vec[SECOND], sheet.low, sheet.other, vec[PIVOT], vec[WHITE], Y)
+def scores_on(form: IndexForm) -> ScoreScratch:
+    """Scores of one arm whose factors are those of the form, its mean and bonus places of numbers."""
+    mean, bonus = cut(form.numbers, MEAN, (1,)), cut(form.numbers, BONUS, (1,))
+    vec, Y = form.vec, cut(form.vec[FIRST], 0, (form.vec.shape[1], 1))
+    return ScoreScratch(mean, bonus, vec[SECOND], form.low, form.other, vec[PIVOT], vec[WHITE], Y)
 
 
 @entry
@@ -45,11 +55,11 @@ def best_linear_(
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
-    lane, sheet = acting_lane(point, own), sheet_of(scratch, out.size)
-    linear_sheet_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), sheet)
-    through_(sheet, F, straight)
-    if not plain_summit_(sheet):
+    lane, form = acting_lane(point, own), index_form_of(scratch, out.size)
+    linear_form_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), form)
+    through_(form, F, straight)
+    if not plain_summit_(form):
         return NO_ROOT
-    outward_(sheet, F, straight, out)
-    linear_index_(point, sheet.numbers[WEIGHT], cut(out, 0, (1, out.size, 1)), lane - lane, board_on(sheet))
+    outward_(form, F, straight, out)
+    linear_index_(point, form.numbers[WEIGHT], cut(out, 0, (1, out.size, 1)), lane - lane, scores_on(form))
     return FINE

@@ -21,7 +21,7 @@ from driftwise.kernels.search.basis import (
     place_,
     spread_of,
 )
-from driftwise.kernels.search.index_form import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, Sheet
+from driftwise.kernels.search.index_form import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, IndexForm
 
 # Intervals of a search over z, and the share of the index it leaves unproven.
 INTERVALS, CLOSE = 2000, 1e-11
@@ -38,31 +38,31 @@ def climb(link: int, w: float, vec: Floats, delta: float) -> tuple[float, float,
 
 
 @routine
-def sum_summit_(sheet: Sheet) -> None:
+def sum_summit_(form: IndexForm) -> None:
     """The largest μ(c'y) + w√(y'Ay). Its h(z), the largest √(y'Ay) where c'y = z, is concave where it falls: h² is
     concave in z², by the convex joint range of three quadratic forms. Where h rises with z so does the index."""
-    vec, numbers = sheet.vec, sheet.numbers
+    vec, numbers = form.vec, form.numbers
     link, w = int(numbers[LINK_CODE]), numbers[WEIGHT]
     if not w > 0.0:  # θ alone counts
-        along_theta_(sheet)
+        along_theta_(form)
         numbers[TOP] = link_mean(link, numbers[TOP])
         return
     most = largest(vec)
     nudge_(vec, int(ALONG), w * math.sqrt(most))
     near, far = 1e-16 * NUDGE * most, 1e16 * most
     if link == IDENTITY or link == LOGISTIC or link == PROBIT:  # μ is concave from 0 on, and z is never below
-        delta = concave_(sheet, link, w, near, far)
+        delta = concave_(form, link, w, near, far)
     else:
-        delta = branched_(sheet, link, w, near, far)
+        delta = branched_(form, link, w, near, far)
     place_(vec, int(ALONG), delta)
-    back_(sheet, int(FOUND))
+    back_(form, int(FOUND))
 
 
 @routine
-def concave_(sheet: Sheet, link: int, w: float, near: float, far: float) -> float:
+def concave_(form: IndexForm, link: int, w: float, near: float, far: float) -> float:
     """Where a concave index has slope 0, halving the logarithm of δ; the bound is where the tangents at the last two
     ends meet, which no point between them and none outside exceeds."""
-    vec, numbers = sheet.vec, sheet.numbers
+    vec, numbers = form.vec, form.numbers
     for _ in range(HALVINGS):
         middle = math.sqrt(near) * math.sqrt(far)
         _, _, _, _, rise = climb(link, w, vec, middle)
@@ -100,10 +100,10 @@ def ceiling_of(
 
 
 @routine
-def branched_(sheet: Sheet, link: int, w: float, near: float, far: float) -> float:
+def branched_(form: IndexForm, link: int, w: float, near: float, far: float) -> float:
     """Intervals of z, halved where their ceiling lies above the best index seen. The bound is the highest ceiling that
     was not looked into."""
-    vec, numbers, stack = sheet.vec, sheet.numbers, sheet.stack
+    vec, numbers, stack = form.vec, form.numbers, form.stack
     z0, _, fall0, low, _ = climb(link, w, vec, near)
     z1, _, fall1, high, _ = climb(link, w, vec, far)
     best, at = max(low, high), near if low >= high else far

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from driftwise.kernels import routine
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
-from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TOP, WEIGHT, Sheet
+from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TOP, WEIGHT, IndexForm
 from driftwise.kernels.solvers.eigen import normal_, reflect_, reflect_both_, tridiagonalise_
 
 # Steps of the root's search, and the share of the index by which the point found may miss its bound.
@@ -93,10 +93,10 @@ def level_of(vec: Floats, T: Floats, square: float, w: float) -> float:
 
 
 @routine
-def meet_(sheet: Sheet, eta: float, length: float) -> tuple[float, float]:
+def meet_(form: IndexForm, eta: float, length: float) -> tuple[float, float]:
     """vec[FOUND] = y ∝ (ηI - T)⁻¹ (±1, 0, …), of norm 1; the bound that η gives, infinite where it gives none, and the
     index of y."""
-    vec, T, w, d = sheet.vec, sheet.work, sheet.numbers[WEIGHT], sheet.vec.shape[1]
+    vec, T, w, d = form.vec, form.work, form.numbers[WEIGHT], form.vec.shape[1]
     pivot = eta - T[d - 1, d - 1]
     for k in range(d - 1, -1, -1):
         if not pivot > 0.0:
@@ -121,14 +121,14 @@ def meet_(sheet: Sheet, eta: float, length: float) -> tuple[float, float]:
 
 
 @routine
-def tridiagonal_summit_(sheet: Sheet) -> bool:
+def tridiagonal_summit_(form: IndexForm) -> bool:
     """vec[FOUND] = the y of largest c'y + w√(y'Ay), w > 0, numbers[TOP] the bound; False where they do not meet."""
-    vec, T, numbers, d = sheet.vec, sheet.work, sheet.numbers, sheet.vec.shape[1]
+    vec, T, numbers, d = form.vec, form.work, form.numbers, form.vec.shape[1]
     w = numbers[WEIGHT]
     for i in range(d):
         vec[NORMAL, i] = vec[THETA, i]
         for j in range(d):
-            T[i, j] = sheet.A[i, j]
+            T[i, j] = form.A[i, j]
     first = d - d  # 0, but not a literal, for which everything below would be compiled again
     length, half = normal_(vec, int(NORMAL), first)
     if half != 0.0:
@@ -141,7 +141,7 @@ def tridiagonal_summit_(sheet: Sheet) -> bool:
     eta = level_of(vec, T, length * length, w)
     if not eta > 0.0:
         return False
-    top, value = meet_(sheet, eta, length)
+    top, value = meet_(form, eta, length)
     if not abs(top - value) <= MISS * value:
         return False
     numbers[TOP] = numbers[SHIFT] + top

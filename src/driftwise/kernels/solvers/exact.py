@@ -33,7 +33,7 @@ from driftwise.kernels.solvers.secular import (
     STEP,
     THETA,
     TILT,
-    Desk,
+    SetScratch,
     atoms_,
     back_,
     backward_,
@@ -56,7 +56,7 @@ MARCH = 5000
 
 
 @routine
-def distance_(p: Atoms, z: Desk, theta: Floats) -> float:
+def distance_(p: Atoms, z: SetScratch, theta: Floats) -> float:
     """F at theta."""
     atoms_(p, z, theta, p.used < 0)
     return math.sqrt(back_(z))
@@ -87,7 +87,7 @@ def eliminate_(K: Floats, n: int) -> bool:
 
 
 @routine
-def newton_(p: Atoms, z: Desk, rho: float, nu: float, kappa: float) -> float:
+def newton_(p: Atoms, z: SetScratch, rho: float, nu: float, kappa: float) -> float:
     """Newton from vec[THETA] on e = ν∇F + κθ, F = ρ, and ‖θ‖ = S or κ = 0; the residual, inf where it leads nowhere.
 
     Whether the ball is active is at first taken from κ, and changed when κ < 0 or ‖θ‖ > S comes out.
@@ -146,7 +146,7 @@ def newton_(p: Atoms, z: Desk, rho: float, nu: float, kappa: float) -> float:
 
 
 @kernel
-def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
+def rim_(p: Atoms, z: SetScratch, rho: float, rim: Floats) -> None:
     """Points of the set around its edge in the ball, d = 2, in rim (2, 2·RAYS).
 
     First where rays from vec[CENTRE] leave the set for the last time, roughly; then, between two of them one of which
@@ -193,7 +193,7 @@ def rim_(p: Atoms, z: Desk, rho: float, rim: Floats) -> None:
 
 
 @routine
-def march_(p: Atoms, z: Desk, L: float, rho: float) -> tuple[float, float]:
+def march_(p: Atoms, z: SetScratch, L: float, rho: float) -> tuple[float, float]:
     """d = 1: e'θ at the outermost point of the set on the side of e, and the residual; -inf if there is no point.
 
     Within δ of θ, H changes by a factor of at most e^{Lδ}, so |N| falls by at most H(e^{Lδ}-1)/L: a quadratic in
@@ -219,7 +219,7 @@ def march_(p: Atoms, z: Desk, L: float, rho: float) -> tuple[float, float]:
 
 
 @routine
-def starts_(p: Atoms, z: Desk, rho: float, lone: bool, rim: Floats, starts: Floats) -> int:
+def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts: Floats) -> int:
     """Rows of starts to climb from; how many.
 
     The end of the ellipsoid around θ̂ or, unless the set is known to be convex (lone), Se and at d = 2 wherever the
@@ -257,7 +257,9 @@ def starts_(p: Atoms, z: Desk, rho: float, lone: bool, rim: Floats, starts: Floa
 
 
 @routine
-def summit_(p: Atoms, z: Desk, L: float, rho: float, lone: bool, rim: Floats, starts: Floats) -> tuple[float, float]:
+def summit_(
+    p: Atoms, z: SetScratch, L: float, rho: float, lone: bool, rim: Floats, starts: Floats
+) -> tuple[float, float]:
     """Most e'θ and the residual, the point in vec[THETA]; on failure e'CENTRE and inf. Se is taken to be outside.
 
     The best local maximum over the starts. A climb that ends below its start, a point of the set, has slid over to a

@@ -1,7 +1,7 @@
 """The estimate of a generalized linear model from weighted atoms: reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a = 0.
 
-theta (lanes, d) holds the estimates. Matrices are lower triangles. A `Slate` is scratch that any number of calls may
-share: rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the curvatures h_a = w_a μ' and the bends
+theta (lanes, d) holds the estimates. Matrices are lower triangles. Any number of calls may share a `NewtonScratch`:
+rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the curvatures h_a = w_a μ' and the bends
 e_a = w_a μ''; rows of P (d long) for vectors; M for factors.
 
 How far to step. With |μ''| ≤ M μ' (M is `bend` of links.py) and
@@ -55,7 +55,7 @@ PATIENCE = 8  # steps after which a gradient of mere rounding errors is looked f
 GRADIENT, STEP, CORRECTION = 0, 1, 2
 
 
-class Slate(NamedTuple):
+class NewtonScratch(NamedTuple):
     """Scratch as large as any kernel here or in project.py wants it: rows of Z for atoms, of P for vectors, and M."""
 
     Z: Floats
@@ -63,8 +63,10 @@ class Slate(NamedTuple):
     M: Floats
 
 
-slate_size, slate_of = carved(Slate, "start, d, capacity", Z="6, capacity", P="11, d", M="4, d, d")
-blank_slate = owned(Slate)
+newton_scratch_size, newton_scratch_of = carved(
+    NewtonScratch, "start, d, capacity", Z="6, capacity", P="11, d", M="4, d, d"
+)  # fmt: skip
+newton_scratch = owned(NewtonScratch)
 
 
 @routine
@@ -223,16 +225,16 @@ def damp_(p: Atoms, least: float, rise: float, bow: float, Z: Floats) -> float:
 
 
 @routine
-def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
+def solve_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> int:
     """theta[lane] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta always is).
 
     H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start
     that leads nowhere is followed by a start at 0. One function, as each layer is compiled again with all below it.
     """
     k, reg, d = p.lane, p.reg, p.A.shape[0]
-    Z, P = slate.Z, slate.P
+    Z, P = newton.Z, newton.P
     z, c, h, e, dz = Z[0], Z[1], Z[2], Z[3], Z[4]
-    g, move, F = P[GRADIENT], P[STEP], slate.M[0]
+    g, move, F = P[GRADIENT], P[STEP], newton.M[0]
     n, restarted = 0, False
     while True:
         linear_predictor_(p, theta, k, z)
@@ -283,24 +285,24 @@ def solve_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> int:
 
 
 @routine
-def hessian_(p: Atoms, theta: Floats, slate: Slate, H: Floats) -> None:
+def hessian_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> None:
     """H at theta[lane] itself: where `solve_` leaves it, it may be a step old."""
-    Z = slate.Z
+    Z = newton.Z
     linear_predictor_(p, theta, p.lane, Z[0])
     residuals_(p, Z[0], Z[1], Z[2], Z[3])
-    gradient_hessian_(p, theta, p.lane, Z[1], Z[2], slate.P[GRADIENT], H)
+    gradient_hessian_(p, theta, p.lane, Z[1], Z[2], newton.P[GRADIENT], H)
 
 
 
 def solve_with(
-    evaluate: Callable[[Floats], tuple[Floats, Floats]], p: Atoms, theta: Floats, slate: Slate, H: Floats
+    evaluate: Callable[[Floats], tuple[Floats, Floats]], p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats
 ) -> int:
     """solve_ for a link of the user's own: evaluate(z) is (μ(z), μ'(z)), increasing; statuses are the same.
 
     Nothing bounds μ'' here, so the step is halved until the loss, which is convex, no longer rises at its end.
     """
-    z, c, h = slate.Z[0], slate.Z[1], slate.Z[2]
-    P, k = slate.P, p.lane
+    z, c, h = newton.Z[0], newton.Z[1], newton.Z[2]
+    P, k = newton.P, p.lane
     g, move = P[GRADIENT], P[STEP]
 
     def look() -> bool:
@@ -316,7 +318,7 @@ def solve_with(
     if not look():
         return BROKEN
     for _ in range(STEPS):
-        if direction_(H, p.reg, P, slate.M[0]) < 0 or not np.isfinite(move).all():
+        if direction_(H, p.reg, P, newton.M[0]) < 0 or not np.isfinite(move).all():
             return BROKEN
         start = theta[k].copy()
         fall = -slope_along()

@@ -1,6 +1,6 @@
 """The estimate in one pass (docs/math.md#estimates): O(d²) memory and time, no history.
 
-H (lanes, d, d) starts as reg·I and theta (lanes, d) as 0; scratch is the slate of newton.py.
+H (lanes, d, d) starts as reg·I and theta (lanes, d) as 0; scratch is that of newton.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from driftwise.kernels import routine
 from driftwise.kernels.algebra import ROUNDING
 from driftwise.kernels.links import IDENTITY, mean, slope
 from driftwise.kernels.point import Floats
-from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, Slate, backward_, factor_, forward_
+from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, NewtonScratch, backward_, factor_, forward_
 
 
 @routine
@@ -77,10 +77,10 @@ def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M
 
 
 @routine
-def one_pass_aim_(theta: Floats, k: int, x: Floats, slate: Slate) -> tuple[float, float]:
+def one_pass_aim_(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> tuple[float, float]:
     """(x'θ, x'A⁻¹x) after one_pass_fade_, A⁻¹x in P[0]: what the scalar equation of `root` needs."""
     d = x.size
-    y, F = slate.P[0], slate.M[0]
+    y, F = newton.P[0], newton.M[0]
     z0, q = 0.0, 0.0
     for i in range(d):
         y[i] = x[i]
@@ -104,22 +104,22 @@ def one_pass_take_(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: flo
 @routine
 def one_pass_(
     link: int, H: Floats, theta: Floats, k: int, x: Floats, r: float, gamma: float, weight: float, reg: float,
-    slate: Slate,
+    newton: NewtonScratch,
 ) -> int:
     """The estimate in O(d²) memory: fade by gamma, then take (x, r) in with a weight; 0, or 2 not finite.
 
     Start with H[k] = reg·I and θ = 0. Gamma is γ^ticks, the weight γ^age. A user's own link calls the three pieces
     and solves z = z0 + wq(r - μ(z)) itself, between z0 and z0 + wq(r - μ(z0)).
     """
-    if one_pass_fade_(H, theta, k, gamma, reg, slate.M) != CONVERGED:
+    if one_pass_fade_(H, theta, k, gamma, reg, newton.M) != CONVERGED:
         return BROKEN
     if weight == 0.0:
         return CONVERGED
-    z0, q = one_pass_aim_(theta, k, x, slate)
+    z0, q = one_pass_aim_(theta, k, x, newton)
     z = root(link, z0, weight * q, r)
     c = weight * (mean(link, z) - r)
     h = weight * slope(link, z)
     if not (abs(c) < math.inf and h < math.inf):
         return BROKEN
-    one_pass_take_(H, theta, k, x, c, h, slate.P)
+    one_pass_take_(H, theta, k, x, c, h, newton.P)
     return CONVERGED

@@ -1,6 +1,6 @@
 """The point of the ball ‖θ‖ ≤ S that best explains the data: argmin ‖g(θ) - b‖, in the norm of V⁻¹ or of H(θ)⁻¹.
 
-g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a =: r is the gradient of newton.py, whose slate these kernels take. Half
+g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a =: r is the gradient of newton.py, whose scratch these kernels take. Half
 the squared norm has, with u = V⁻¹r (H⁻¹r), v_a = x_a'u and C = Σ w_a μ'' v_a x_a x_a',
     in V⁻¹:  gradient Hu, Hessian HV⁻¹H + C;
     in H⁻¹:  gradient r - Σ w_a μ'' v_a² x_a / 2, Hessian H - C + CH⁻¹C - Σ w_a μ''' v_a² x_a x_a' / 2.
@@ -31,7 +31,7 @@ from driftwise.kernels.solvers.newton import (
     CONVERGED,
     GRADIENT,
     UNFINISHED,
-    Slate,
+    NewtonScratch,
     backward_,
     factor_,
     forward_,
@@ -52,10 +52,10 @@ FACTOR, CURVE, WORK, HESSIAN = 0, 1, 2, 3
 
 
 @routine
-def value_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> float:
+def value_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> float:
     """Half the squared norm of r at TRIAL; leaves r, H, the links' values and the factor of H behind."""
     d = p.A.shape[0]
-    Z, P, M = slate.Z, slate.P, slate.M
+    Z, P, M = newton.Z, newton.P, newton.M
     linear_predictor_(p, P, TRIAL, Z[0])
     residuals_(p, Z[0], Z[1], Z[2], Z[3])
     gradient_hessian_(p, P, TRIAL, Z[1], Z[2], P[GRADIENT], M[HESSIAN])
@@ -75,10 +75,10 @@ def value_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> float:
 
 
 @routine
-def shape_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
+def shape_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> None:
     """Gradient into P[DOWN] and Hessian into M[CURVE], where value_ was last."""
     used, d = p.used, p.A.shape[0]
-    Z, P, M = slate.Z, slate.P, slate.M
+    Z, P, M = newton.Z, newton.P, newton.M
     h, e, v, t = Z[2], Z[3], Z[4], Z[5]
     H, B, W = M[HESSIAN], M[CURVE], M[WORK]
     backward_(low if by_v else M[FACTOR], d, P[DUAL])
@@ -133,13 +133,13 @@ def norm_of(theta: Floats, k: int) -> float:
 
 
 @routine
-def propose_(S: float, tangent: bool, pull: float, shift: float, slate: Slate) -> bool:
+def propose_(S: float, tangent: bool, pull: float, shift: float, newton: NewtonScratch) -> bool:
     """P[MOVE] <- the Newton step from POINT for a shifted Hessian, along the sphere or free, if there is one.
 
     On the sphere the Hessian is ∇² + pull·I, pull the multiplier, across θ; adding any multiple of θθ' leaves the
     step along it as it is and makes the factor exist.
     """
-    P, M = slate.P, slate.M
+    P, M = newton.P, newton.M
     B, W = M[CURVE], M[WORK]
     x, p, n = P[POINT], P[MOVE], P[NORMAL]
     d = x.size
@@ -193,17 +193,17 @@ def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
 
 
 @routine
-def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float]:
+def settle_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> tuple[int, float]:
     """Down from TRIAL, a point of the ball, to a local minimum over the ball, left in POINT; status and value.
 
     One trial a turn, so that there is one call of each piece: every other one costs seconds of compilation.
     """
     S, d = p.S, p.A.shape[0]
-    P, M = slate.P, slate.M
+    P, M = newton.P, newton.M
     value, alpha, shift, kept, scale, pull, slope, promise = math.inf, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf
     tangent, fresh, last = False, False, False
     for _ in range(TRIALS):
-        after = value_(by_v, p, low, slate)
+        after = value_(by_v, p, low, newton)
         falls = after < value and after <= value + 1e-4 * slope
         renew = falls
         if falls or (last and after <= value + LITTLE * value):
@@ -215,7 +215,7 @@ def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float
         if last:
             return CONVERGED, value
         if falls:
-            shape_(by_v, p, low, slate)
+            shape_(by_v, p, low, newton)
             pull, scale = 0.0, 0.0
             for i in range(d):
                 pull -= P[DOWN, i] * P[POINT, i] / (S * S)
@@ -233,7 +233,7 @@ def settle_(by_v: bool, p: Atoms, low: Floats, slate: Slate) -> tuple[int, float
             if alpha < SHORTEST:
                 alpha, renew = 1.0, True
                 shift = max(8.0 * shift, kept, 1e-12 * scale)
-        while renew and not propose_(S, tangent, pull, shift, slate):
+        while renew and not propose_(S, tangent, pull, shift, newton):
             if not shift < 1e12 * scale:
                 return ending(value, promise), value
             shift = max(8.0 * shift, kept, 1e-12 * scale)
@@ -258,12 +258,12 @@ def ending(value: float, promise: float) -> int:
 
 
 @routine
-def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
+def begin_(start: int, by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> None:
     """TRIAL <- where to start: on the ray of the estimate, at 0, opposite, or at the best corner.
 
     The corners are ±S e_i, and at d = 1 a grid. The estimate itself is in P[ESTIMATE].
     """
-    S, d, P = p.S, p.A.shape[0], slate.P
+    S, d, P = p.S, p.A.shape[0], newton.P
     norm = norm_of(P, ESTIMATE)
     for i in range(d):
         P[TRIAL, i] = (1.0 - start) * S * (P[ESTIMATE, i] / norm) if start < 3 else 0.0
@@ -272,7 +272,7 @@ def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
         for n in range(GRID if d == 1 else 2 * d):
             place = 0 if d == 1 else n // 2
             P[TRIAL, place] = S * ((2.0 * n) / (GRID - 1.0) - 1.0) if d == 1 else S * (1.0 - 2.0 * (n % 2))
-            value = value_(by_v, p, low, slate)
+            value = value_(by_v, p, low, newton)
             if value < least:
                 least, best, there = value, place, P[TRIAL, place]
             P[TRIAL, place] = 0.0
@@ -280,22 +280,22 @@ def begin_(start: int, by_v: bool, p: Atoms, low: Floats, slate: Slate) -> None:
 
 
 @routine
-def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, slate: Slate) -> tuple[int, float]:
+def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, newton: NewtonScratch) -> tuple[int, float]:
     """theta[lane], the estimate, <- argmin over the S-ball of ‖g(θ) - b‖; status (newton.py's) and that norm.
 
     In V⁻¹, low low' = V, or in H(θ)⁻¹, which does not read low. Inside the ball the estimate stays, at norm 0, as it
     does after a failure. The best that the starts of begin_ lead to is taken, for V⁻¹ mostly the first that converges.
     """
     k, d = p.lane, p.A.shape[0]
-    P = slate.P
+    P = newton.P
     if norm_of(theta, k) <= p.S:
         return CONVERGED, 0.0
     for i in range(d):
         P[ESTIMATE, i] = theta[k, i]
     status, least = BROKEN, math.inf
     for start in range(STARTS):
-        begin_(start, by_v, p, low, slate)
-        found, value = settle_(by_v, p, low, slate)
+        begin_(start, by_v, p, low, newton)
+        found, value = settle_(by_v, p, low, newton)
         if value < least - 1e-9 * least or (status == BROKEN and value < math.inf):  # among equals the first
             status, least = found, value
             for i in range(d):

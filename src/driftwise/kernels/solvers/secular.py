@@ -1,7 +1,7 @@
 """Smooth programs over the ball ‖θ‖ ≤ S: Newton steps whose quadratic model is minimised in the ball itself.
 
-N(θ) = g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a over the atoms of one lane, H(θ) its derivative. A `Desk` holds
-all that a solver scribbles on, rows and layers by the names below. Objectives are flags, for a function argument would
+N(θ) = g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a over the atoms of one lane, H(θ) its derivative. A `SetScratch` is
+all that a solver writes to, rows and layers by the names below. Objectives are flags, for a function argument would
 defeat the cache of compiled code; a constant handed on as an argument is wrapped in int(), or numba would compile the
 callee anew for every constant.
 """
@@ -43,7 +43,7 @@ STEP = 1e-10
 ROUNDING = 1e-14
 
 
-class Desk(NamedTuple):
+class SetScratch(NamedTuple):
     """Scratch, 0 at first: not every triangle is written before it is read."""
 
     vec: Floats
@@ -53,11 +53,11 @@ class Desk(NamedTuple):
     kkt: Floats
 
 
-desk_size, desk_of = carved(
-    Desk, "start, d, used", vec="VECTORS, d", mat="MATRICES, d, d", work="ROWS, used", number="NUMBERS",
+set_scratch_size, set_scratch_of = carved(
+    SetScratch, "start, d, used", vec="VECTORS, d", mat="MATRICES, d, d", work="ROWS, used", number="NUMBERS",
     kkt="d + 2, d + 3",
 )  # fmt: skip
-desk = owned(Desk)
+set_scratch = owned(SetScratch)
 
 
 # ------------------------------------------------------------------------------------------ small linear algebra
@@ -204,7 +204,7 @@ def spread_(p: Atoms, c: Floats, reg: float, M: Floats) -> None:
 
 
 @routine
-def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
+def atoms_(p: Atoms, z: SetScratch, theta: Floats, weigh: bool) -> float:
     """N in vec[GAP], H in mat[INFO], w μ', w μ'', w μ''' in work; Loss, without the atoms' part unless weigh.
 
     Where μ nears 1, w μ - s is (w - s) - w(1 - μ): of an atom that was only ever rewarded no digit is lost.
@@ -243,7 +243,7 @@ def atoms_(p: Atoms, z: Desk, theta: Floats, weigh: bool) -> float:
 
 
 @routine
-def back_(z: Desk) -> float:
+def back_(z: SetScratch) -> float:
     """vec[BACK] = v = H⁻¹N, and f = ‖N‖²_{H⁻¹}; mat[LOW] is the factor of H."""
     low, v = z.mat[LOW], z.vec[BACK]
     factor_(z.mat[INFO], 0.0, low)
@@ -254,7 +254,7 @@ def back_(z: Desk) -> float:
 
 
 @routine
-def bend_(p: Atoms, z: Desk, grad: Floats, hess: Floats) -> None:
+def bend_(p: Atoms, z: SetScratch, grad: Floats, hess: Floats) -> None:
     """Half of f's gradient and Hessian, after back_: N - ½Σ w μ''(x'v)² x and H - K + K H⁻¹ K - ½T.
 
     v = H⁻¹N, K = Σ w μ''(x'v) x x', T = Σ w μ'''(x'v)² x x'.
@@ -285,7 +285,7 @@ def bend_(p: Atoms, z: Desk, grad: Floats, hess: Floats) -> None:
 
 
 @part
-def toward_(z: Desk) -> float:
+def toward_(z: SetScratch) -> float:
     """½‖N+Rη‖²_B at its least over ‖η‖ ≤ 1; vec[PULL] = B(N+Rη), mat[BEND] = its derivative in N, vec[ETA] = η.
 
     B = mat[METRIC], R = mat[ROOT] lower triangular, mat[INNER] = R'BR; η by the secular equation of model_.
@@ -331,7 +331,7 @@ def toward_(z: Desk) -> float:
 
 
 @routine
-def sandwich_(p: Atoms, z: Desk, M: Floats, grad: Floats, hess: Floats) -> None:
+def sandwich_(p: Atoms, z: SetScratch, M: Floats, grad: Floats, hess: Floats) -> None:
     """grad = H u and hess = H M H + Σ w μ''(x'u) x x', u = vec[PULL]."""
     work, info, cross, u = z.work, z.mat[INFO], z.mat[CROSS], z.vec[PULL]
     d = grad.size
@@ -353,7 +353,7 @@ def sandwich_(p: Atoms, z: Desk, M: Floats, grad: Floats, hess: Floats) -> None:
 
 
 @part
-def augment_(p: Atoms, z: Desk, theta: Floats, grad: Floats, hess: Floats) -> float:
+def augment_(p: Atoms, z: SetScratch, theta: Floats, grad: Floats, hess: Floats) -> float:
     """The augmented Lagrangian: -tilt'θ + (λ²-ν²)/(2π), λ = max(0, ν + π(‖N‖_{H⁻¹} - ρ)); ν multiplier, π penalty."""
     tilt = z.vec[TILT]
     d = theta.size
@@ -379,7 +379,7 @@ def augment_(p: Atoms, z: Desk, theta: Floats, grad: Floats, hess: Floats) -> fl
 
 
 @routine
-def evaluate_(kind: int, p: Atoms, z: Desk, side: int) -> float:
+def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
     """The objective at vec[THETA+side], its gradient in vec[GRAD+side], its Hessian in mat[HESS+side]."""
     vec, mat = z.vec, z.mat
     theta, grad, hess = vec[THETA + side], vec[GRAD + side], mat[HESS + side]
@@ -406,7 +406,7 @@ def evaluate_(kind: int, p: Atoms, z: Desk, side: int) -> float:
 
 
 @routine
-def descend_(kind: int, p: Atoms, z: Desk, kappa: float, tolerance: float) -> tuple[float, float, float]:
+def descend_(kind: int, p: Atoms, z: SetScratch, kappa: float, tolerance: float) -> tuple[float, float, float]:
     """A local minimum over the ball from vec[THETA], left there: its value, the ball's multiplier, the last step.
 
     A step that does not lower the objective as foreseen is tried again with a ridge added to the Hessian. The last

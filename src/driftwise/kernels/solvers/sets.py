@@ -36,17 +36,17 @@ from driftwise.kernels.solvers.secular import (
     THETA,
     TILT,
     ZERO,
-    Desk,
+    SetScratch,
     atoms_,
     back_,
     backward_,
     clip_,
     copy_,
     descend_,
-    desk,
     dot,
     factor_,
     forward_,
+    set_scratch,
 )
 
 EXACT, CONVEX = 0, 1
@@ -83,7 +83,7 @@ def stretch(kind: int, D: float, rho: float, level: float) -> float:
 
 
 @routine
-def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
+def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> Region:
     """The region around θ̂ = vec[HAT], whose factor of H goes to mat[HAT_LOW].
 
     D is at first L(S+‖θ̂‖), then what the radius it gives allows the atoms, and so on. EXACT is convex in the ball when
@@ -112,7 +112,7 @@ def region_(p: Atoms, z: Desk, kind: int, L: float, rho: float) -> Region:
 
 
 @routine
-def enter_(p: Atoms, z: Desk, r: Region) -> bool:
+def enter_(p: Atoms, z: SetScratch, r: Region) -> bool:
     """Whether the region meets the ball, with a point of both in vec[CENTRE].
 
     If not, vec[CENTRE] is what stands in for it: argmin over the ball of ‖g-b‖_{H⁻¹(θ)}, or of Loss for CONVEX.
@@ -146,7 +146,7 @@ def enter_(p: Atoms, z: Desk, r: Region) -> bool:
 
 
 @routine
-def turn_(z: Desk, kappa: float) -> float:
+def turn_(z: SetScratch, kappa: float) -> float:
     """vec[KEPT] = dθ/dτ of the tilted minimiser at H = mat[INFO], the ball held if κ > 0; e'dθ/dτ."""
     low, kept, spare = z.mat[LOW], z.vec[KEPT], z.vec[SPARE]
     factor_(z.mat[INFO], kappa, low)
@@ -164,7 +164,7 @@ def turn_(z: Desk, kappa: float) -> float:
 
 
 @routine
-def tilt_(p: Atoms, z: Desk, r: Region) -> tuple[float, float]:
+def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
     """Most e'θ over the convex set in the ball, e = vec[ARM], where Se is outside the set; the residual.
 
     θ(τ) = argmin over the ball of Loss - τe'θ; Newton between brackets on √(Loss gap), which is nearly linear in τ.
@@ -210,7 +210,7 @@ def tilt_(p: Atoms, z: Desk, r: Region) -> tuple[float, float]:
 
 
 @routine
-def measure_(p: Atoms, z: Desk, r: Region, X: Floats, white: Floats, table: Floats) -> None:
+def measure_(p: Atoms, z: SetScratch, r: Region, X: Floats, white: Floats, table: Floats) -> None:
     """The table's rows but VALUE, with BOUND = min(S‖x‖, x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}); white = low⁻¹X."""
     spare, low = z.vec[SPARE], z.mat[HAT_LOW]
     for a in range(X.shape[1]):
@@ -228,7 +228,7 @@ def measure_(p: Atoms, z: Desk, r: Region, X: Floats, white: Floats, table: Floa
 
 
 @routine
-def touch_(p: Atoms, z: Desk, r: Region) -> float:
+def touch_(p: Atoms, z: SetScratch, r: Region) -> float:
     """inf if Se is in the set, e = vec[ARM]; else a bound on e'θ over it, S at most. vec[THETA] = Se.
 
     CONVEX: the tangent of Loss at Se cuts the set off. EXACT: within δ of Se, ‖g-b‖_{H⁻¹} falls to no less than
@@ -316,7 +316,7 @@ def optimist_(
     one point in centre (d,), which is otherwise some point of the set.
     """
     d, n = X.shape
-    z = desk(d, p.used)
+    z = set_scratch(d, p.used)
     here, e = z.vec[THETA], z.vec[ARM]
     copy_(theta[p.lane], z.vec[HAT])
     r = region_(p, z, kind, L, rho)

@@ -22,16 +22,16 @@ from driftwise.kernels.solvers.secular import (
     LOW,
     SPARE,
     THETA,
-    Desk,
+    SetScratch,
     atoms_,
     back_,
     backward_,
     bend_,
     copy_,
-    desk,
     dot,
     factor_,
     forward_,
+    set_scratch,
 )
 
 WEIGHTS = 10  # powers of ten the barrier's weight goes through
@@ -73,7 +73,7 @@ def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> floa
 
 
 @routine
-def walled_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> float:
+def walled_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weight: float) -> float:
     """½f + weight·walls at vec[THETA], with gradient and Hessian."""
     theta, grad, hess = z.vec[THETA], z.vec[GRAD], z.mat[HESS]
     d = theta.size
@@ -105,7 +105,7 @@ def walled_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: flo
 
 
 @routine
-def centre_(p: Atoms, z: Desk, Y: Floats, limit: Floats, count: int, weight: float) -> bool:
+def centre_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weight: float) -> bool:
     """Newton on walled_ from vec[THETA], the step halved while it does not lower it."""
     theta, kept, move, grad = z.vec[THETA], z.vec[KEPT], z.vec[SPARE], z.vec[GRAD]
     hess, low = z.mat[HESS], z.mat[LOW]
@@ -146,7 +146,7 @@ def narrow_(p: Atoms, theta: Floats, Y: Floats, limit: Floats, count: int, out: 
     better of the barrier's ends from tθ̂ and from 0.
     """
     d = p.A.shape[0]
-    z = desk(d, p.used)
+    z = set_scratch(d, p.used)
     here, hat, best = z.vec[THETA], z.vec[HAT], z.vec[BEST]
     copy_(theta[p.lane], hat)
     copy_(hat, out)

@@ -10,39 +10,39 @@ import numpy as np
 
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Floats, Ints
-from driftwise.kernels.trials import abreast_size
+from driftwise.kernels.trials import eight_states_size
 from driftwise.policies import engines
 from driftwise.policies.base import NO_TESTS, Compiled
 from driftwise.policies.engines import Sizes, bound
 from driftwise.policies.own import asked
 from driftwise.policies.scratch import on_a_line
-from driftwise.policies.state import NO_BOARD
+from driftwise.policies.state import NO_SCRATCH
 from driftwise.worlds.base import EightTrials, World
 
 NO_INTS = np.zeros(0, dtype=np.int64)
 
 
-def together(policy: object, world: World, trials: int = EIGHT) -> bool:
+def plays_eight(policy: object, world: World, trials: int = EIGHT) -> bool:
     """Whether so many trials of a policy in a world are played eight at a time."""
-    return world.abreast and asked(policy).together(Sizes(1, world.dim, world.count, world.horizon, trials))
+    return world.plays_eight and asked(policy).plays_eight(Sizes(1, world.dim, world.count, world.horizon, trials))
 
 
-def compile_together(policy: Compiled, world: World) -> None:
+def compile_eight(policy: Compiled, world: World) -> None:
     """Have the entry compiled, or loaded from the cache, before any clock runs."""
     none = np.zeros((0, EIGHT))
     nothing = EightTrials(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
-    _play(policy, on_a_line(abreast_size(world.dim)), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
+    _play(policy, on_a_line(eight_states_size(world.dim)), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
 
 
-def play_together(
+def play_eight(
     named: Mapping[str, Compiled], world: World, trials: Sequence[int], rows: range, result: Any,
     tick: Callable[[float], None],
 ) -> None:
     """Play up to eight trials, by their numbers, into rows of the result; `seconds` are their shares of the time."""
-    states = {name: on_a_line(abreast_size(world.dim)) for name in named}
+    states = {name: on_a_line(eight_states_size(world.dim)) for name in named}
     count, done = len(rows), 0
     where = slice(rows.start, rows.stop)
-    for tapes in world.tapes_abreast(result.seed, trials):
+    for tapes in world.tapes_of_eight(result.seed, trials):
         size = len(tapes.theta)
         chosen, regret = np.empty((size, EIGHT), dtype=np.int64), np.empty((size, EIGHT))
         first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
@@ -63,4 +63,4 @@ def _play(
     """A stretch of rounds in compiled code; what eight trials remember goes on in `states`."""
     rounds = (*tapes, world.link_code, world.reward_code, float(world.noise), 0.0, chosen, regret)
     entry = bound(engines.EIGHT, policy.entries.family, policy.point)
-    entry(*policy.point, states, NO_INTS, NO_BOARD, *rounds, NO_INTS, NO_TESTS)
+    entry(*policy.point, states, NO_INTS, NO_SCRATCH, *rounds, NO_INTS, NO_TESTS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise import eights
+from driftwise import eight
 from driftwise._internal.rng import Turns, stream
 from driftwise.kernels import point
 from driftwise.policies import engines
@@ -47,11 +47,11 @@ def _policies(world, memory):
 
 def _both(monkeypatch, policies, world, **options):
     """Eight at a time and one by one."""
-    together = dw.simulate(policies, world, **{"jobs": 1, **options})
+    plays_eight = dw.simulate(policies, world, **{"jobs": 1, **options})
     monkeypatch.setattr(engines, "FEWEST", math.inf)
     alone = dw.simulate(policies, world, **{"jobs": 1, **options})
     monkeypatch.undo()
-    return together, alone
+    return plays_eight, alone
 
 
 def _assert_same(one, other):
@@ -66,7 +66,7 @@ def _assert_same(one, other):
 def test_eight_at_a_time_have_the_bits_of_one_by_one(monkeypatch, memory, name):
     world = _world(name)
     policies = _policies(world, memory)
-    assert all(eights.together(policy, world) for policy in policies.values())
+    assert all(eight.plays_eight(policy, world) for policy in policies.values())
     _assert_same(*_both(monkeypatch, policies, world, trials=8, seed=5))
 
 
@@ -74,7 +74,7 @@ def test_eight_at_a_time_have_the_bits_of_one_by_one(monkeypatch, memory, name):
 def test_the_rows_of_the_catalogue_that_are_linear_go_together(monkeypatch, name):
     world = dw.worlds.Turn(dim=2, arms=9, horizon=5000)  # more than one stretch
     policy = dw.make(name, **world.facts)
-    assert eights.together(policy, world)
+    assert eight.plays_eight(policy, world)
     _assert_same(*_both(monkeypatch, {name: policy}, world, trials=[3, 1, 4, 15, 9, 2, 6, 5], record=100))
 
 
@@ -91,15 +91,15 @@ def test_every_lane_is_its_own_trial():
     world = _world("turn")
     policy = _policies(world, dw.Fade(0.05))["one matrix"]
     numbers = [9, 0, 4, 17, 2, 3, 30, 11]
-    together = dw.simulate({"it": policy}, world, trials=numbers, jobs=1).regret["it"]
-    assert len({row.tobytes() for row in together}) == 8
+    plays_eight = dw.simulate({"it": policy}, world, trials=numbers, jobs=1).regret["it"]
+    assert len({row.tobytes() for row in plays_eight}) == 8
     for row, number in enumerate(numbers):
         alone = dw.simulate({"it": policy}, world, trials=[number], jobs=1).regret["it"]
-        assert alone.tobytes() == together[row].tobytes()
+        assert alone.tobytes() == plays_eight[row].tobytes()
 
 
 def test_a_lane_that_took_its_neighbours_tape_would_be_found_out(monkeypatch):
-    world, taken = _world("turn"), World.tapes_abreast
+    world, taken = _world("turn"), World.tapes_of_eight
 
     def crossed(self, seed, trials):
         for tapes in taken(self, seed, trials):
@@ -107,7 +107,7 @@ def test_a_lane_that_took_its_neighbours_tape_would_be_found_out(monkeypatch):
 
     policy = _policies(world, dw.Fade(0.05))
     right = dw.simulate(policy, world, trials=8, jobs=1)
-    monkeypatch.setattr(World, "tapes_abreast", crossed)
+    monkeypatch.setattr(World, "tapes_of_eight", crossed)
     wrong = dw.simulate(policy, world, trials=8, jobs=1)
     assert all((wrong.regret["one matrix"][lane] != right.regret["one matrix"][lane]).any() for lane in range(8))
 
@@ -129,8 +129,8 @@ def test_ties_go_to_the_first_arm_in_every_tile(monkeypatch, count):
 def test_what_cannot_go_together_does_not(monkeypatch):
     policy = _policies(_world("turn"), dw.Keep())["one matrix"]
     turn = dict(dim=2, arms=3, horizon=9)
-    assert eights.together(policy, dw.worlds.Turn(**turn))
-    assert not eights.together(policy, dw.worlds.Turn(**turn, fresh=True))
+    assert eight.plays_eight(policy, dw.worlds.Turn(**turn))
+    assert not eight.plays_eight(policy, dw.worlds.Turn(**turn, fresh=True))
     for other in (
         dw.LinearUCB(dim=2, memory=dw.Window(9), lam=1.0, delta=0.1),
         dw.LinearUCB(dim=2, memory=dw.Fade(0.1), lam=1.0, delta=0.1, two_matrix="as-published"),
@@ -139,15 +139,15 @@ def test_what_cannot_go_together_does_not(monkeypatch):
         dw.make("D-LinTS", dim=2, horizon=9, path_length=1.0),
         dw.make("GLB-WeightUCB", dim=2, horizon=9, path_length=1.0),
     ):
-        assert not eights.together(other, dw.worlds.Turn(**turn)), other
+        assert not eight.plays_eight(other, dw.worlds.Turn(**turn)), other
     unknown = _policies(_world("turn"), dw.Keep())["no horizon"]
     for flag in (point.MEMORY, point.RULE, point.RADIUS):  # kinds that somebody adds, see docs/extending.md
         before, unknown.point.flags[flag] = unknown.point.flags[flag], 9
-        assert not eights.together(unknown, dw.worlds.Turn(**turn))
+        assert not eight.plays_eight(unknown, dw.worlds.Turn(**turn))
         unknown.point.flags[flag] = before
-    assert eights.together(unknown, dw.worlds.Turn(**turn))
+    assert eight.plays_eight(unknown, dw.worlds.Turn(**turn))
     wide = dw.worlds.Turn(dim=21, arms=3, horizon=9)
-    assert not eights.together(dw.LinearUCB(dim=21, memory=dw.Keep(), lam=1.0, delta=0.1), wide)
+    assert not eight.plays_eight(dw.LinearUCB(dim=21, memory=dw.Keep(), lam=1.0, delta=0.1), wide)
 
     class Own(dw.worlds.Turn):
         def tapes(self, seed=0, trial=0):
@@ -221,13 +221,13 @@ def test_streams_read_in_turns_are_the_streams():
 def test_compiled_and_interpreted_eights_are_the_same():
     compiled, interpreted = both_ways(
         "import driftwise as dw\n"
-        "from driftwise import eights\n"
+        "from driftwise import eight\n"
         "for reward in ('gaussian', 'bernoulli'):\n"
         "    w = dw.worlds.Turn(dim=3, arms=6, horizon=12, reward=reward)\n"
         "    for memory in (dw.Fade(0.1), dw.Restart(5)):\n"
         "        for two in (None, 'correct'):\n"
         "            p = dw.LinearUCB(dim=3, memory=memory, lam=0.7, delta=0.01, two_matrix=two)\n"
-        "            assert eights.together(p, w)\n"
+        "            assert eight.plays_eight(p, w)\n"
         "            r = dw.simulate({'it': p}, w, trials=5, jobs=1)\n"
         "            print(r.regret['it'].tobytes().hex(), r.arms['it'].tolist())\n"
     )
