@@ -1,9 +1,11 @@
 """A release that can be trusted: python release/dist.py [--quick], into dist/ and build/dist.
 
-Builds wheel and sdist twice, which must give the same bytes; looks into them; installs the wheel in clean environments
-(without extras, with each, at the lowest versions that pyproject claims, on every Python from 3.11 up that this machine
-has) and runs release/smoke.py there; at the lowest versions also tests/golden/guard.py, which compiles and plays the
-whole catalogue; holds docs/installing.md to what an installation weighs. --quick installs once, without extras.
+Builds a wheel with machine code, a pure wheel and the sdist twice, which must give the same bytes; looks into them;
+installs the wheel in clean environments (without extras, with each, at the lowest versions that pyproject claims, on
+every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba, on every level of
+machine code, also tests/golden/guard.py, which plays the whole catalogue, and with a test runner the README's examples,
+hostile states and the service; installs the pure wheel with and without numba; holds docs/installing.md to what an
+installation weighs. --quick installs once, without extras.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import tarfile
 import time
 import tomllib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "dist"
@@ -31,6 +35,11 @@ EXTRAS = [extra for extra in PROJECT["optional-dependencies"] if extra not in OW
 OLDEST = (3, 11)
 # A wheel has no date but this: 2020-01-01.
 EPOCH = "1577836800"
+LEVELS = ("v2", "v3", "v4")
+# Megabytes that a wheel may have, and driftwise where it is installed.
+MOST_WHEEL, MOST_INSTALLED = 6.0, 15.0
+# What is tried by a test runner in an environment without numba.
+TESTED = ("tests/hostile", "tests/test_documents.py", "tests/test_simulate.py", "tests/service/test_http.py")
 
 
 class Broken(Exception):
@@ -46,13 +55,22 @@ def run(words: Sequence[object], **more: object) -> str:
     return str(done.stdout)
 
 
-def built(folder: Path) -> tuple[Path, Path]:
-    """Wheel and sdist in a folder of their own."""
+class Made(NamedTuple):
+    """What is released."""
+
+    wheel: Path
+    pure: Path
+    sdist: Path
+
+
+def built(folder: Path) -> Made:
+    """Wheels and sdist in a folder of their own."""
     shutil.rmtree(folder, ignore_errors=True)
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
-    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT], env=environment)
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    return wheel, sdist
+    for kind, what in (("machine", ["--wheel", "--sdist"]), ("pure", ["--wheel"])):
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "DRIFTWISE_WHEEL": kind}
+        run([sys.executable, "-m", "build", "--no-isolation", *what, "--outdir", folder, ROOT], env=environment)
+    (wheel,), (pure,), (sdist,) = (folder.glob(one) for one in ("*-abi3-*.whl", "*-any.whl", "*.tar.gz"))
+    return Made(wheel, pure, sdist)
 
 
 def digest(path: Path) -> str:
@@ -68,8 +86,12 @@ def check_wheel(wheel: Path) -> None:
     source = ROOT / "src"
     wanted = {
         str(path.relative_to(source)) for path in (source / "driftwise").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     }  # fmt: skip
+    if "-abi3-" in wheel.name:
+        wanted |= {f"driftwise/_machine/{level}.abi3.so" for level in LEVELS}
+    if wheel.stat().st_size > MOST_WHEEL * 1e6:
+        raise Broken(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, wanted {MOST_WHEEL:g} at most")
     package = {name for name in inside if name.startswith("driftwise/")}
     if package != wanted:
         raise Broken(f"{wheel.name}: missing {sorted(wanted - package)[:5]}, too many {sorted(package - wanted)[:5]}")
@@ -85,6 +107,7 @@ def check_sdist(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         inside = {"/".join(name.split("/")[1:]) for name in archive.getnames()}
     needed = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "src/driftwise/py.typed"}
+    needed |= {"release/hook.py", "release/machine.py"}
     missing = needed - inside
     left = {name for name in inside if re.search(r"(^|/)(\.venv|build|results|__pycache__|\.git)(/|$)", name)}
     if missing or left or not any(name.startswith("tests/") for name in inside):
@@ -128,7 +151,8 @@ def lowest(extras: Sequence[str]) -> list[str]:
     """Every requirement at the version it begins with."""
     optional = PROJECT["optional-dependencies"]
     wanted = [*PROJECT["dependencies"], *(one for extra in extras for one in optional[extra])]
-    return [re.sub(r"\[[^\]]*\]", "", one).replace(">=", "==") for one in wanted if not one.startswith("driftwise")]
+    named = [one.split(";")[0] for one in wanted if not one.startswith("driftwise")]
+    return [re.sub(r"\[[^\]]*\]", "", one).replace(">=", "==") for one in named]
 
 
 def clean(python: Path, name: str) -> Path:
@@ -140,22 +164,35 @@ def clean(python: Path, name: str) -> Path:
 
 
 def tried(python: Path, wheel: Path, extras: Sequence[str], name: str, at: Sequence[str] = ()) -> str:
-    """Install the wheel in a clean environment, run the smoke test and, at given versions, the guard; what it said."""
+    """Install the wheel in a clean environment and run the smoke test, without extras on every level; what it said."""
     began, inside = time.perf_counter(), clean(python, name)
     constraints = WORK / f"{name}.txt"
     constraints.write_text("\n".join(at) + "\n")
-    what = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
-    run([inside, "-m", "pip", "install", *quiet, "--constraint", constraints, what], env=_bare())
+    installed(inside, f"{wheel}[{','.join(extras)}]" if extras else str(wheel), "--constraint", str(constraints))
     said = run([inside, "-I", ROOT / "release" / "smoke.py", version(), *extras], cwd=WORK, env=_bare())
     if at and not extras:
-        said += "; " + run([inside, "-W", "ignore", ROOT / "tests" / "golden" / "guard.py"], cwd=WORK, env=_bare())
+        guard = [inside, "-W", "ignore", ROOT / "tests" / "golden" / "guard.py", "--bits"]
+        said += "; " + "; ".join(f"{one}: {run(guard, cwd=WORK, env=_bare(one))}" for one in LEVELS)
     return f"{' '.join(said.split())} ({time.perf_counter() - began:.0f} s)"
 
 
-def _bare() -> dict[str, str]:
-    """The environment without what would let this checkout or its caches be found."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA"))}
+def installed(inside: Path, *what: str) -> None:
+    run([inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location", *what],
+        env=_bare())  # fmt: skip
+
+
+def tested(python: Path, wheel: Path) -> str:
+    """The wheel beside a test runner, without numba: the README, hostile states, simulations and the service."""
+    inside = clean(python, "tested")
+    installed(inside, f"{wheel}[serve,client,plot,logs]", "pytest", "hypothesis", "pandas", "polars", "scipy")
+    words = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not compiles", *TESTED]
+    return run(words, cwd=ROOT, env=_bare()).splitlines()[-1]
+
+
+def _bare(level: str = "") -> dict[str, str]:
+    """The environment without what would let this checkout or its caches be found; for one level of machine code."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA", "DRIFTWISE"))}
+    return kept | ({"DRIFTWISE_MACHINE": level} if level else {})
 
 
 def weights(python: Path) -> Iterator[tuple[str, float]]:
@@ -177,12 +214,14 @@ def weights(python: Path) -> Iterator[tuple[str, float]]:
 def check_weights(sizes: dict[str, float]) -> None:
     """The numbers of docs/installing.md are those of this installation, to a tenth or two megabytes."""
     text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    said = re.search(r"(\d+) MB without extras.*?llvmlite (\d+) .*?numpy (\d+), numba (\d+)", text, flags=re.S)
+    said = re.search(r"(\d+) MB without extras.*?numpy (\d+), driftwise (\d+)", text, flags=re.S)
     if said is None:
-        raise Broken("docs/installing.md: wanted a sentence `… MB without extras …: llvmlite …, numpy …, numba …`")
-    for name, claimed in zip(("all", "llvmlite", "numpy", "numba"), map(float, said.groups()), strict=True):
+        raise Broken("docs/installing.md: wanted a sentence `… MB without extras …: numpy …, driftwise …`")
+    for name, claimed in zip(("all", "numpy", "driftwise"), map(float, said.groups()), strict=True):
         if abs(sizes[name] - claimed) > max(2.0, 0.1 * claimed):
             raise Broken(f"docs/installing.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
+    if sizes["driftwise"] > MOST_INSTALLED:
+        raise Broken(f"driftwise weighs {sizes['driftwise']:.1f} MB, wanted {MOST_INSTALLED:g} at most")
 
 
 def plan(quick: bool) -> Iterator[tuple[Path, list[str], str, list[str]]]:
@@ -202,6 +241,18 @@ def plan(quick: bool) -> Iterator[tuple[Path, list[str], str, list[str]]]:
             yield python, [], f"Python {major}.{minor}", []
 
 
+def attempts(made: Made, quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
+    """What is tried, by name."""
+    for python, extras, name, at in plan(quick):
+        folder = re.sub(r"[^a-z0-9.]+", "-", name.lower())
+        yield name, partial(tried, python, made.wheel, extras, folder, at)
+    if not quick:
+        here = pythons()[sys.version_info[:2]]
+        yield "tests without numba", partial(tested, here, made.wheel)
+        yield "the pure wheel without numba", partial(tried, here, made.pure, [], "pure")
+        yield "the pure wheel with numba", partial(tried, here, made.pure, ["jit"], "pure-jit")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one environment, without extras")
@@ -213,15 +264,15 @@ def main() -> None:
         if digest(one) != digest(other):
             raise Broken(f"{one.name}: two builds differ")
         print(f"{one.name}: {one.stat().st_size / 1e6:.1f} MB, sha256 {digest(one)}, twice", flush=True)
-    check_wheel(first[0])
-    check_sdist(first[1])
+    check_wheel(first.wheel)
+    check_wheel(first.pure)
+    check_sdist(first.sdist)
     run([sys.executable, "-m", "twine", "check", "--strict", *first])
     print("contents, one version and twine: nothing to mend", flush=True)
     failed = 0
-    for python, extras, name, at in plan(quick):
-        folder = re.sub(r"[^a-z0-9.]+", "-", name.lower())
+    for name, attempt in attempts(first, quick):
         try:
-            print(f"{name}: {tried(python, first[0], extras, folder, at)}", flush=True)
+            print(f"{name}: {attempt()}", flush=True)
         except Broken as broken:
             failed += 1
             print(f"{name}: FAILED\n{broken}", flush=True)

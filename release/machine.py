@@ -27,6 +27,16 @@ sys.path.insert(0, str(HERE / "src"))
 LEVELS = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4"}
 # What object code may ask the C library for: nothing that rounds.
 ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLOBAL_OFFSET_TABLE_"}
+# What the C file has for code that allocates.
+OWN = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"}
+
+
+# What a processor of each level has, by LLVM's names.
+FEATURES = {
+    "v2": ("cx16", "popcnt", "sse4.2", "ssse3"),
+    "v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+    "v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+}
 
 
 class Broken(Exception):
@@ -43,36 +53,60 @@ def compiler() -> str:
     return found
 
 
+def levels_here() -> list[str]:
+    """The levels that this processor runs: code that was never run is not built unasked."""
+    import llvmlite.binding as llvm
+
+    has, found = llvm.get_host_cpu_features(), []
+    for level, features in FEATURES.items():
+        if not all(has.get(one) for one in features):
+            break
+        found.append(level)
+    return found
+
+
 # ------------------------------------------------------------------------------------------ LLVM's text
 
 
 def text_of(names: list[str]) -> tuple[str, dict[str, Any]]:
-    """All entries in one module of LLVM's text, each as `entry_NAME`, and their signatures."""
+    """All entries in one module of LLVM's text, each as `entry_NAME`, their guards as `guard_…`, and signatures."""
+    from driftwise.kernels import entries
+
+    whole, signatures, guarded = None, {}, set()
+    for name in names:
+        live = entries.LIST[name]
+        signatures[name] = entries.declared(name)
+        modules = [_module_of(live.call, signatures[name], f"entry_{name}")]
+        guard = live.guard
+        if guard is not None and guard.__name__ not in guarded:
+            guarded.add(guard.__name__)
+            modules.append(_module_of(guard, entries.guarding(name), guard.__name__))
+        for module in modules:
+            if whole is None:
+                whole = module
+            else:
+                whole.link_in(module)
+    assert whole is not None
+    return str(whole), signatures
+
+
+def _module_of(kernel: Any, signature: Any, symbol: str) -> Any:
+    """A kernel as LLVM's text, its function under a name of ours."""
     import llvmlite.binding as llvm
     from numba.core.compiler_lock import global_compiler_lock
 
     from driftwise._internal import jit, numba_text
-    from driftwise.kernels import entries
 
-    whole, signatures = None, {}
-    for name in names:
-        kernel, signature = entries.LIST[name].call, entries.declared(name)
-        made = numba_text.text_of(kernel.py_func, False, jit._COMMON | kernel.options)
-        made.compile(signature.args)
-        found = made.overloads[signature.args]
-        if found.signature.return_type != signature.return_type:
-            raise Broken(f"{name} returns {found.signature.return_type}, not {signature.return_type} as declared")
-        with global_compiler_lock:
-            found.library._ensure_finalized()
-        module = llvm.parse_assembly(str(found.library._final_module))
-        module.get_function(found.fndesc.llvm_func_name).name = f"entry_{name}"
-        signatures[name] = signature
-        if whole is None:
-            whole = module
-        else:
-            whole.link_in(module)
-    assert whole is not None
-    return str(whole), signatures
+    made = numba_text.text_of(kernel.py_func, False, jit._COMMON | kernel.options)
+    made.compile(signature)
+    found = made.overloads[signature.args]
+    if found.signature.return_type != signature.return_type:
+        raise Broken(f"{symbol} returns {found.signature.return_type}, not {signature.return_type} as declared")
+    with global_compiler_lock:
+        found.library._ensure_finalized()
+    module = llvm.parse_assembly(str(found.library._final_module))
+    module.get_function(found.fndesc.llvm_func_name).name = symbol
+    return module
 
 
 def object_of(text: str, level: str, names: list[str]) -> bytes:
@@ -82,7 +116,7 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
 
     code: Any = AOTCPUCodegen("driftwise", LEVELS[level])
     module = llvm.parse_assembly(text)
-    kept = {f"entry_{name}" for name in names}
+    kept = {f"entry_{name}" for name in names} | {guard for name in names if (guard := guard_of(name))}
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name in kept else "internal"
@@ -99,9 +133,25 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
     asked = {one.name for one in module.functions if one.is_declaration and not one.name.startswith("llvm.")}
-    if asked - ALLOWED:
-        raise Broken(f"object code asks for {', '.join(sorted(asked - ALLOWED))}")
+    beside = asked - ALLOWED - OWN
+    if beside:
+        raise Broken(f"object code asks for {', '.join(sorted(beside))}")
     return bytes(code._tm.emit_object(module))
+
+
+def read_by(name: str) -> tuple[int, ...]:
+    """The places of the arguments that an entry only reads."""
+    from driftwise.kernels import entries
+
+    return entries.LIST[name].reads
+
+
+def guard_of(name: str) -> str | None:
+    """The name of the function that checks what an entry is handed."""
+    from driftwise.kernels import entries
+
+    guard = entries.LIST[name].guard
+    return None if guard is None else str(guard.__name__)
 
 
 # ------------------------------------------------------------------------------------------ C
@@ -111,17 +161,34 @@ HEAD = """/* Made by release/machine.py from the signatures of kernels/entries.p
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A packed array of doubles or of 64-bit whole numbers that may be written to. */
-static int take(PyObject *given, Py_buffer *held, int dimensions, int whole, const char *name)
+/* What code that allocates asks for: the head of an array as numba lays it out, and its numbers behind it. */
+struct block { size_t references; void *end, *information, *data; size_t size; void *outside; };
+void *NRT_MemInfo_alloc_aligned(size_t size, uint32_t alignment)
 {
-    if (PyObject_GetBuffer(given, held, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) return -1;
+    size_t head = sizeof(struct block) + alignment;
+    if (size > SIZE_MAX / 2) return 0;
+    struct block *made = malloc(head + size);
+    if (!made) return 0;
+    uintptr_t first = (uintptr_t)(made + 1);
+    *made = (struct block){1, 0, 0, (void *)(first + (alignment - first % alignment) % alignment), size, 0};
+    return made;
+}
+void NRT_MemInfo_call_dtor(void *made) { free(made); }
+
+/* A packed array of doubles or of 64-bit whole numbers, that may be written to where code does. */
+static int take(PyObject *given, Py_buffer *held, int dimensions, int whole, int written, const char *name)
+{
+    int flags = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(given, held, flags)) return -1;
     const char *format = held->format ? held->format : "B";
     if (*format == '@' || *format == '=') format++;
     int right = whole ? !strcmp(format, "l") || !strcmp(format, "q") : !strcmp(format, "d");
-    if (!right || held->itemsize != 8 || held->ndim != dimensions || !held->shape || !held->strides) {
-        PyErr_Format(PyExc_TypeError, "%s: wanted a packed array of %d dimensions of %s", name, dimensions,
+    if (!right || held->itemsize != 8 || held->ndim != dimensions || !held->shape || !held->strides
+        || (uintptr_t)held->buf % 8) {
+        PyErr_Format(PyExc_TypeError, "%s: wanted a packed, aligned array of %d dimensions of %s", name, dimensions,
                      whole ? "int64" : "float64");
         PyBuffer_Release(held);
         return -1;
@@ -175,10 +242,10 @@ class Wrapper:
     def __init__(self, name: str, signature: Any) -> None:
         self.name, self.kinds, self.taken, self.handed, self.buffers = name, [], [], [], 0
         for place, kind in enumerate(signature.args):
-            self._argument(kind, f"args[{place}]", f"{name}, argument {place + 1}")
+            self._argument(kind, f"args[{place}]", f"{name}, argument {place + 1}", place in read_by(name))
         self.count, self.result = len(signature.args), signature.return_type
 
-    def _argument(self, kind: Any, given: str, told: str) -> None:
+    def _argument(self, kind: Any, given: str, told: str, read: bool) -> None:
         from numba import types
 
         if isinstance(kind, types.Array):
@@ -187,7 +254,7 @@ class Wrapper:
                 raise Broken(f"{told}: {kind}")
             held, n = f"held[{self.buffers}]", kind.ndim
             whole = int(str(kind.dtype) == "int64")
-            self.taken.append(f'if (take({given}, &{held}, {n}, {whole}, "{told}")) goto out;')
+            self.taken.append(f'if (take({given}, &{held}, {n}, {whole}, {int(not read)}, "{told}")) goto out;')
             self.taken.append(f"count = {self.buffers + 1};")
             self.buffers += 1
             self.kinds += ["void *", "void *", "int64_t", "int64_t", f"{c} *"] + ["int64_t"] * (2 * n)
@@ -196,7 +263,7 @@ class Wrapper:
         elif isinstance(kind, types.BaseTuple):
             self.taken.append(f'if (take_tuple({given}, {len(kind)}, "{told}")) goto out;')
             for place, one in enumerate(kind):
-                self._argument(one, f"PyTuple_GetItem({given}, {place})", told)
+                self._argument(one, f"PyTuple_GetItem({given}, {place})", told, read)
         else:
             number, here = len(self.handed), str(kind)
             self.taken.append(f"{NAMES[here]} x{number};")
@@ -237,10 +304,11 @@ class Wrapper:
             f"    struct r_{self.name} r;",
             "    memset(&r, 0, sizeof r);",
             "    void *slip = 0;",
+            *self._guarded(),
             "    PyThreadState *thread = PyEval_SaveThread();",
             f"    int32_t status = entry_{self.name}(&r, &slip, {', '.join(self.handed)});",
             "    PyEval_RestoreThread(thread);",
-            f'    if (status > 0 || status == -1) PyErr_SetString(PyExc_SystemError, "{self.name} failed");',
+            f'    if (status > 0 || status == -1) PyErr_SetString(PyExc_MemoryError, "{self.name}: no memory");',
             f"    else found = {give};",
             "out:",
             "    give_back(held, count);",
@@ -248,6 +316,23 @@ class Wrapper:
             "}",
         ]
         return "\n".join(lines)
+
+    def _guarded(self) -> list[str]:
+        """Ask the guard, where the entry has one."""
+        guard = guard_of(self.name)
+        if guard is None:
+            return []
+        return [
+            f"    uint8_t good = 0;\n    if ({guard}(&good, &slip, {', '.join(self.handed)}) || !good) {{",
+            f'        PyErr_SetString(PyExc_ValueError, "{self.name}: arrays shorter than their sizes say");',
+            "        goto out;\n    }",
+        ]
+
+    @property
+    def guard(self) -> str:
+        """The declaration of its guard, or nothing."""
+        guard = guard_of(self.name)
+        return f"extern int32_t {guard}(uint8_t *, void **, {', '.join(self.kinds)});" if guard else ""
 
     @property
     def method(self) -> str:
@@ -276,7 +361,8 @@ def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
     """The C file of a level."""
     wrappers = [Wrapper(name, signature) for name, signature in signatures.items()]
     tail = TAIL % {"methods": "\n".join(one.method for one in wrappers), "level": level, "sources": sources}
-    return "\n\n".join([HEAD, GIVE_TUPLE, *(one.text() for one in wrappers), tail])
+    guards = "\n".join(sorted({one.guard for one in wrappers}))
+    return "\n\n".join([HEAD, GIVE_TUPLE, guards, *(one.text() for one in wrappers), tail])
 
 
 # ------------------------------------------------------------------------------------------ all of it
@@ -311,12 +397,13 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--levels", nargs="+", default=list(LEVELS), choices=list(LEVELS))
+    parser.add_argument("--levels", nargs="+", default=list(LEVELS), choices=[*LEVELS, "here"])
     parser.add_argument("--only", nargs="+", metavar="ENTRY")
     parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer in the C code")
     options = parser.parse_args()
     try:
-        made = build(options.out.resolve(), options.levels, options.only, options.sanitize)
+        levels = levels_here() if options.levels == ["here"] else options.levels
+        made = build(options.out.resolve(), levels, options.only, options.sanitize)
     except Broken as slip:
         sys.exit(str(slip))
     for one in made:

@@ -2,20 +2,26 @@
 
 import copy
 import importlib.util
+import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import driftwise as dw
+from driftwise._internal import shipped
+from driftwise._internal.compiling import INTERPRETED
 from driftwise.errors import BadInput
-from driftwise.kernels import entries
+from driftwise.kernels import entries, guards
+from driftwise.kernels.point import ATOMS
+from driftwise.policies import engines
 
 ROOT = Path(__file__).resolve().parents[1]
-ENTRIES = ("score_linear_", "learn_linear_", "uniform", "to_clear_", "prior_of")
+ENTRIES = ("score_linear_", "learn_linear_", "uniform", "to_clear_", "prior_of", "columns_", "renew_")
 
 
 def tool():
@@ -93,6 +99,119 @@ def test_buffers_that_code_cannot_read_are_refused(code):
     assert sys.getrefcount(X) < 20  # and none is held
 
 
+def test_a_state_shorter_than_its_flags_say_is_refused(code):
+    """Lengths, places and sizes that code would follow outside its arrays."""
+    policy = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0)
+    state, X, scratch = policy.start(0), np.zeros((1, 3, 4)), np.zeros(200)
+    flags, table = policy.point
+    lesson = (0, 0, 0.5, 1.0, 0.0)
+    assert code.score_linear_(flags, table, state.floats, state.ints, scratch, X) == 0
+    bad = []
+    for place in range(len(flags)):
+        for value in (-1, 2**31, 2**62, -(2**63)):
+            changed = flags.copy()
+            changed[place] = value
+            if place >= 8 and place < len(flags) - 1:  # sizes and places of groups
+                bad.append((changed, table, state.floats, state.ints))
+    bad += [
+        (flags[:-1].copy(), table, state.floats, state.ints), (flags, table[:, :-9].copy(), state.floats, state.ints),
+        (flags, table[:0].copy(), state.floats, state.ints), (flags, table, state.floats[:-1].copy(), state.ints),
+        (flags, table, state.floats, state.ints[:-1].copy()),
+    ]  # fmt: skip
+    for one in bad:
+        with pytest.raises(ValueError, match="shorter than their sizes say"):
+            code.score_linear_(*one, scratch, X)
+        with pytest.raises(ValueError, match="shorter than their sizes say"):
+            code.learn_linear_(*one, scratch, X, *lesson)
+    whole = (flags, table, state.floats, state.ints)
+    for short, arms in ((np.zeros(8), X), (scratch, np.zeros((1, 2, 4))), (scratch, np.zeros((1, 3, 0)))):
+        with pytest.raises(ValueError):
+            code.score_linear_(*whole, short, arms)
+    for at, arm in ((1, 0), (-1, 0), (0, 4), (0, 2**62)):
+        with pytest.raises(ValueError):
+            code.learn_linear_(*whole, scratch, X, at, arm, 0.5, 1.0, 0.0)
+    with pytest.raises(ValueError):
+        code.columns_(np.zeros((5, 3)), np.zeros((1, 3, 4)))
+    with pytest.raises(ValueError):
+        code.renew_(flags, state.floats, state.ints, state.floats[1:].copy(), state.ints)
+    raw = np.zeros(8 * 13, dtype=np.uint8)[1 : 1 + 8 * 12].view(np.float64).reshape(1, 3, 4)
+    with pytest.raises((TypeError, BufferError, ValueError)):
+        code.score_linear_(*whole, scratch, raw)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="a guard compiled is what is asked for")
+def test_guards_ask_for_the_scratch_that_policies_hand_over():
+    """Of every row of the catalogue: neither more than policies allocate nor less than lessons scribble on."""
+    for row in dw.catalogue():
+        policy = dw.make(row["name"], dim=3, horizon=60, path_length=1.0, changes=2)
+        family = policy.entries.family.name
+        if family in ("linear", "sampled_linear") or policy.stepped:
+            continue
+        flags = policy.point.flags
+        for used in (0, int(flags[ATOMS])):
+            asked = guards.NEEDS[family].py_func(flags, used + 1)
+            assert asked == policy._scratch(used), row["name"]
+
+
+def test_every_entry_that_takes_a_state_has_a_guard():
+    for live in entries.LIST.values():
+        assert live.guard is not None or "int64[::1], float64[:, ::1], float64[::1], int64[::1]" not in live.signature
+
+
+def test_a_fork_goes_on_with_machine_code(code):
+    policy = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0)
+    state, X, scratch = policy.start(0), np.zeros((1, 3, 4)), np.zeros(200)
+    given = (*policy.point, state.floats, state.ints, scratch, X)
+    here = code.score_linear_(*given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if code.score_linear_(*given) == here else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_second_interpreter_loads_the_module_or_says_that_it_cannot(code):
+    """The module keeps nothing between calls; from 3.12 on Python itself may refuse it, with an ImportError."""
+    program = f"""
+import importlib.util
+try:
+    spec = importlib.util.spec_from_file_location("v2", {code.__file__!r})
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+except ImportError as slip:
+    assert "interpreter" in str(slip), slip
+else:
+    assert 0.0 < made.uniform(1, 2, 3, 4, 5) < 1.0
+"""
+    outer = f"""
+try:
+    import _interpreters as interpreters
+    slip = interpreters.exec(interpreters.create(), {program!r})
+    assert slip is None, slip
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    interpreters.run_string(interpreters.create(), {program!r})
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", outer], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_two_threads_on_one_state_are_refused_where_machine_code_runs(code, monkeypatch):
+    """The border refuses, whoever computes: the state is in use until the entry returns."""
+    policy, arms = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0), dw.ArmSet(np.eye(3))
+    state, refused = policy.start(0), []
+
+    def scores(*given):
+        with pytest.raises(BadInput, match="in use"):
+            policy.choose(state, arms)
+        refused.append(True)
+        return code.score_linear_(*given)
+
+    monkeypatch.setitem(vars(policy), "_live", policy._live._replace(scores=scores, many=1e9))
+    assert policy.choose(state, arms).arm == 0 and refused == [True]
+
+
 def test_machine_code_runs_without_the_lock_in_threads(code):
     from concurrent.futures import ThreadPoolExecutor
 
@@ -138,6 +257,39 @@ except dw.BadInput as slip:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert 'pip install "driftwise[jit]"' in done.stdout
+
+
+@pytest.mark.parametrize("level", ["v9", "V3", "3", "on"])
+def test_a_level_that_there_is_not_is_refused(level):
+    program = "import driftwise as dw\ntry: dw.make('Auto', dim=3)\nexcept dw.BadInput as slip: print(slip)"
+    environment = {**os.environ, "DRIFTWISE_MACHINE": level, "NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert level in done.stdout and "off, v2, v3 or v4" in done.stdout
+
+
+def test_a_level_that_is_not_installed_is_refused(monkeypatch):
+    monkeypatch.setenv("DRIFTWISE_MACHINE", "v3")
+    monkeypatch.setattr(shipped, "INTERPRETED", False)
+    monkeypatch.setattr(shipped, "_module", lambda level: None)
+    with pytest.raises(BadInput, match="this installation has none"):
+        shipped.shipped.__wrapped__()
+
+
+def test_a_link_of_your_own_without_numba_names_the_extra(monkeypatch):
+    monkeypatch.setattr("driftwise._internal.compiling.compiles", lambda: False)
+    with pytest.raises(BadInput, match=r'a link of your own: .*pip install "driftwise\[jit\]"'):
+        dw.Link(mean=lambda z: z, slope=lambda z: z, k=1.0, c=0.5)
+
+
+def test_without_numba_rounds_are_played_by_the_loops_of_the_list(monkeypatch):
+    monkeypatch.setattr(engines, "compiles", lambda: False)
+    for row in dw.catalogue():
+        policy = dw.make(row["name"], dim=3, horizon=60, path_length=1.0, changes=2)
+        if not policy.stepped:
+            for sizes in (engines.Sizes(1, 3, 50, 60, 8), engines.Sizes(1, 3, 4, 60), engines.Sizes(9, 3, 50, 60)):
+                family, engine = policy.entries.family, policy.engine(sizes)
+                assert any(engines.bound(engine, family, policy.point) is one.call for one in entries.LIST.values())
 
 
 def test_the_package_imports_numba_only_when_it_compiles():

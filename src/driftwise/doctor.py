@@ -76,7 +76,7 @@ def _compiled() -> dict[str, Any]:
     found = shipped.shipped()
     known = {
         "machine code": found.level or f"none: {found.why}",
-        "rounds of simulate": "compiled loops" if compiling.can_compile() else "entries, a call at a time",
+        "rounds of simulate": "compiled for each policy" if compiling.compiles() else "machine code of the wheel",
         "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
     }  # fmt: skip
     if not compiling.can_compile():
@@ -144,7 +144,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         yield "NUMBA_DISABLE_JIT is set: rounds are interpreted, a hundred times slower; unset it"
     elif not compiled["compiles"]:
-        yield 'no numba: simulate plays a round a call; pip install "driftwise[jit]" compiles its loops'
+        yield 'no numba: no trials are played eight at a time; pip install "driftwise[jit]" compiles loops that do'
     elif not compiled["kept beyond the process"]:
         yield "compiled code is not kept and every process compiles anew; set NUMBA_CACHE_DIR to a writable folder"
     elif compiled["functions"] == 0:

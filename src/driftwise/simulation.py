@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise import eight
-from driftwise._internal.compiling import INTERPRETED, can_compile
 from driftwise._internal.intervals import t_quantile
 from driftwise._internal.progress import bar
 from driftwise._internal.rng import checked_seed, key
@@ -75,11 +74,6 @@ def half_width(error: float, trials: int) -> float:
     return t_quantile(trials - 1) * error
 
 
-def compiles() -> bool:
-    """Whether rounds are played in compiled loops; otherwise entries of machine code are called a round at a time."""
-    return INTERPRETED or can_compile()
-
-
 def simulate(
     policies: Mapping[str, Policy] | Policy, world: World, *, trials: int | Sequence[int] = 20, seed: int = 0,
     jobs: int | None = None, record: Record = "all", stepped: bool = False, progress: bool | None = None,
@@ -94,7 +88,7 @@ def simulate(
     check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
     one_of("stepped", stepped, [True, False])
-    stepped = stepped or world.region is not None or not compiles()  # a search is a call of its own
+    stepped = stepped or world.region is not None  # a search is a call of its own
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)

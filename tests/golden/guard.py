@@ -2,6 +2,7 @@
 
     python tests/golden/guard.py                # compare with what is kept
     python tests/golden/guard.py --only MASTER  # only records whose name holds that
+    python tests/golden/guard.py --bits         # compare bits, whatever the platform
     python tests/golden/guard.py --write        # keep what is seen now; say why in the CHANGELOG
 
 engines.py, sets.py, lessons.py and agents.py add records of their own, as seen.py says: engines that are forced,
@@ -22,6 +23,8 @@ import platform
 import subprocess
 import sys
 import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -39,15 +42,12 @@ GROUPS = ("G", "twin", "b")
 
 def here() -> str:
     """What bits depend on besides our own code."""
-    import llvmlite
-    import numba
-
     try:
         features = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
     except (OSError, IndexError):
         features = []
     vectors = [one for one in ("fma", "avx2", "avx512f") if one in features]
-    versions = [f"numpy {np.__version__}", f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}"]
+    versions = [f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite") if find_spec(name)]
     return ", ".join([sys.platform, platform.machine(), *platform.libc_ver(), *vectors, *versions])
 
 
@@ -213,9 +213,9 @@ def interpreted(dims: tuple[int, ...], rounds: int) -> dict[str, dict[str, str]]
 
 def differences(
     seen: dict[str, dict[str, str]], sums: dict[str, np.ndarray], kept: dict[str, dict[str, str]], there: str,
-    stored_in: Path = SUMS, close: float = 1e-12,
+    stored_in: Path = SUMS, close: float = 1e-12, bits: bool = False,
 ) -> list[str]:  # fmt: skip
-    """What is not as it was kept; only arms and sums count where the platform is another."""
+    """What is not as it was kept; only arms and sums count where the platform is another and bits are not asked for."""
     found = []
     stored = unpacked(stored_in)
     for key, row in seen.items():
@@ -223,7 +223,7 @@ def differences(
             found.append(f"{key}: new")
         elif len(row) == 1:
             found.append(f"{key}: {row['arms']}")
-        elif there == here():
+        elif bits or there == here():
             found += [f"{key}: {part}" for part, value in row.items() if kept[key][part] != value]
         elif row["arms"] != kept[key]["arms"]:
             found.append(f"{key}: arms")
@@ -245,7 +245,7 @@ def unpacked(path: Path) -> dict[str, np.ndarray]:
         return dict(zip(stored["names"].tolist(), rows, strict=True))
 
 
-def compare(only: str, write: bool) -> tuple[int, list[str]]:
+def compare(only: str, write: bool, bits: bool = False) -> tuple[int, list[str]]:
     """Run the records whose name holds a word; keep them, or say how many there are and which differ."""
     from golden.seen import CLOSE
 
@@ -261,7 +261,7 @@ def compare(only: str, write: bool) -> tuple[int, list[str]]:
             pack(stored_in, sums)
             continue
         kept = json.loads(kept_in.read_text())
-        found += differences(seen, sums, kept["rows"], kept["platform"], stored_in, close)
+        found += differences(seen, sums, kept["rows"], kept["platform"], stored_in, close, bits)
         found += [f"{key}: gone" for key in kept["rows"] if only in key and key not in seen]
     return count, found
 
@@ -269,12 +269,13 @@ def compare(only: str, write: bool) -> tuple[int, list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--bits", action="store_true", help="compare bits, whatever the platform")
     parser.add_argument("--only", default="", metavar="WORD", help="only records whose name holds it")
     options = parser.parse_args()
     if options.write and options.only:
         parser.error("--write keeps all records: leave --only out")
     warnings.simplefilter("ignore", RuntimeWarning)  # windows are filled on purpose
-    count, found = compare(options.only, options.write)
+    count, found = compare(options.only, options.write, options.bits)
     if found:
         sys.exit("\n".join([*found, f"{len(found)} parts of {count} records are not as kept"]))
     print(f"{count} records {'kept' if options.write else 'as kept'}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
@@ -22,9 +22,15 @@ INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
 """Whether everything runs as Python, as tests ask for."""
 
 
+@cache
 def can_compile() -> bool:
     """Whether numba is there to compile loops and functions of the user's own."""
     return not INTERPRETED and find_spec("numba") is not None
+
+
+def compiles() -> bool:
+    """Whether loops for one policy's pieces can be made here, compiled or interpreted; otherwise the wheel's play."""
+    return INTERPRETED or can_compile()
 
 
 def compiler(what: str) -> Any:
@@ -32,8 +38,17 @@ def compiler(what: str) -> Any:
     try:
         return import_module("driftwise._internal.jit")
     except ImportError:
-        way_out = 'pip install "driftwise[jit]"'
-        raise BadInput(what, "no numba", "numba, which compiles it", way_out) from None
+        raise _missing(what) from None
+
+
+def need_compiler(what: str) -> None:
+    """Refuse what only numba compiles, where it is not installed."""
+    if not compiles():
+        raise _missing(what)
+
+
+def _missing(what: str) -> BadInput:
+    return BadInput(what, "no numba", "numba, which compiles it", 'pip install "driftwise[jit]"')
 
 
 class Kernel:

@@ -1,7 +1,7 @@
 """Machine code from the wheel: which level this processor runs, and its functions.
 
 Code of other sources than those beside it is left alone, so that a changed checkout never runs what it no longer says.
-DRIFTWISE_MACHINE=off switches machine code off; v2, v3 or v4 asks for one level.
+DRIFTWISE_MACHINE=off switches machine code off; v2, v3 or v4 asks for one level, and an error says where there is none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from driftwise._internal.compiling import INTERPRETED
 from driftwise._internal.sources import COMPILED, source_hash
+from driftwise.errors import BadInput
 
 LOWEST, HIGHEST = 2, 4
+LEVELS = tuple(f"v{level}" for level in range(LOWEST, HIGHEST + 1))
 
 
 class Shipped(NamedTuple):
@@ -37,16 +39,24 @@ def _module(level: int) -> Any:
 def shipped() -> Shipped:
     """The machine code that this process runs."""
     wanted = os.environ.get("DRIFTWISE_MACHINE", "")
+    if wanted not in ("", "off", *LEVELS):
+        raise BadInput("DRIFTWISE_MACHINE", wanted, "off, v2, v3 or v4", "unset it")
     if INTERPRETED or wanted == "off":
         return Shipped(None, None, "switched off")
+    found = _found(wanted)
+    if wanted and found.level != wanted:
+        raise BadInput("DRIFTWISE_MACHINE", wanted, f"a level that runs here: {found.level or found.why}", "unset it")
+    return found
+
+
+def _found(wanted: str) -> Shipped:
+    """The highest level that is installed and that the processor has, up to one that is asked for."""
     first = _module(LOWEST)
     if first is None:
         return Shipped(None, None, "this installation has none")
     if first.sources != source_hash(*COMPILED):
         return Shipped(None, None, "it was made from other sources")
-    highest = first.level()
-    if wanted in {f"v{level}" for level in range(LOWEST, HIGHEST + 1)}:
-        highest = min(highest, int(wanted[1:]))
+    highest = min(first.level(), int(wanted[1:])) if wanted else first.level()
     for level in range(highest, LOWEST - 1, -1):
         module = _module(level)
         if module is not None and module.sources == first.sources:

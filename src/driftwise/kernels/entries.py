@@ -1,9 +1,9 @@
 """The compiled entries that live systems call: one closed list, each with the signature it is called with.
 
 Scores, lessons and folds are bound to the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
-flag, so that a few entries serve every point of model × memory × rule × adaptation. A wheel can hold them as machine
-code: nothing else is compiled while a live system decides and learns. Rounds of a simulation are bound per policy and
-are not in the list.
+flag, so that a few entries serve every point of model × memory × rule × adaptation. Wheels hold them as machine code:
+nothing else is compiled while a live system decides and learns. numba compiles rounds of a simulation for the pieces of
+one policy; without numba the loops of this list play them, which ask the flags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from driftwise._internal.compiling import Kernel
 from driftwise._internal.shipped import code_of
-from driftwise.kernels import entry, tapes
+from driftwise.kernels import entry, guards, ridge, rounds, tapes, tiled
 from driftwise.kernels.adapt import bank, bob, book, levels, master
 from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
 from driftwise.kernels.adapt.glm import GLM
@@ -31,7 +31,7 @@ from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
 from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
-from driftwise.kernels.sampling import sample_glm_, sample_linear_
+from driftwise.kernels.sampling import SAMPLED_GLM, SAMPLED_LINEAR, sample_glm_, sample_linear_
 from driftwise.kernels.search import ball, corners, families, index_form
 from driftwise.kernels.search.linear import best_linear_
 from driftwise.kernels.solvers.atoms import Atoms
@@ -41,7 +41,6 @@ from driftwise.kernels.solvers.one_pass import one_pass_aim_, one_pass_fade_, on
 from driftwise.kernels.solvers.project import project_
 from driftwise.kernels.solvers.sets import optimist_
 from driftwise.kernels.solvers.slabs import narrow_
-from driftwise.kernels.tiled import score_tiled_
 
 view_of = unbound("view_of", "cuts a packed state into the bundles of a family")
 sound_view = unbound("sound_view", "says whether cursors and marks of a view lie in range")
@@ -120,14 +119,28 @@ learn_adaptive_linear_, learn_glm_ = teaching(_adapt_, "learn", ADAPTIVE_LINEAR)
 learn_belief_ = teaching(_adapt_, "learn", BELIEF)
 fold_linear_ = teaching(_fold_, "fold", LINEAR)
 
+# ------------------------------------------------------------------------------------------ rounds without numba
+
+_FAMILIES = (LINEAR, ADAPTIVE_LINEAR, BELIEF, GLM, BVD, SAMPLED_LINEAR, SAMPLED_GLM)
+_FASTER = {"tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.lazy}
+
+
+def _loop(family: Family, engine: str, pieces: Callable[[Family], dict[str, Callable[..., Any]]]) -> Live:
+    call = rounds.play(f"play_{family.name}_{engine}", **pieces(family))
+    return Live(call, _PLAY, guards.guard_play(family.name, engine))
+
+
 # ------------------------------------------------------------------------------------------ the list
 
 
 class Live(NamedTuple):
-    """An entry and the numba signature that it is called with."""
+    """An entry and the numba signature that it is called with; of machine code, who checks lengths and which arrays are
+    only read, so that the C module takes those that cannot be written to."""
 
     call: Callable[..., Any]
     signature: str
+    guard: Callable[..., bool] | None = None
+    reads: tuple[int, ...] = ()
 
 
 # Arrays as the border hands them on: packed numbers, tables, sets of arms.
@@ -138,46 +151,47 @@ _LEARN = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64)"
 _ADAPT = f"int64({_STATE}, {_X}, int64, int64, float64, float64, float64, {_V}, float64)"
 _SAMPLE = f"int64({_STATE}, {_X}, int64, int64, {_V})"
 _FORM = f"int64({_STATE}, int64)"
+_PLAY = f"int64({_STATE}, {_X}, {_M}, {_V}, {_V}, int64, int64, float64, float64, {_I}, {_V}, {_I}, {_V})"
 LIST: dict[str, Live] = {
     # Scores of a list of arms: by model, then rules that sample, then audits.
-    "score_linear_": Live(score_linear_, _SCORE),
-    "score_tiled_": Live(score_tiled_, _SCORE),
-    "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE),
-    "score_glm_": Live(score_glm_, _SCORE),
-    "score_belief_": Live(score_belief_, _SCORE),
-    "audit_belief_": Live(audit_belief_, _SCORE),
-    "sample_linear_": Live(sample_linear_, _SAMPLE),
-    "sample_glm_": Live(sample_glm_, _SAMPLE),
+    "score_linear_": Live(score_linear_, _SCORE, guards.guard_score),
+    "score_tiled_": Live(tiled.score_tiled_, _SCORE, guards.guard_tiled),
+    "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE, guards.guard_score),
+    "score_glm_": Live(score_glm_, _SCORE, guards.guard_score),
+    "score_belief_": Live(score_belief_, _SCORE, guards.guard_score),
+    "audit_belief_": Live(audit_belief_, _SCORE, guards.guard_score),
+    "sample_linear_": Live(sample_linear_, _SAMPLE, guards.guard_sample),
+    "sample_glm_": Live(sample_glm_, _SAMPLE, guards.guard_sample),
     # Lessons.
-    "learn_linear_": Live(learn_linear_, _LEARN),
-    "learn_adaptive_linear_": Live(learn_adaptive_linear_, _ADAPT),
-    "learn_glm_": Live(learn_glm_, _ADAPT),
-    "learn_bvd_": Live(learn_bvd_, _LEARN),
-    "learn_belief_": Live(learn_belief_, _ADAPT),
-    "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})"),
-    "checksum_": Live(checksum_, f"none({_I}, {_I})"),
-    "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})"),
-    "columns_": Live(columns_, f"float64({_M}, {_X})"),
+    "learn_linear_": Live(learn_linear_, _LEARN, guards.guard_learn("linear")),
+    "learn_adaptive_linear_": Live(learn_adaptive_linear_, _ADAPT, guards.guard_adapt("adaptive_linear")),
+    "learn_glm_": Live(learn_glm_, _ADAPT, guards.guard_adapt("glm")),
+    "learn_bvd_": Live(learn_bvd_, _LEARN, guards.guard_learn("bvd")),
+    "learn_belief_": Live(learn_belief_, _ADAPT, guards.guard_adapt("belief")),
+    "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})", guards.guard_fold),
+    "checksum_": Live(checksum_, f"none({_I}, {_I})", guards.guard_checksum),
+    "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})", guards.guard_renew),
+    "columns_": Live(columns_, f"float64({_M}, {_X})", guards.guard_columns, reads=(0,)),
     # The index on continuous sets, and its largest point.
-    "form_linear_": Live(families.form_linear_, _FORM),
-    "form_belief_": Live(families.form_belief_, _FORM),
-    "form_glm_": Live(families.form_glm_, _FORM),
-    "form_sampling_linear_": Live(families.form_sampling_linear_, _FORM),
-    "form_sampling_glm_": Live(families.form_sampling_glm_, _FORM),
-    "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})"),
-    "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})"),
-    "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})"),
-    "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})"),
-    "values_": Live(index_form.values_, f"none({_V}, {_M}, {_V})"),
+    "form_linear_": Live(families.form_linear_, _FORM, guards.guard_form),
+    "form_belief_": Live(families.form_belief_, _FORM, guards.guard_form),
+    "form_glm_": Live(families.form_glm_, _FORM, guards.guard_form),
+    "form_sampling_linear_": Live(families.form_sampling_linear_, _FORM, guards.guard_drawn_form),
+    "form_sampling_glm_": Live(families.form_sampling_glm_, _FORM, guards.guard_drawn_form),
+    "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})", guards.guard_best),
+    "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})", guards.guard_summit),
+    "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})", guards.guard_corner),
+    "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})", guards.guard_climb),
+    "values_": Live(index_form.values_, f"none({_V}, {_M}, {_V})", guards.guard_values),
     "score_of": Live(index_form.score_of, "float64(int64, int64, float64)"),
-    "eigen_": Live(eigen_, f"boolean({_M}, {_V}, {_M}, {_V})"),
+    "eigen_": Live(eigen_, f"boolean({_M}, {_V}, {_M}, {_V})", guards.guard_eigen),
     # What worlds draw and lay out, and curves.
-    "normals_": Live(tapes.normals_, f"UniTuple(int64, 2)({_I}, {_I}, {_V}, {_V}, int64, {_V})"),
-    "turn_": Live(tapes.turn_, f"none({_V}, float64, {_M})"),
-    "waves_": Live(tapes.waves_, f"none({_V}, int64, {_M})"),
-    "walk_": Live(tapes.walk_, f"none({_M}, {_M}, float64)"),
-    "lay_out_": Live(tapes.lay_out_, f"none({_X}, int64, {_V}, {_X})"),
-    "best_means_": Live(best_means_, f"none({_X}, {_M}, int64, {_V}, {_V})"),
+    "normals_": Live(tapes.normals_, f"UniTuple(int64, 2)({_I}, {_I}, {_V}, {_V}, int64, {_V})", guards.guard_normals),
+    "turn_": Live(tapes.turn_, f"none({_V}, float64, {_M})", guards.guard_turn),
+    "waves_": Live(tapes.waves_, f"none({_V}, int64, {_M})", guards.guard_waves),
+    "walk_": Live(tapes.walk_, f"none({_M}, {_M}, float64)", guards.guard_walk),
+    "lay_out_": Live(tapes.lay_out_, f"none({_X}, int64, {_V}, {_X})", guards.guard_lay_out),
+    "best_means_": Live(best_means_, f"none({_X}, {_M}, int64, {_V}, {_V})", guards.guard_best_means),
     # What adaptations keep: marks and notes at the start, weights when they are asked for.
     "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)"),
     "begin_block_": Live(master.begin_block_, "none(Adapting, int64)"),
@@ -204,10 +218,16 @@ LIST: dict[str, Live] = {
         f"(int64, Atoms, {_M}, float64, float64, {_M}, boolean, {_M}, {_V}, {_V})",
     ),
     "narrow_": Live(narrow_, f"Tuple((float64, float64, boolean))(Atoms, {_M}, {_M}, {_V}, int64, {_V})"),
-    "factor_": Live(factor_, f"none({_X}, int64, float64, {_M}, {_V})"),
+    "factor_": Live(factor_, f"int64({_X}, int64, float64, {_M}, {_V})"),
     "one_pass_fade_": Live(one_pass_fade_, f"int64({_X}, {_M}, int64, float64, float64, {_X})"),
     "one_pass_aim_": Live(one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, NewtonScratch)"),
     "one_pass_take_": Live(one_pass_take_, f"none({_X}, {_M}, int64, {_V}, float64, float64, {_M})"),
+    # Ridge regression for policies of plain Python.
+    "ridge_scores_": Live(ridge.ridge_scores_, f"none({_X}, int64, {_M}, {_M}, {_M}, {_M}, {_M})"),
+    "ridge_take_": Live(ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)"),
+    # Rounds, where numba is not installed.
+    **{f"play_{family.name}_plain": _loop(family, "plain", rounds.plain) for family in _FAMILIES},
+    **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces) for engine, pieces in _FASTER.items()},
 }
 
 # The bundles that Python hands over: their fields.
@@ -228,6 +248,11 @@ def declared(name: str) -> Any:
     for kind, fields in _BUNDLES.items():
         known[kind.__name__] = types.NamedTuple([eval(one, known) for one in fields], kind)
     return eval(LIST[name].signature, known)
+
+
+def guarding(name: str) -> Any:
+    """The signature of its guard."""
+    return importlib.import_module("numba").types.boolean(*declared(name).args)
 
 
 def _ship() -> None:

@@ -6,30 +6,37 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel
+from driftwise.kernels import entry
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.point import Floats
 
 
-@kernel
-def ridge_scores(V: Floats, at: int, b: Floats, X: Floats) -> tuple[Floats, Floats]:
-    """x'θ̂ and ‖x‖ in V[at]⁻¹ of every row of X (n, d), with θ̂ = V[at]⁻¹ b[at]."""
-    n, d = X.shape
-    low, pivot, z, y = np.zeros((d, d)), np.zeros(d), np.zeros(d), np.zeros(d)
-    mean, width = np.zeros(n), np.zeros(n)
+@entry
+def ridge_scores_(V: Floats, at: int, b: Floats, X: Floats, low: Floats, rows: Floats, out: Floats) -> None:
+    """out (2, n) <- x'θ̂ and ‖x‖ in V[at]⁻¹ of every row of X (n, d), with θ̂ = V[at]⁻¹ b[at]; low (d, d) and rows
+    (3, d) are scratch."""
+    pivot, z, y = rows[0], rows[1], rows[2]
     factor_(V, at, 0.0, low, pivot)
     forward_(low, pivot, b, at, z)
-    for a in range(n):
+    for a in range(X.shape[0]):
         forward_(low, pivot, X, a, y)
-        square = 0.0
-        for i in range(d):
-            mean[a] += y[i] * z[i]
+        mean, square = 0.0, 0.0
+        for i in range(X.shape[1]):
+            mean += y[i] * z[i]
             square += y[i] * y[i]
-        width[a] = math.sqrt(square)
-    return mean, width
+        out[0, a] = mean
+        out[1, a] = math.sqrt(square)
 
 
-@kernel
+def ridge_scores(V: Floats, at: int, b: Floats, X: Floats) -> tuple[Floats, Floats]:
+    """x'θ̂ and ‖x‖ in V[at]⁻¹ of every row of X (n, d)."""
+    n, d = X.shape
+    out = np.zeros((2, n))
+    ridge_scores_(V, at, b, X, np.zeros((d, d)), np.zeros((3, d)), out)
+    return out[0], out[1]
+
+
+@entry
 def ridge_take_(V: Floats, at: int, b: Floats, x: Floats, reward: float, weight: float) -> None:
     """V[at] += weight·xx' and b[at] += weight·reward·x."""
     for i in range(x.size):

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
+from driftwise._internal.compiling import compiles
 from driftwise.kernels import point, rounds, tiled, trials
+from driftwise.kernels.entries import LIST
 from driftwise.kernels.linear import CONSTANT, LINEAR, WEIGHTED
 from driftwise.kernels.point import Point
 from driftwise.kernels.rounds import Family
@@ -120,8 +122,17 @@ def forced(engine: str | None, without: tuple[str, ...] = ()) -> Iterator[None]:
 def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
     able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.plays_eight)]
-    known = [one for one in able if one.knows(family, at) and one.name not in _without]
+    known = [one for one in able if one.knows(family, at) and one.name not in _without and _ready(one, family)]
     return [one for one in known if one.features[0] <= sizes.dim < one.features[1]]
+
+
+def _ready(engine: Engine, family: Family) -> bool:
+    """Whether its loop can be compiled here or is in the list; the plain engine says what is missing."""
+    return compiles() or engine is PLAIN or _listed(engine, family) in LIST
+
+
+def _listed(engine: Engine, family: Family) -> str:
+    return f"play_{family.name}_{engine.name}"
 
 
 def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
@@ -139,7 +150,11 @@ def _loop(engine: Engine, family: Family) -> Callable[..., Any]:
 
 
 def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
-    """The loop bound to an engine's pieces for a policy of a family."""
+    """The loop bound to an engine's pieces for a policy of a family; without numba the one of the list, which asks the
+    flags."""
+    listed = _listed(engine, family)
+    if not compiles() and listed in LIST:
+        return LIST[listed].call
     return _loop(engine, family.bound(family, at.flags))
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from driftwise._internal.compiling import need_compiler
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 from driftwise.kernels.links import CUSTOM, LINKS, LinkRow, link_row, mean, slope
@@ -21,8 +22,8 @@ LinkName: TypeAlias = str
 class Link:
     """A link of your own: an increasing μ and its derivative on arrays, with k ≥ μ' ≥ c > 0 over |z| ≤ SL.
 
-    Python evaluates it on the atoms of the history, so a policy with it runs call by call. `self_concordant` says that
-    |μ''| ≤ μ' there, which the self-concordant rules need.
+    Python evaluates it on the atoms of the history, so a policy with it runs call by call. It needs the extra `jit`.
+    `self_concordant` says that |μ''| ≤ μ' there, which the self-concordant rules need.
     """
 
     mean: Callable[[Floats], Floats]
@@ -33,6 +34,7 @@ class Link:
     bounded: bool = False
 
     def __post_init__(self) -> None:
+        need_compiler("a link of your own")
         real("c", self.c, 0.0, low_open=True, way_out="pass the least slope of μ over |z| ≤ SL")
         real("k", self.k, self.c, way_out="pass the largest slope of μ over |z| ≤ SL")
         for name in ("mean", "slope"):

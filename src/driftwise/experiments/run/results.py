@@ -142,6 +142,7 @@ def _compiler() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """What the numbers depend on."""
     import driftwise
+    from driftwise._internal.compiling import compiles
     from driftwise._internal.shipped import shipped
 
     return {
@@ -150,6 +151,7 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         **_compiler(),
         "machine code": shipped().level or "none",
+        "rounds": "compiled for each policy" if compiles() else "machine code of the wheel",
     }
 
 

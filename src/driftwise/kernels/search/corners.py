@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from driftwise.kernels import kernel, routine
+from driftwise.kernels import kernel, piece, routine
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.index_form import IndexForm, index_form_of, square_at, value_at
@@ -67,19 +67,26 @@ def polish_(form: IndexForm, low: Floats, high: Floats, x: Floats) -> float:
     return best
 
 
+@piece
+def take_(x: Floats, out: Floats) -> None:
+    """out <- x[0]: array expressions, which may raise, are no machine code of a wheel."""
+    for i in range(out.size):
+        out[i] = x[0, i]
+
+
 @kernel
 def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     """out <- the vertex of largest index; numbers[TOP] bounds all of them. How many nodes were looked into."""
     d = low.size
     form = index_form_of(scratch, d)
     A, theta, w = form.A, form.vec[page.THETA], form.numbers[page.WEIGHT]
-    half, x = 0.5 * (high - low), np.empty((1, d))
-    weight = np.empty(d)
+    half, weight, x = np.empty(d), np.empty(d), np.empty((1, d))
     for i in range(d):
+        half[i] = 0.5 * (high[i] - low[i])
         weight[i] = half[i] * (abs(theta[i]) + w * math.sqrt(max(A[i, i], 0.0)))
         x[0, i] = high[i] if theta[i] >= 0.0 else low[i]
     best = polish_(form, low, high, x)
-    out[:] = x[0]
+    take_(x, out)
     order = np.arange(d)
     for k in range(1, d):  # those that decide most come first; NumPy's sort takes longer to compile than all of this
         i, m = order[k], k
@@ -94,7 +101,8 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
         for m in range(k + 1, d):
             left[k] += 2.0 * abs(A[i, order[m]]) * half[i] * half[order[m]]
     g, mean, q = np.empty((d + 1, d)), np.empty(d + 1), np.empty(d + 1)
-    x[0] = 0.5 * (low + high)
+    for i in range(d):
+        x[0, i] = 0.5 * (low[i] + high[i])
     mean[0], q[0] = form.numbers[page.SHIFT], square_at(form, x, 0)
     for i in range(d):
         mean[0] += theta[i] * x[0, i]
@@ -109,7 +117,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
             value = value_at(form, x, 0)
             if value > best:
                 best = value
-                out[:] = x[0]
+                take_(x, out)
             depth -= 1
             continue
         if side[depth] == 2:
@@ -146,7 +154,8 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
     x = np.empty((1, d))
     best = -math.inf
     for s in range(starts.shape[0]):
-        x[0] = starts[s]
+        for i in range(d):
+            x[0, i] = starts[s, i]
         value = value_at(form, x, 0)
         for _ in range(100):
             before = value
@@ -156,7 +165,7 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
                 break
         if value > best:
             best = value
-            out[:] = x[0]
+            take_(x, out)
     form.numbers[page.TOP] = math.inf
     return best
 

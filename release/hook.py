@@ -1,0 +1,83 @@
+"""hatchling's hook: on Linux and x86-64 a wheel holds machine code where a C compiler is there; elsewhere it is pure.
+
+DRIFTWISE_WHEEL=pure leaves machine code out; DRIFTWISE_WHEEL=machine fails where it cannot be made. An editable install
+has none: a checkout is compiled by numba.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+LEAST_GLIBC = 17
+
+
+class Machine(BuildHookInterface[Any]):
+    """Adds a module of machine code for each level of x86-64 that this processor runs."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return [] if self._why_not() else ["numba>=0.60"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        wanted, why = os.environ.get("DRIFTWISE_WHEEL", ""), self._why_not()
+        if version == "editable" or wanted == "pure":
+            return
+        if not why:
+            self._folder = tempfile.TemporaryDirectory(prefix="driftwise-wheel-")
+            why = self._make(Path(self._folder.name))
+        if why and wanted == "machine":
+            raise RuntimeError(f"no machine code: {why}")
+        if why:
+            self.app.display_warning(f'a wheel without machine code, which needs "driftwise[jit]": {why}')
+            return
+        made = sorted(Path(self._folder.name).glob("*.so"))
+        build_data["force_include"] |= {str(one): f"driftwise/_machine/{one.name}" for one in made}
+        build_data["pure_python"] = False
+        build_data["tag"] = f"cp311-abi3-{_platform(made)}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+    def _why_not(self) -> str:
+        """What stands against machine code, before anything is compiled."""
+        if os.environ.get("DRIFTWISE_WHEEL") == "pure":
+            return "DRIFTWISE_WHEEL=pure"
+        here = (sys.platform, platform.machine(), sys.implementation.name)
+        if here != ("linux", "x86_64", "cpython") or sysconfig.get_config_var("Py_GIL_DISABLED"):
+            return f"it is made for CPython on Linux and x86-64, not {', '.join(here)}"
+        spec = importlib.util.spec_from_file_location("release_machine", Path(self.root, "release", "machine.py"))
+        assert spec is not None and spec.loader is not None
+        machine = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(machine)
+        try:
+            machine.compiler()
+        except machine.Broken as broken:
+            return str(broken)
+        return ""
+
+    def _make(self, out: Path) -> str:
+        """Build the modules; nothing, or why there are none."""
+        program = [sys.executable, str(Path(self.root, "release", "machine.py")), str(out), "--levels", "here"]
+        steady = {"PYTHONHASHSEED": "0", "NUMBA_CACHE_DIR": str(out / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(program, capture_output=True, text=True, check=False, env={**os.environ, **steady})
+        return "" if done.returncode == 0 else f"{done.stdout}{done.stderr}"[-1000:]
+
+
+def _platform(made: list[Path]) -> str:
+    """The tag of a platform: by the newest version of glibc that a module asks for."""
+    asked = [int(one) for path in made for one in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
+    glibc = platform.libc_ver()[0] == "glibc"
+    return f"manylinux_2_{max([LEAST_GLIBC, *asked])}_x86_64" if glibc else "linux_x86_64"
