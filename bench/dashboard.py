@@ -97,8 +97,8 @@ def main() -> None:
                 taken(url, options.out)
                 stop.set()
                 traffic.join()
-        except BadInput as slip:
-            raise SystemExit(str(slip)) from None
+        except BadInput as error:
+            raise SystemExit(str(error)) from None
         finally:
             stop.set()
             server.terminate()

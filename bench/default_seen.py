@@ -1,4 +1,5 @@
-"""Problems that the default policy is tuned on: issue 29's table, the worlds of docs/unknown-drift-tables.md, and clicks.
+"""Problems that the default policy is tuned on: issue 29's table, the worlds of docs/unknown-drift-tables.md, and
+clicks.
 
 `REGISTRY` has the form of default_unseen.REGISTRY: a name maps to (function of seed and T, "values" or "clicks",
 description). `HORIZONS` names the kinds whose horizon is not 6000. `TABLE` has the issue's numbers by kind: Auto,

@@ -2,8 +2,8 @@
 
     python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits|late]
 
-Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed. A trial of the level worlds has its own
-arms, preferences, level and noise.
+Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed. A trial of the level worlds has
+its own arms, preferences, level and noise.
 """
 
 from __future__ import annotations

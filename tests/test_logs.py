@@ -115,8 +115,8 @@ def test_a_flipped_bit_in_a_part_that_we_wrote_is_never_another_state(tmp_path, 
         part.write_bytes(data)
         try:
             assert folded(tmp_path) == right
-        except dw.BadInput as slip:
-            told += part.name in str(slip)
+        except dw.BadInput as error:
+            told += part.name in str(error)
     assert told > 120
     part.write_bytes(data)
     for reading in (check_log, lambda log: dw.sums(log, linear(dim=3)), lambda log: list(read_log(log).batches(["x"]))):

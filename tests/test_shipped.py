@@ -251,8 +251,8 @@ policy = dw.make("LB-WeightUCB", dim=2, horizon=10, path_length=1.0)
 assert "numba" not in sys.modules
 try:
     policy.choose(policy.start(0), [[1.0, 0.0], [0.0, 1.0]])
-except dw.BadInput as slip:
-    print(slip)
+except dw.BadInput as error:
+    print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -135,8 +135,8 @@ def _load(path: Path) -> Agent:
 
     try:
         data = path.read_bytes()
-    except OSError as slip:
-        got = f"{path}: {slip.strerror}"
+    except OSError as error:
+        got = f"{path}: {error.strerror}"
         raise BadInput("agent", got, "a file that agent.save wrote", "check its spelling") from None
     return Agent.from_bytes(data)
 
@@ -202,8 +202,8 @@ def features_of(path: Path) -> Features:
 def json_of(path: Path, name: str, wanted: str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as slip:
-        raise BadInput(name, f"{path}: {slip.strerror}", f"a JSON file of {wanted}", "check its spelling") from None
+    except OSError as error:
+        raise BadInput(name, f"{path}: {error.strerror}", f"a JSON file of {wanted}", "check its spelling") from None
     except (ValueError, RecursionError):
         raise BadInput(name, f"{path}, which is no JSON", f"a JSON file of {wanted}", "write it anew") from None
 

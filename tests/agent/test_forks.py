@@ -29,8 +29,8 @@ def child(work, seconds=20.0):
     if number == 0:
         try:
             os.write(writing, str(work()).encode())
-        except BaseException as slip:
-            os.write(writing, f"{type(slip).__name__}: {slip}".encode())
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -55,8 +55,8 @@ def busy(work, threads=3):
             while not over.is_set():
                 work(number)
                 time.sleep(0.001)
-        except BaseException as slip:
-            failures.append(slip)
+        except BaseException as error:
+            failures.append(error)
 
     running = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
     for one in running:

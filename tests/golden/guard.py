@@ -194,8 +194,8 @@ def wider(only: str = "", without: tuple[str, ...] = ()) -> Records:
                 assert key not in seen, key
                 try:
                     found = run()
-                except Exception as slip:  # a record that cannot be made is named like one that differs
-                    seen[key], sums[key] = {"arms": f"{type(slip).__name__}: {slip}"}, np.zeros(0)
+                except Exception as error:  # a record that cannot be made is named like one that differs
+                    seen[key], sums[key] = {"arms": f"{type(error).__name__}: {error}"}, np.zeros(0)
                 else:
                     seen[key], sums[key] = kept(found), found.sums
     return seen, sums

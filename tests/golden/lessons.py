@@ -118,8 +118,8 @@ def _vetted(policy: Any) -> Seen:
         getattr(wrong, packed)[at] = bad
         try:
             policy.advance(wrong, 0.0)
-        except (dw.BadInput, dw.NumericalError) as slip:
-            fates.append(type(slip).__name__)
+        except (dw.BadInput, dw.NumericalError) as error:
+            fates.append(type(error).__name__)
         else:
             fates.append("taken")
     return ended(policy, state, fates, [])

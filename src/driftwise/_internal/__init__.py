@@ -1,1 +1,1 @@
-"""What the package uses and its users do not: checks of values, files, containers, progress, compiling."""
+"""Internal modules, with no public names: checks of values, files, containers, progress, compiling."""

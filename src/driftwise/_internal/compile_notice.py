@@ -1,6 +1,6 @@
-"""What a first use is waiting for: on a terminal a line on stderr while code is compiled, elsewhere one plain line.
+"""A message on stderr while code is compiled: a line with a counter on a terminal, one plain line elsewhere.
 
-Meanwhile Python looks for no circles among its objects: there are a million of the compiler's, and none is garbage yet.
+The garbage collector is off while numba compiles: the compiler makes about a million objects, and none is garbage yet.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 _LINE = "driftwise compiles {name}, once per version and machine: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
-plain = True  # not in a server, whose stderr is a log of JSON objects
-_PATIENCE = 2.0  # seconds of compiling after which one plain line is said where no line can be written over
+plain = True  # a server sets it to False, because its stderr is a log of JSON objects
+_PATIENCE = 2.0  # seconds of compiling before the plain line is printed
 
 
 class _Notice:
-    """Follows one compiled entry and the functions inside it."""
+    """Counts the functions that are compiled for one entry."""
 
     def __init__(self) -> None:
         self.depth, self.count, self.name, self.thread = 0, 0, "", 0
@@ -38,7 +38,7 @@ class _Notice:
         self.count += 1
         if _overwrites():
             line = _LINE.format(name=self.name, count=self.count)
-            sys.stderr.write("\r" + line[: shutil.get_terminal_size().columns - 1])  # a longer one is not written over
+            sys.stderr.write("\r" + line[: shutil.get_terminal_size().columns - 1])  # "\r" cannot undo a wrapped line
             sys.stderr.flush()
         elif plain and not self.told and time.monotonic() - self.began > _PATIENCE:
             self.told = True
@@ -49,7 +49,7 @@ class _Notice:
             return
         self.depth -= 1
         if self.depth == 0 and self.collects:
-            if gc.get_freeze_count() == 0:  # what was made meanwhile counts as old: nobody waits while it is looked at
+            if gc.get_freeze_count() == 0:  # move the new objects to the oldest generation without scanning them
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -62,14 +62,14 @@ _notice = _Notice()
 
 
 def _overwrites() -> bool:
-    """Whether a line of stderr can be written over: on a terminal, and under no progress bar, which takes what is
-    written for lines of their own."""
+    """Whether a line of stderr can be overwritten: stderr is a terminal, and no progress bar has replaced it. A
+    progress bar prints every write as a line of its own."""
     return sys.stderr.isatty() and not type(sys.stderr).__module__.startswith("rich.")
 
 
 def watch() -> None:
-    """From now on whoever waits is told."""
-    from numba.core import event  # here: a process that compiles nothing starts without it
+    """Print the message from now on whenever numba compiles."""
+    from numba.core import event  # imported here: a process that compiles nothing must not load numba
 
     class Listener(event.Listener):
         on_start, on_end = _notice.on_start, _notice.on_end
@@ -79,5 +79,5 @@ def watch() -> None:
 
 
 def compiles_in_main() -> bool:
-    """Whether the main thread is in the compiler."""
+    """Whether the main thread is compiling."""
     return _notice.depth > 0 and _notice.thread == threading.main_thread().ident

@@ -5,8 +5,8 @@
     the arrays, one behind the other, little-endian
     sha256 of everything before
 
-Reading proves sizes against the file's length before anything is allocated, then the digest, then the shapes. What the
-numbers mean is for the caller to check. Nothing is pickled, nothing unpacks to more than it is.
+`unpack` checks the sizes against the length of the file before it allocates anything, then the digest, then the shapes.
+The caller checks what the numbers mean. The format has no pickle and no compression.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def canonical(data: object) -> bytes:
 
 
 def digest(data: object) -> str:
-    """Twenty hex digits that plain data is known by."""
+    """The first twenty hex digits of the SHA-256 of plain data."""
     return hashlib.sha256(canonical(data)).hexdigest()[:20]
 
 
@@ -52,7 +52,7 @@ def pack(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[A
 
 
 def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """What `pack` wrote, or the one sentence. The arrays are copies, writable and aligned."""
+    """The facts and arrays that `pack` wrote, or BadInput. The arrays are copies, writable and aligned."""
     wanted = f"what driftwise wrote as {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
     def no(what: str) -> BadInput:
@@ -69,7 +69,7 @@ def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[
     if magic != MAGIC:
         raise no("bytes of another kind")
     if version != VERSION:
-        raise no(f"version {version}, of which this driftwise knows nothing")
+        raise no(f"version {version}, which this driftwise cannot read")
     room = len(raw) - _HEAD.size - _DIGEST
     if length != len(raw) or text_length > room:
         raise no(f"{len(raw)} of {length} bytes")

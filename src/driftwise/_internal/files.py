@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all; those that hold what people did are readable by their owner alone."""
+"""Atomic file writes: a file is complete or absent. Files with data about people are readable by their owner alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import threading
 from pathlib import Path
 
-# How the name of a file ends until it is whole.
+# The suffix of a file that is not yet complete.
 HALF = ".tmp"
 PRIVATE = 0o600  # the mode of new databases, locks, snapshots, logs and backups, whatever the umask allows
 
 
 def keep(target: Path, data: bytes | str) -> None:
-    """Write a file beside its place and move it there. For figures and reports, with the mode that the umask allows."""
+    """Write a temporary file in the same folder and rename it. For figures and reports; the umask sets the mode."""
     raw = data.encode("utf-8") if isinstance(data, str) else data
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f"{target.name}.{threading.get_ident()}{HALF}")
@@ -33,7 +33,7 @@ def keep_durably(target: Path, data: bytes, *, new: bool = False) -> None:
 
 
 def file_beside(target: Path) -> Path:
-    """The name that a file has in this thread until it is whole."""
+    """The temporary name of a file in this thread."""
     return target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{HALF}")
 
 
@@ -44,7 +44,7 @@ def private(path: Path) -> int:
 
 
 def settle_files(aside: Path, target: Path, *, new: bool = False) -> None:
-    """Sync a whole file, move it to its place and sync the folder; a target that is replaced hands on its mode."""
+    """Sync a complete file, rename it and sync the folder. A file that replaces another one takes over its mode."""
     with aside.open("rb+") as file:
         if not new and target.exists():
             os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
@@ -56,13 +56,13 @@ def settle_files(aside: Path, target: Path, *, new: bool = False) -> None:
     _link(aside, target)
     try:
         sync_folder(target.parent)
-    except BaseException:  # so that a second attempt writes it once
+    except BaseException:  # a second attempt must not find the rest of this one
         target.unlink(missing_ok=True)
         raise
 
 
 def _link(aside: Path, target: Path) -> None:
-    """Move a file to a name that no other file has: a rename would replace one that appeared meanwhile."""
+    """Move a file to a name that does not exist. A rename would replace a file that another process made meanwhile."""
     try:
         os.link(aside, target)
     except FileExistsError:

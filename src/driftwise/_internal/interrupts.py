@@ -1,7 +1,7 @@
-"""Ctrl-C while the command line still imports ends it without a traceback; `cli.main` takes over from there.
+"""Ctrl-C for commands: no traceback while the command still imports, and no wait while it compiles.
 
-While the main thread is in the compiler, Python's own handler would run only when that returns: up to half a minute.
-There a thread ends the process.
+After the imports `cli.main` handles Ctrl-C. While the main thread compiles, Python's own handler would run only after
+the compiler returns, up to half a minute later. A second thread therefore ends the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ SENTENCE = "driftwise: interrupted; the same command goes on where it was"
 
 
 def quiet() -> None:
-    """For the `driftwise` command alone: a program that imports driftwise keeps its own handling."""
+    """End quietly at Ctrl-C. Only the `driftwise` command calls it; a program that imports driftwise keeps its
+    handler."""
     command = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     if command in ("driftwise", "driftwise.exe") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -29,7 +30,7 @@ def usual() -> None:
 
 
 def end_compiles() -> None:
-    """For a process that is a command: Ctrl-C now ends a compile of the main thread at once, with status 130."""
+    """From now on Ctrl-C ends the process at once, with status 130, if the main thread is compiling. For commands."""
     if threading.current_thread() is not threading.main_thread():
         return
     told, heard = socket.socketpair()
@@ -38,7 +39,7 @@ def end_compiles() -> None:
 
     def watch(_open: socket.socket = told) -> None:
         while number := heard.recv(1):
-            compile_notice = sys.modules.get("driftwise._internal.compile_notice")  # which imports the compiler
+            compile_notice = sys.modules.get("driftwise._internal.compile_notice")  # absent until something compiles
             if number[0] == signal.SIGINT and compile_notice is not None and compile_notice.compiles_in_main():
                 print(("\n" if sys.stderr.isatty() else "") + SENTENCE, file=sys.stderr, flush=True)
                 os._exit(130)

@@ -1,4 +1,4 @@
-"""The 97.5% point of Student's t, which every 95% interval needs: one number is no reason to install scipy."""
+"""The 97.5% point of Student's t, for 95% intervals. It is computed here so that scipy is not needed for one number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LEAST = 1e-300
 
 
 def t_quantile(freedom: float) -> float:
-    """The t that Student's variable exceeds with probability 2.5%, freedom > 0; NaN without any, as scipy has it."""
+    """The t that a Student variable exceeds with probability 2.5%. NaN where freedom is not positive, as in scipy."""
     if not freedom > 0.0:
         return math.nan
     if freedom > 1e4:  # Cornish and Fisher's expansion, whose next term is below 1e-15
         z, n = _NORMAL, 1 / freedom
         third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
         return z + n * ((z**3 + z) / 4 + n * ((5 * z**5 + 16 * z**3 + 3 * z) / 96 + n * third))
-    t = 1.95  # below the root for every freedom, and the tail is convex: Newton's steps never pass it
+    t = 1.95  # below the root for every freedom; the tail is convex, so Newton's steps approach it from below
     while True:
         step = (_tail(t, freedom) - _TAIL) / _density(t, freedom)
         t += step
@@ -58,5 +58,5 @@ def _tail(t: float, freedom: float) -> float:
 
 
 def _away(value: float) -> float:
-    """Not 0: it is divided by."""
+    """The value, or a tiny number instead of 0, because it is a divisor."""
     return value if abs(value) > _LEAST else _LEAST

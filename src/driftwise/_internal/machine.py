@@ -1,10 +1,10 @@
-"""A digest of what computes on this machine: equal digests, equal bits.
+"""A digest of the arithmetic of this machine. Machines with equal digests compute equal bits.
 
 Compiled code keeps IEEE arithmetic as written (compiling.py), and elementary functions are our own (elementary.py).
-Both are the same everywhere, so that a probe that differs names a defect of a processor, a compiler or a library:
+Both give the same bits everywhere. A digest that differs therefore shows a defect of a processor, compiler or library:
 
-* `functions`: the elementary functions, as Python runs them; tests/test_elementary.py compares compiled ones.
-* `numpy`: NumPy's sums and roots, by which policies set up numbers and generalized policies score arms.
+* `functions`: the elementary functions in interpreted Python; tests/test_elementary.py compares the compiled ones.
+* `numpy`: NumPy's sums and roots. Policies use them to set up, and generalized policies to score arms.
 
 Earlier versions called the C library, NumPy's functions and BLAS. Their probes begin with `c:`.
 """
@@ -33,7 +33,7 @@ _RANGES = {
 
 @cache
 def probe() -> str:
-    """The digest, a part for each: a few hundred fixed points, in about ten milliseconds."""
+    """The digest, with one part for each of the above: a few hundred fixed points, in about ten milliseconds."""
     parts = {"functions": _functions(), "numpy": _numpy()}
     return " ".join(f"{name}:{hashlib.sha256(data).hexdigest()[:12]}" for name, data in parts.items())
 
@@ -46,7 +46,7 @@ def differing(one: str, other: str) -> str:
 
 
 def spread(low: float, high: float, count: int = _POINTS) -> list[float]:
-    """Points from low to high in no regular order; products and differences alone, so the same everywhere."""
+    """Points from low to high in no regular order. Only products and differences, so the same on every machine."""
     return [low + (high - low) * (0.6180339887498949 * number % 1.0) for number in range(1, count + 1)]
 
 

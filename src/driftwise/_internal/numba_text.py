@@ -1,10 +1,12 @@
-"""What numba does beyond what is needed here, left out: half of the time of a first use and of a later start.
+"""Shortens numba's compile by half, for a first use and for a later start.
 
-It optimises each function it meets and makes machine code of it, also of one that is then pasted into its caller, where
-it is optimised again. Here a function for the inside of others ends as LLVM's text; what is compiled with it is
-optimised as a whole, once, and alone becomes machine code. When Python does call one, as tests do, it is compiled as
-any other. All of it is numba's private side: where that looks otherwise, things are left as numba does them, which
-takes longer and gives the same numbers.
+numba optimises every function and makes machine code of it, also of a function that it then inlines into a caller and
+optimises again there. Here an inlined function stops as LLVM text. The entry that calls it is optimised once, as a
+whole, and only the entry becomes machine code. When Python calls an inlined function directly, as tests do, numba
+compiles it in the usual way.
+
+This module uses private parts of numba. Where a version of numba differs, its usual way is kept, which takes longer
+and gives the same numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ JITCodeLibrary: Any = object
 Compiler: Any = object
 _runtime: Any = None
 _llvm: Any = None
-with contextlib.suppress(ImportError):  # a numba built otherwise
+with contextlib.suppress(ImportError):  # another build of numba
     _dynfunc: Any = importlib.import_module("numba._dynfunc")
     JITCodeLibrary = importlib.import_module("numba.core.codegen").JITCodeLibrary
     Compiler = importlib.import_module("numba.core.compiler").Compiler
@@ -34,7 +36,7 @@ tunable = possible and hasattr(_llvm, "create_pipeline_tuning_options")
 
 
 class _Text(JITCodeLibrary):  # type: ignore[misc]
-    """A library of code that is linked into others and never run; optimising it is left to them."""
+    """Code that is linked into other libraries and never run itself. The linking library optimises it."""
 
     def _optimize_final_module(self) -> None: ...
 
@@ -44,16 +46,16 @@ class _Text(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Polished(_Text):
-    """The same, optimised before it is linked in."""
+    """A `_Text` that is optimised before it is linked."""
 
     def _optimize_final_module(self) -> None:
         JITCodeLibrary._optimize_final_module(self)
 
 
 class _Rolled(JITCodeLibrary):  # type: ignore[misc]
-    """Machine code whose loops are not unrolled: half of the code and of the time, and no slower in rounds.
+    """Machine code without unrolled loops: half of the code and of the compile time, and rounds are as fast.
 
-    Where unrolling was seen to matter a `loop` is unrolled before it is linked in.
+    Where unrolling was measured to matter, a `loop` is unrolled before it is linked.
     """
 
     def _optimize_final_module(self) -> None:
@@ -64,7 +66,7 @@ class _Rolled(JITCodeLibrary):  # type: ignore[misc]
 
 
 class Rolled(Compiler):  # type: ignore[misc]
-    """numba's compiler for functions that Python calls."""
+    """The compiler for functions that Python calls."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         self.state.library = _Rolled(self.state.targetctx.codegen(), func.__qualname__)
@@ -76,7 +78,7 @@ ROLLED: dict[str, Any] = {"pipeline_class": Rolled} if tunable else {}
 
 
 class _Inside(Compiler):  # type: ignore[misc]
-    """numba's compiler up to the text."""
+    """The compiler for inlined functions: it stops at LLVM text."""
 
     library = _Text
 
@@ -94,22 +96,22 @@ class _InsideLoop(_Inside):
 
 
 def _nothing_to_run(library: Any, fndesc: Any, env: Any) -> Any:
-    """numba knows a compiled function by its entry: this one leads nowhere, and a `Kernel` (compiling.py) sees to it
-    that nobody goes there."""
+    """A placeholder entry. numba requires an entry of each compiled function; a `Kernel` (compiling.py) ensures that
+    Python never calls this one."""
     return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "inside", 0, env, (library,))
 
 
 def text_of(function: Callable[..., Any], polished: bool, options: dict[str, Any]) -> Any:
-    """The function for compiled callers; Python never calls it."""
+    """The function for compiled callers only."""
     pipeline = _InsideLoop if polished else _Inside
     compiler: Any = numba.njit
     return compiler(no_cpython_wrapper=True, pipeline_class=pipeline, **options)(function)
 
 
 def load_lightly(compiled: Any) -> None:
-    """Have code from the cache loaded without all that compiling would need, which takes longer than importing numba.
+    """Load code from the cache without preparing numba's compiler, which takes longer than importing numba.
 
-    Before it compiles, numba prepares itself anyway.
+    numba still prepares the compiler before it compiles.
     """
     kept: Any = getattr(compiled, "_cache", None)
     if not all(hasattr(kept, name) for name in ("_load_overload", "_guard_against_spurious_io_errors")) or not _runtime:

@@ -1,7 +1,7 @@
-"""Sums of products and linear systems for Python's side, in a fixed order.
+"""Sums of products and linear systems in NumPy, computed in a fixed order.
 
-BLAS and LAPACK have other code, and so other bits, for other processors. NumPy's +, *, / and its sums along an axis
-round in the order of its own source, whatever the processor.
+BLAS and LAPACK run different code on different processors, and so give different bits. NumPy's +, *, / and its sums
+along an axis round in the same order on every processor.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def factor(V: Floats) -> Floats:
 
 
 def solved(A: Floats, b: Floats) -> Floats:
-    """A⁻¹ b, b a vector or a matrix, by Gauss with row pivots; LinAlgError where A is singular."""
+    """A⁻¹ b for a vector or a matrix b, by Gaussian elimination with row pivots; LinAlgError where A is singular."""
     left = np.array(A, dtype=np.float64)
     right = np.array(b, dtype=np.float64).reshape(len(left), -1)
     for k in range(len(left)):

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 def bar(
     what: str, total: float, wanted: bool | None = None, least: float = 0.0, after: float = 0.0
 ) -> Iterator[Callable[[float], None]]:
-    """Hands out `advance`; by default shown when stderr is a terminal and there is more than `least` to do.
-
-    Work that is over within `after` seconds shows nothing.
+    """Yield `advance`, which moves the bar. By default the bar is shown if stderr is a terminal and `total` is above
+    `least`. Work that ends within `after` seconds shows no bar.
     """
     if not (sys.stderr.isatty() and total > least if wanted is None else wanted):
         yield lambda _: None

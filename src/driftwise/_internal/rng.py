@@ -1,4 +1,4 @@
-"""Named random streams: the same seed and names give the same numbers, whatever else is drawn."""
+"""Named random streams. The same seed and names give the same numbers, whatever other streams draw."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 
 class Turns:
-    """Streams read in turns by one generator: to make a generator takes ten times as long as to move one."""
+    """Many streams with one generator. Creating a generator takes ten times as long as moving one to another stream."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(key=0)
@@ -43,10 +43,10 @@ class Turns:
         return self.generator
 
     def mark(self) -> Any:
-        """Where the stream now read has got to."""
+        """The position in the current stream."""
         return self._bits.state
 
     def resume(self, mark: Any) -> np.random.Generator:
-        """The generator where a stream had got to."""
+        """The generator at a position that `mark` returned."""
         self._bits.state = mark
         return self.generator

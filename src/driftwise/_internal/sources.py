@@ -1,4 +1,4 @@
-"""The sources that compiled code, a stored number or a chunk of work depends on, as one hash."""
+"""One hash of the source files on which compiled code, a stored number or a chunk of work depends."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# What ends up in compiled code.
+# The sources of compiled code.
 COMPILED = ("kernels", "theory", "_internal/elementary.py", "_internal/intrinsics.py")
 
 
 @cache
 def source_hash(*within: str, without: tuple[str, ...] = ()) -> str:
-    """Hash of the package's sources in these folders, of all where none is named, but for those left out."""
+    """Hash of the sources in the folders or files `within` (all of the package if none is named), except `without`."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         name = source.relative_to(PACKAGE)

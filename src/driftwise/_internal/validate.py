@@ -1,4 +1,4 @@
-"""Checks at the border: each returns the value in the form used inside, or raises the one sentence."""
+"""Checks of arguments. Each returns the value in the type that the library uses, or raises BadInput."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def _number(value: object) -> float:
-    """The value as a float, or NaN, which no check takes, if it is no number."""
+    """The value as a float. NaN, which every check refuses, if it is not a number."""
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         try:
             return float(value)
@@ -24,7 +24,7 @@ def _number(value: object) -> float:
     return math.nan
 
 
-# No array is as long, and no loop ends.
+# A larger number cannot be the length of an array, and a loop of that length does not end.
 _MOST = 10**15
 
 
@@ -59,11 +59,11 @@ def real(
 
 
 def one_of(name: str, value: object, choices: Sequence[object]) -> None:
-    """One of a few named values; the sentence suggests the nearest."""
+    """One of a few named values. The error message suggests the nearest one."""
     try:
         if value in choices:
             return
-    except (TypeError, ValueError):  # an array answers == with an array
+    except (TypeError, ValueError):  # == of an array gives an array
         pass
     words = [str(choice) for choice in choices]
     near = get_close_matches(str(value), words, n=3, cutoff=0.4)
@@ -73,7 +73,7 @@ def one_of(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def text(name: str, value: str) -> str:
-    """Text that UTF-8 can hold. A lone surrogate, half of an emoji, has no UTF-8 and cannot be written anywhere."""
+    """Text that UTF-8 can encode. A lone surrogate (half of an emoji) cannot be encoded, and so cannot be stored."""
     if not value.isascii():
         try:
             value.encode()
@@ -84,7 +84,7 @@ def text(name: str, value: str) -> str:
 
 
 def check_unmasked(name: str, value: object) -> None:
-    """Refuse masked values: what converts an array to plain numbers would show what the mask hides."""
+    """Refuse masked values: conversion to a plain array would expose the values that the mask hides."""
     rows = [value, *value] if isinstance(value, (list, tuple)) else [value]
     for row in rows:
         if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):

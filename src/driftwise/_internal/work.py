@@ -1,8 +1,9 @@
-"""Work cut into chunks for any `concurrent.futures.Executor`: plain data goes out, bytes come back, one process writes.
+"""Work in chunks for any `concurrent.futures.Executor`. A chunk is plain data, its answer is bytes, and only the driver
+writes files.
 
-A chunk is JSON and carries what its worker must agree with: the hash of the sources and the versions below them. What
-comes back is a container (container.py), a refusal included; no class of driftwise is ever pickled into a result. The
-functions that chunks are for belong to modules, so that they travel by their names.
+A chunk is JSON. It contains what the worker must have as well: the hash of the sources and the versions of libraries.
+The answer is a container (container.py), also for a refusal, so no class of driftwise is pickled into a result. The
+functions that work on chunks are module functions, so that they are pickled by name.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from driftwise.errors import BadInput, DriftwiseError, NumericalError
 
 T = TypeVar("T")
 Arrays = Mapping[str, Any]
-# What the work of a chunk returns: plain facts and arrays.
+# The result of a chunk: plain facts and arrays.
 Found = tuple[Any, Arrays]
 
-# A chunk is to take so long where it travels; where it does not, losing it should cost little.
+# Intended seconds of a chunk: longer on other machines, short in this process, where a lost chunk should cost little.
 SECONDS = 10.0
 SECONDS_HERE = 1.0
 
@@ -38,18 +39,18 @@ _AGAIN = "run it again: finished chunks are kept where there is a folder for the
 
 @functools.cache
 def sources() -> dict[str, str]:
-    """What two processes must share to find the same numbers: the sources, versions and the kind of machine."""
+    """What two processes must have in common to compute the same numbers: sources, versions and kind of machine."""
     found = {"sources": source_hash(), "python": platform.python_version(), "machine": platform.machine()}
     return found | {name: version(name) for name in ("numpy", "numba") if find_spec(name)}
 
 
 def me() -> str:
-    """What this process is known by: its Dask worker's name where it is one, its machine and number."""
+    """The name of this process: host and process id, with the Dask worker's name if it is a worker."""
     name, dask = f"{socket.gethostname()}/{os.getpid()}", sys.modules.get("distributed")
     if dask is not None:
         try:
             return f"{dask.get_worker().name} ({name})"
-        except ValueError:  # no worker of Dask's
+        except ValueError:  # not in a Dask worker
             pass
     return name
 
@@ -60,7 +61,8 @@ def chunk(work: Any) -> bytes:
 
 
 def answering(work: Callable[[Any], Found]) -> Callable[[bytes], bytes]:
-    """The function of a chunk: whether this worker may do it, and what was found, or the refusal, as bytes."""
+    """The function that workers run: check that this worker may do the chunk, and return the result or refusal as
+    bytes."""
     @functools.wraps(work)
     def answer(data: bytes) -> bytes:
         asked = json.loads(data)
@@ -75,17 +77,17 @@ def answering(work: Callable[[Any], Found]) -> Callable[[bytes], bytes]:
 
 
 def _agree(needs: Mapping[str, str]) -> None:
-    """This process has what the driver has, or the sentence that names it."""
+    """Raise BadInput unless this process has the sources and versions of the driver."""
     have = sources()
     other = [name for name in needs if have.get(name) != needs[name]]
     if other:
         got = ", ".join(f"{name} {have.get(name)}" for name in other)
         wanted = "those of the driver, " + ", ".join(f"{name} {needs[name]}" for name in other)
-        raise BadInput("worker", f"{got} on {me()}", wanted, "install the same driftwise there, and start it anew")
+        raise BadInput("worker", f"{got} on {me()}", wanted, "install the same driftwise there, and restart it")
 
 
 class _Shown(str):
-    """What was got somewhere else, as it is shown."""
+    """A value of another process, as its error message shows it."""
 
     __repr__ = str.__str__
 
@@ -97,13 +99,13 @@ def _told(error: DriftwiseError) -> list[str]:
 
 
 def _shown(error: BadInput) -> str:
-    """What was got, as the sentence has it."""
+    """The refused value as the message shows it."""
     start, end = f"{error.parameter}: wanted {error.wanted}, got ", f"; {error.way_out}"
     return str(error).removeprefix(start).removesuffix(end)
 
 
 def opened(answer: bytes) -> Found:
-    """The facts and arrays of an answer; a refusal is raised here as it was there."""
+    """The facts and arrays of an answer. The refusal of a worker is raised again here."""
     about, arrays = container.unpack("answer", answer, _AGAIN)
     if "refused" in about:
         _refuse(about["refused"])
@@ -119,7 +121,8 @@ def _refuse(told: list[str]) -> NoReturn:
 
 
 def slots(executor: Executor) -> int:
-    """How many chunks an executor should have: one for each of its workers, and where they travel some in reserve."""
+    """How many chunks to give an executor at once: one for each worker, and some more if workers are on other
+    machines."""
     client = getattr(executor, "_client", None)
     if client is not None:
         threads = sum(client.nthreads().values())
@@ -131,9 +134,10 @@ def run(
     function: Callable[[bytes], bytes], cut: Callable[[int], bytes | None], take: Callable[[Any, Arrays], None],
     executor: Executor, what: str,
 ) -> None:  # fmt: skip
-    """Have an executor do chunks until `cut`, told how many there may be at once, gives no more; `take` gets answers.
+    """Run chunks on an executor until `cut` returns none. `cut` gets the number of chunks that may run at once, and
+    `take` gets the answers.
 
-    Answers come in any order, to this thread. Whatever ends it early, what was under way is taken in first.
+    Answers arrive in any order, in this thread. If the run ends early, chunks that are running are finished first.
     """
     under_way: set[Future[bytes]] = set()
     try:
@@ -152,7 +156,7 @@ def run(
             if isinstance(error, KeyboardInterrupt):
                 print(f"driftwise: stopping after the {what} under way; again to stop at once", file=sys.stderr)
             _take_all(_wait(under_way, executor, ALL_COMPLETED)[0], take)
-        except KeyboardInterrupt:  # files are whole whenever the process ends
+        except KeyboardInterrupt:  # files are complete at any point, so the process may end here
             os._exit(130)
         raise
 
@@ -161,9 +165,9 @@ Waited = tuple[set[Future[bytes]], set[Future[bytes]]]
 
 
 def _wait(under_way: set[Future[bytes]], executor: Executor, until: str) -> Waited:
-    """What is done and what is not; with nothing done, nothing will be.
+    """The futures that are done and the others. If none is done, none will be.
 
-    A Dask client that has lost its scheduler cancels what it knows, but not what it was sent while it was noticing.
+    A Dask client that has lost its scheduler cancels the futures it knows, but not those submitted before it noticed.
     """
     client = getattr(executor, "_client", None)
     while True:
@@ -174,7 +178,7 @@ def _wait(under_way: set[Future[bytes]], executor: Executor, until: str) -> Wait
 
 
 def _take_all(done: set[Future[bytes]], take: Callable[[Any, Arrays], None]) -> BaseException | None:
-    """Take in all that came whole; the first that did not comes back."""
+    """Take every complete answer, and return the first error."""
     first: BaseException | None = None
     for future in done:
         try:
@@ -187,15 +191,15 @@ def _take_all(done: set[Future[bytes]], take: Callable[[Any, Arrays], None]) -> 
 
 
 class WorkQueue(Generic[T]):
-    """Things to do, handed out in stretches of about so many seconds by what is expected of each at the time."""
+    """Tasks that are handed out in stretches of about `seconds`, by the expected time of each task."""
 
     def __init__(self, things: Iterable[T], seconds: float, expected: Callable[[T], float]) -> None:
         self._left, self._seconds, self._expected = deque(things), seconds, expected
 
     def stretch(self, room: int) -> list[T]:
-        """The next things: one where nothing is known yet (an infinite time), and fewer towards the end.
+        """The next tasks: a single one while its time is unknown (infinite), and fewer towards the end.
 
-        `room` is how many stretches are worked on at a time; all are to end at about the same time.
+        `room` is the number of stretches that run at once; they should all end at about the same time.
         """
         if not self._left:
             return []

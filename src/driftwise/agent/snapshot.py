@@ -64,8 +64,8 @@ def read_snapshot(cls: type[Agent], data: object, policy: Any, now: Callable[[],
         _fill(agent, facts, arrays)
     except BadInput:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as slip:
-        raise no(f"a header or a table of another shape ({type(slip).__name__})") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise no(f"a header or a table of another shape ({type(error).__name__})") from None
     return agent
 
 

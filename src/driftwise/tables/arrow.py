@@ -38,8 +38,8 @@ def told(name: str) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError) as slip:
-        words = " ".join(str(slip).split())[:70] or type(slip).__name__
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError) as error:
+        words = " ".join(str(error).split())[:70] or type(error).__name__
         raise BadInput("log", f"{name}: {words}", "a whole Parquet or Arrow file", "write it anew") from None
 
 

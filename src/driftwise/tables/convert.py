@@ -63,8 +63,8 @@ def _rankings(path: Path) -> Iterator[dict[str, Any]]:
     """Lines that rank, checked."""
     try:
         lines = path.read_bytes().splitlines()
-    except OSError as slip:
-        raise BadInput("path", str(path), "a file that can be read", str(slip.strerror)) from None
+    except OSError as error:
+        raise BadInput("path", str(path), "a file that can be read", str(error.strerror)) from None
     for number, line in enumerate(lines):
         if not line.strip():
             continue

@@ -118,8 +118,8 @@ class Features:
             if {*data, "unknown"} != {*rest, *sides} or type(data["intercept"]) is not bool:
                 raise KeyError
             return cls(**sides, **rest)
-        except (LookupError, TypeError, ValueError, AttributeError) as slip:
-            if isinstance(slip, BadInput):
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, BadInput):
                 raise
             raise BadInput("features", data, "what Features.to_dict wrote", "write it anew") from None
 

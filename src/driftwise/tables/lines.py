@@ -49,8 +49,8 @@ class LinesPart(Filed):
                         warnings.warn(told, RuntimeWarning, stacklevel=2)
                     else:
                         yield line
-        except OSError as slip:
-            raise BadInput("log", f"{self.name}: {slip.strerror}", "a file that can be read", "check it") from None
+        except OSError as error:
+            raise BadInput("log", f"{self.name}: {error.strerror}", "a file that can be read", "check it") from None
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         for row, line in enumerate(self._texts()):

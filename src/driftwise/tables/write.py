@@ -94,8 +94,8 @@ def _close_all() -> None:
     for writer in list(_OPEN):
         try:
             writer.close()
-        except BadInput as slip:
-            _tell(f"rows of a log are lost at the end of the process: {slip}")
+        except BadInput as error:
+            _tell(f"rows of a log are lost at the end of the process: {error}")
 
 
 def _tell(text: str) -> None:
@@ -146,8 +146,8 @@ class Writer:
     @property
     def status(self) -> Status:
         """How many rows were written, wait, or were set aside."""
-        slip = self._failure
-        return Status(self._written, len(self.waiting), self._aside, self._reason if slip is None else _why(slip))
+        error = self._failure
+        return Status(self._written, len(self.waiting), self._aside, self._reason if error is None else _why(error))
 
     def _begin(self) -> int:
         """The number of the next part; what a killed process left half written goes."""
@@ -157,8 +157,8 @@ class Writer:
             for half in self.folder.glob(f"part-*{HALF}"):
                 half.unlink(missing_ok=True)
             numbers = [int(one.name[5:13]) for one in self.folder.glob("part-*.*") if one.name[5:13].isdigit()]
-        except OSError as slip:
-            raise BadInput("path", str(self.folder), "a folder that can be written", str(slip.strerror)) from None
+        except OSError as error:
+            raise BadInput("path", str(self.folder), "a folder that can be written", str(error.strerror)) from None
         return max(numbers, default=0) + 1
 
     def add(self, row: LogRow) -> None:
@@ -177,9 +177,9 @@ class Writer:
         """Write all rows; they are on disk when this returns."""
         self._write(1)
         if self._failure is not None:
-            slip, self._failure = self._failure, None
-            first = "make the folder again" if isinstance(slip, FileNotFoundError) else "make room"
-            what, way_out = f"{self.folder}: {_why(slip)}", f"{first}; the rows are kept, flush again"
+            error, self._failure = self._failure, None
+            first = "make the folder again" if isinstance(error, FileNotFoundError) else "make room"
+            what, way_out = f"{self.folder}: {_why(error)}", f"{first}; the rows are kept, flush again"
             raise BadInput("path", what, "a folder that can be written", way_out)
 
     def close(self) -> None:
@@ -222,10 +222,10 @@ class Writer:
             while len(self.waiting) >= least:
                 try:
                     self._part(self.waiting[: self._most])
-                except Exception as slip:
+                except Exception as error:
                     if self._failure is None:
-                        _tell(f"the log in {self.folder} cannot be written, its rows wait: {_why(slip)}")
-                    self._failure = slip
+                        _tell(f"the log in {self.folder} cannot be written, its rows wait: {_why(error)}")
+                    self._failure = error
                     return
                 self._failure = None
                 self._since = time.monotonic()
@@ -234,13 +234,13 @@ class Writer:
         """The first rows that wait as a part; where one of them cannot be encoded as parts around it."""
         try:
             data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields, self.origin)
-        except _UNFIT as slip:
+        except _UNFIT as error:
             if len(rows) > 1:
                 self._part(rows[: len(rows) // 2])
                 self._part(rows[len(rows) // 2 :])
                 return
             self._aside += 1
-            self._reason = f"decision {rows[0].decision_id!r}: {_why(slip)}"
+            self._reason = f"decision {rows[0].decision_id!r}: {_why(error)}"
             if self._aside == 1:
                 _tell(f"the log in {self.folder} cannot hold a row, which is set aside: {self._reason}")
         else:
@@ -259,8 +259,8 @@ class Writer:
             self._number += 1
 
 
-def _why(slip: Exception) -> str:
-    return str(getattr(slip, "strerror", None) or slip or type(slip).__name__)
+def _why(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 
 def last_lesson(folder: Path) -> int:

@@ -31,9 +31,9 @@ def find_maker(place: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as slip:
+    except (ImportError, AttributeError, ValueError) as error:
         wanted = "package:Policy, a class or a function that makes a policy"
-        raise BadInput("policy", place, wanted, f"{type(slip).__name__}: {slip}") from None
+        raise BadInput("policy", place, wanted, f"{type(error).__name__}: {error}") from None
     finally:
         sys.path.pop(0)
     if not callable(found):
