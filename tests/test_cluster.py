@@ -176,8 +176,8 @@ def _sleep(seconds):
 @pytest.mark.parametrize(("words", "sentence"), [
     (["--on", "nowhere"], "on: wanted local:N, or the address"),
     (["--on", "local:0"], "at least one process"),
-    (["--on", "tcp://10.1.2.3:8786"], "it runs whatever it is sent"),
-    (["--on", "example.org:8786"], "it runs whatever it is sent"),
+    (["--on", "tcp://10.1.2.3:8786"], "it runs any code it is sent"),
+    (["--on", "example.org:8786"], "it runs any code it is sent"),
     (["--on", "tls://example.org:8786"], "tls: wanted --tls FOLDER"),
     (["--on", "tls://example.org:8786", "--tls", "."], "add ca.pem"),
     (["--on", "tcp://127.0.0.1:8786", "--tls", "."], "beside no other"),

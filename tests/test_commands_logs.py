@@ -172,7 +172,7 @@ def test_items_may_bring_rows_and_those_without_are_refused_or_named(lived, caps
     said = run(capsys, "explain", folder / "whole.dw", "--context", '{"device": "phone"}', "--items", rows)
     assert "> cup" in said.out and said.err == ""
     bare = run(capsys, "explain", folder / "whole.dw", "--context", '{"device": "phone"}', "--items", "cup, budget")
-    assert "no row is known of cup" in bare.err and "budget" not in bare.err
+    assert "the agent knows no row of cup" in bare.err and "budget" not in bare.err
     rates = [float(re.search(r"cup +(\S+)", one.out)[1]) for one in (said, bare)]
     assert rates[0] > rates[1] + 0.2  # without its row nobody knows that it is sport
 

@@ -58,7 +58,7 @@ def test_what_is_slow_is_said_with_its_reason(monkeypatch):
     assert "NUMBA_CACHE_DIR" in slow(**{"kept beyond the process": False})
     assert "first use" in slow(functions=0)
     assert "simulate(jobs=2)" in slow(**{"allowed by a container": 2.0})
-    assert "others are at work" in slow(load=30.0)
+    assert "other processes are busy" in slow(load=30.0)
     monkeypatch.setattr(doctor, "_sync", lambda: 0.5)
     assert "500 ms" in slow()
 

@@ -1,11 +1,11 @@
-"""Conformance checks, public: what every policy and every world owes. A check that fails raises AssertionError.
+"""Conformance checks that every policy and every world must pass (public). A check that fails raises AssertionError.
 
     dw.checks.check_policy(my_policy, dim=3)
     dw.checks.check_world(my_world)
 
-A policy that samples says so by `deterministic = False`. It owes the same laws: those that compare one run with another
-compare runs of equal keys, which must agree to the letter; and where a law transforms the arms, so that a draw may fall
-on another one, shares of choices over many keys are compared instead.
+A policy that samples has `deterministic = False`. The same checks apply to it. A check that compares two runs gives
+both the same key, and they must agree exactly. A check that transforms the arms, so that a draw may fall on another
+arm, compares the shares of choices over many keys instead.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from driftwise.simulation import simulate
 from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds import Given, World
 
-# Two roads to the same score differ by rounding, or by a solver's tolerance; a choice between arms closer than
-# that may fall either way.
+# Two ways to compute the same score differ by rounding or by the tolerance of a solver. Between arms whose scores are
+# closer than this, either choice is right.
 TOLERANCE = 1e-6
 
 
 def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, seed: int = 0) -> list[str]:
-    """Run every check that applies to a policy and return their names; the first that fails raises."""
+    """Run every check that applies to a policy and return the names of the checks. The first failure raises."""
     size = dim if dim is not None else getattr(policy, "dim", None)
     if size is None:
         raise BadInput("dim", None, "the number of features of an arm", "pass dim=")
@@ -58,7 +58,7 @@ def check_policy(policy: Policy, *, dim: int | None = None, rounds: int = 60, se
 
 
 def check_world(world: World, *, seed: int = 0) -> list[str]:
-    """Run every check of a world and return their names; the first that fails raises."""
+    """Run every check of a world and return the names of the checks. The first failure raises."""
     if not isinstance(world, World):
         raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "wrap arrays in dw.worlds.Given")
     for check in _WORLD:
@@ -67,7 +67,7 @@ def check_world(world: World, *, seed: int = 0) -> list[str]:
 
 
 class _Stream:
-    """Arms of distinct norms and rewards that do not depend on who asks, so that runs can be compared."""
+    """Arms of distinct norms, and rewards that do not depend on the policy, so that runs can be compared."""
 
     def __init__(self, dim: int, rounds: int, seed: int, L: float) -> None:
         rng = stream(seed, "checks")
@@ -81,7 +81,7 @@ class _Stream:
 
 
 def _reach(policy: Policy) -> float:
-    return float(getattr(policy, "L", 1.0) or 1.0)  # arms of any length: of 1
+    return float(getattr(policy, "L", 1.0) or 1.0)  # 1 for a policy that takes arms of any length
 
 
 def _arm(choice: Any) -> int:
@@ -91,7 +91,7 @@ def _arm(choice: Any) -> int:
 def _follow(
     policy: Policy, data: _Stream, arms: Floats, leader: list[int] | None = None, seed: int = 0
 ) -> tuple[list[int], Any]:
-    """Arms chosen along the stream, playing the leader's arms if there is one, and the last state."""
+    """The arms chosen along the stream, and the last state. The arms played are those of `leader` if it is given."""
     state, chosen = policy.start(seed=seed), []
     for t in range(data.rounds):
         chosen.append(_arm(policy.choose(state, arms)))
@@ -100,17 +100,18 @@ def _follow(
 
 
 def samples(policy: Policy) -> bool:
-    """Whether a policy says that it draws."""
+    """Whether a policy declares that it samples."""
     return not getattr(policy, "deterministic", True)
 
 
-# Keys that shares of choices are counted over, and how far two shares may differ: with 400 keys the standard error of a
-# difference is at most 0.036, so that 0.2 is 5.5 of them, and seven arms raise a false alarm in 1 of 4 million checks.
+# The number of keys over which shares of choices are counted, and the largest difference of two shares. With 400 keys
+# the standard error of a difference is at most 0.036. 0.2 is 5.5 of these; with seven arms 1 of 4 million checks fails
+# falsely.
 KEYS, FAR_APART = 400, 0.2
 
 
 def _shares(policy: Policy, data: _Stream, arms: Floats, back: Callable[[int], int], forth: dict[int, int]) -> Floats:
-    """How often each arm is chosen after a stream that the keys share, in the arms' own numbering."""
+    """How often each arm is chosen after one stream, over many keys, in the numbering of the original arms."""
     counts = np.zeros(len(data.arms))
     for seed in range(KEYS):
         state = policy.start(seed=seed)
@@ -147,12 +148,12 @@ def _same_choices(policy: Policy, data: _Stream, arms: Floats, back: Callable[[i
 
 
 def inputs_are_neither_changed_nor_kept(policy: Policy, data: _Stream) -> None:
-    """Arms handed in stay as they were, and scribbling over them afterwards changes nothing."""
+    """A policy does not write into the arms it gets, and overwriting them after the call changes nothing."""
     state, twin = policy.start(seed=0), policy.start(seed=0)
     for t in range(data.rounds):
         lent, kept = data.arms.copy(), data.arms.copy()
         a, b = _arm(policy.choose(state, lent)), _arm(policy.choose(twin, kept))
-        assert a == b, f"scribbling over arms after use changed the choice of round {t + 1}"
+        assert a == b, f"overwriting the arms after a call changed the choice of round {t + 1}"
         policy.learn(state, lent, a, float(data.rewards[t]))
         policy.learn(twin, kept, a, float(data.rewards[t]))
         assert np.array_equal(lent, data.arms), f"arms were changed at round {t + 1}"
@@ -160,16 +161,16 @@ def inputs_are_neither_changed_nor_kept(policy: Policy, data: _Stream) -> None:
 
 
 def equal_keys_choose_equally(policy: Policy, data: _Stream) -> None:
-    """Two states with one seed and one stream choose the same arms; a policy that samples draws from its key alone, and
+    """Two states with the same seed and stream choose the same arms. A policy that samples draws only from its key, and
     other keys give other choices."""
     chosen = [_follow(policy, data, data.arms, seed=seed)[0] for seed in (0, 0, 1, 2, 3)]
     assert chosen[0] == chosen[1], "equal seeds gave other choices"
     if samples(policy):
-        assert any(chosen[0] != other for other in chosen[2:]), "no seed of four changes a choice: what does it draw?"
+        assert any(chosen[0] != other for other in chosen[2:]), "four seeds gave the same choices: nothing is drawn"
 
 
 def choosing_changes_nothing(policy: Policy, data: _Stream) -> None:
-    """Asking twice gives the same arm."""
+    """A second `choose` gives the same arm."""
     state = policy.start(seed=0)
     for reward in data.rewards:
         arm = _arm(policy.choose(state, data.arms))
@@ -178,24 +179,25 @@ def choosing_changes_nothing(policy: Policy, data: _Stream) -> None:
 
 
 def a_duplicate_arm_changes_nothing(policy: Policy, data: _Stream) -> None:
-    """A copy of an arm at the end is never played: ties go to the first. Where choices are drawn it may be played, and
-    counts as the arm it is a copy of."""
+    """A copy of an arm at the end of the list is never played, because a tie goes to the first arm. A policy that
+    samples may play the copy, which then counts as the original."""
     doubled, n, drawn = np.concatenate([data.arms, data.arms[:3]]), len(data.arms), samples(policy)
     _same_choices(policy, data, doubled, lambda arm: arm if arm < n else arm - n if drawn else -1, "a duplicate arm")
 
 
 def permuting_arms_permutes_the_choice(policy: Policy, data: _Stream) -> None:
-    """The order of arms does not matter (their norms differ, so nothing ties)."""
+    """The order of arms does not matter. Their norms differ, so there are no ties."""
     _same_choices(policy, data, data.arms[data.shuffle], lambda arm: int(data.shuffle[arm]), "permuted arms")
 
 
 def rotating_arms_changes_nothing(policy: Policy, data: _Stream) -> None:
-    """Neither do coordinates."""
+    """The choice of coordinates does not matter."""
     _same_choices(policy, data, data.arms @ data.rotation, lambda arm: arm, "rotated arms")
 
 
 def _static(policy: Compiled) -> Any:
-    """The policy with memory=Keep(), at the radius of E(n) if its own needs another memory; None if all of it does."""
+    """The policy with memory=Keep(), and the radius of E(n) if its own radius needs another memory. None if it has no
+    static form."""
     for radius in ({}, {"radius": "weighted"}) if hasattr(policy, "radius") else ({},):
         try:
             return dataclasses.replace(policy, memory=Keep(), **radius)  # type: ignore[type-var]
@@ -205,11 +207,11 @@ def _static(policy: Compiled) -> Any:
 
 
 def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> None:
-    """forget = 0, a window and a period longer than the stream give the static estimate, and the static choices
+    """forget = 0, a window and a period longer than the stream give the static estimate. They give the static choices
     where the radius is that of E(n)."""
     if not isinstance(getattr(policy, "memory", None), Memory):
         return
-    if getattr(policy, "two_matrix", None) == "as-published":  # the slip is exempt (docs/math.md#linear)
+    if getattr(policy, "two_matrix", None) == "as-published":  # its mistake breaks this law (docs/math.md#linear)
         return
     static = _static(policy)
     if static is None:
@@ -230,7 +232,7 @@ def forgetting_nothing_is_the_static_policy(policy: Compiled, data: _Stream) -> 
 
 
 def half_a_stream_saved_and_loaded_is_the_whole_stream(policy: Compiled, data: _Stream) -> None:
-    """Bit for bit, at every cut."""
+    """A state that is saved and loaded at any round continues bit for bit."""
     chosen, end = _follow(policy, data, data.arms)
     state = policy.start(seed=0)
     for t in range(data.rounds):
@@ -241,7 +243,7 @@ def half_a_stream_saved_and_loaded_is_the_whole_stream(policy: Compiled, data: _
 
 
 def _turning(policy: Compiled, data: _Stream, arms: Floats) -> Given:
-    """A world with these arms, one set or one a round, and the rewards the policy is for."""
+    """A world with these arms (one set, or one per round) and rewards that the policy accepts."""
     theta = np.zeros((data.rounds, data.dim))
     theta[:, 0] = np.cos(np.arange(data.rounds) / data.rounds)
     link = policy.link_name or "logistic"
@@ -250,7 +252,7 @@ def _turning(policy: Compiled, data: _Stream, arms: Floats) -> Given:
 
 
 def every_engine_plays_the_same_bits(policy: Compiled, data: _Stream) -> None:
-    """Arms, regret and the state in the end are those of the plain engine, whichever of the engines that fit plays."""
+    """Every engine that can play the policy gives the arms, the regret and the last state of the plain engine."""
     if policy.stepped:
         return
     rows = np.concatenate([data.arms, -data.arms @ data.rotation, 0.5 * data.arms])  # more than fit into a tile
@@ -266,7 +268,7 @@ def every_engine_plays_the_same_bits(policy: Compiled, data: _Stream) -> None:
 
 
 def _engine_plays(policy: Compiled, world: Given, engine: str, plays_eight: bool) -> tuple[bytes, ...]:
-    """What comes of a world by an engine: of eight trials, or of one with its state."""
+    """The result of a world with one engine: of eight trials, or of one trial with its state."""
     with engines.forced(engine):
         if plays_eight:
             found = simulate({"it": policy}, world, trials=EIGHT, jobs=1)
@@ -279,7 +281,7 @@ def _engine_plays(policy: Compiled, world: Given, engine: str, plays_eight: bool
 
 
 def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
-    """The compiled run and the run a call at a time play the same arms and give the same regret."""
+    """The compiled run and the run by single calls play the same arms and give the same regret."""
     world = _turning(policy, data, data.arms)
     fast, slow = (simulate({"it": policy}, world, trials=1, jobs=1, stepped=way) for way in (False, True))
     assert np.array_equal(fast.arms["it"], slow.arms["it"]), "compiled and stepped runs play different arms"
@@ -287,7 +289,7 @@ def simulated_equals_stepped(policy: Compiled, data: _Stream) -> None:
 
 
 def a_prepared_arm_set_is_its_arms(policy: Compiled, data: _Stream) -> None:
-    """ArmSet(arms) and arms are one."""
+    """ArmSet(arms) gives the same choices as arms."""
     state = policy.start(seed=0)
     prepared = ArmSet(data.arms)
     for reward in data.rewards[:10]:
@@ -297,13 +299,13 @@ def a_prepared_arm_set_is_its_arms(policy: Compiled, data: _Stream) -> None:
 
 
 def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
-    """score = mean + bonus, finite, and no other arm has more."""
+    """score = mean + bonus, all are finite, and no other arm has a larger score."""
     state = policy.start(seed=0)
     for reward in data.rewards:
         choice, scores = policy.choose(state, data.arms), policy.scores(state, data.arms)
         assert np.isfinite(scores.mean).all() and np.isfinite(scores.bonus).all(), "a score is not finite"
         assert choice.score == choice.mean + choice.bonus, "score is not mean + bonus"
-        # A set rule that prunes solves other arms than one that scores them all, to the same tolerance.
+        # A set rule that prunes arms solves fewer of them than one that scores all, to the same tolerance.
         slack = TOLERANCE if policy.stepped else 0.0
         assert abs(choice.score - scores.score[choice.arm]) <= slack, "choose and scores differ"
         assert choice.score >= scores.score.max() - slack, "another arm scores more"
@@ -311,7 +313,7 @@ def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
 
 
 def bad_input_changes_nothing(policy: Compiled, data: _Stream) -> None:
-    """A bad call gets one sentence, and the state stays as it was."""
+    """A bad call raises BadInput with one sentence and does not change the state."""
     _, state = _follow(policy, data, data.arms)
     before = state.to_bytes()
     hole = data.arms.copy()
@@ -341,20 +343,20 @@ def bad_input_changes_nothing(policy: Compiled, data: _Stream) -> None:
         except BadInput as error:
             assert str(error).count("\n") == 0 and "wanted" in str(error), f"not one sentence: {error}"
         else:
-            raise AssertionError(f"bad call number {number} was taken")
+            raise AssertionError(f"bad call number {number} was accepted")
         assert state.to_bytes() == before, f"bad call number {number} changed the state"
 
 
 def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
-    """A ball has no coordinates: what is learned turned is chosen turned, with the same score; and no arm of the ball
-    scores more than a choice and its gap. A policy that scores lists alone says so."""
+    """If the data are rotated, the choice in a ball is rotated and has the same score. No arm of the ball scores more
+    than the choice plus its gap. A policy that plays only lists refuses the ball."""
     ball, one, other = Ball(data.dim, _reach(policy)), policy.start(seed=0), policy.start(seed=0)
     if policy.form is None:
         try:
             policy.choose(one, ball)
         except BadInput:
             return
-        raise AssertionError("a policy that scores lists alone took a ball")
+        raise AssertionError("a policy that plays only lists accepted a ball")
     if samples(policy):
         return
     points = data.arms / np.sqrt((data.arms**2).sum(axis=1, keepdims=True)) * ball.radius
@@ -371,7 +373,7 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
 
 
 def _sets(dim: int, reach: float, listed: Floats) -> list[Region]:
-    """A set of every kind, with arms as long as the policy takes."""
+    """One set of every kind, with the largest arms that the policy accepts."""
     def turn(numbers: Floats) -> Floats:
         rows = np.zeros((len(numbers), dim))
         rows[:, 0], rows[:, -1] = np.cos(numbers), np.sin(numbers)
@@ -385,8 +387,8 @@ def _sets(dim: int, reach: float, listed: Floats) -> list[Region]:
 
 
 def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: _Stream) -> None:
-    """Whatever set a point is found on, a list with that point gives it the same mean and bonus, to the last bit; and
-    the function of x that was searched has that value there."""
+    """A list with a point that was found in a continuous set gives it the same mean and bonus, to the last bit. The
+    function that was maximised has the same value at that point."""
     if policy.form is None:
         return
     for region in _sets(data.dim, _reach(policy), data.arms):
@@ -394,7 +396,7 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
         for t in range(4):
             try:
                 found = policy.choose(state, region)
-            except BadInput:  # a multiplier below 0 searches no set
+            except BadInput:  # sets cannot be searched with a multiplier below 0
                 break
             assert found.x is not None and region.contains(found.x), "a point outside the set"
             listed = policy.choose(state, found.x[None])
@@ -403,13 +405,13 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
             if not policy.judged:  # whose scores are those of what was proposed
                 index = index_of(policy, state)
                 value = index.score(float(index.values(found.x[None])[0]))
-                told = f"{type(region).__name__}: a search takes the index for {value}, a list for {listed.score}"
+                told = f"{type(region).__name__}: the index is {value} in the search and {listed.score} in a list"
                 assert abs(value - listed.score) <= TOLERANCE * max(1.0, abs(listed.score)), told
             policy.learn(state, region, found.x, float(data.rewards[t]))
 
 
 def the_path_is_what_it_says(world: World, seed: int) -> None:
-    """P_T, Γ_T, S and the shape are those of the path."""
+    """P_T, Γ_T, S and the shape agree with the path."""
     theta = world.theta()
     assert theta.shape == (world.horizon, world.dim)
     assert math.isclose(world.path_length, path_length(theta), rel_tol=1e-9, abs_tol=1e-12)
@@ -418,7 +420,7 @@ def the_path_is_what_it_says(world: World, seed: int) -> None:
 
 
 def tapes_are_whole_and_repeat(world: World, seed: int) -> None:
-    """A trial's tape covers the horizon, keeps to L, and is the same when asked for again."""
+    """A trial's tape covers the horizon, has no arm longer than L, and is the same every time."""
     done = 0
     for one, again in zip(world.tapes(seed, 0), world.tapes(seed, 0), strict=True):
         done += len(one.theta)

@@ -1,6 +1,6 @@
-"""The command line: data to stdout, progress to stderr, exit 0, or 2 with one sentence.
+"""The command line. Data go to stdout and progress to stderr. The exit code is 0, or 2 with an error of one sentence.
 
-Other exit codes: 3 where another process has the file, 4 where the store failed, 5 where another machine computed it.
+Other exit codes: 3 if another process has the file open, 4 if the store failed, 5 if another machine computed it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Group(typer.core.TyperGroup):
-    """Commands with their whole sentence: click cuts it off at the end of the line."""
+    """A group that prints the whole sentence of each command. click cuts it off at the end of the line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -64,7 +64,7 @@ def list_() -> None:
 
     rows = [
         (row["name"], row["family"], row["memory"], row["adaptation"], ", ".join(row["needs"]), row["reference"])
-        for row in sorted(catalogue(), key=lambda row: row["name"] != "Auto")  # the one to begin with
+        for row in sorted(catalogue(), key=lambda row: row["name"] != "Auto")  # Auto comes first
     ]
     _table("driftwise.make(name, ...)", ("name", "family", "memory", "adapts", "needs", "reference"), rows)
 
@@ -124,7 +124,7 @@ def compare(
     trials: Annotated[int, typer.Option(help="Trials of every world, at most the spec's.")] = 5,
     jobs: Jobs = None,
 ) -> None:
-    """Your own policy on the worlds of the field's page, beside the policies there: ranks, intervals, and the page."""
+    """Compare your own policy with those of the field's page on its worlds: ranks, intervals, and the page."""
     from driftwise._internal.validate import whole
     from driftwise.experiments.field import board, page
     from driftwise.experiments.field.papers import chosen, specs_of
@@ -177,7 +177,8 @@ def _run(
     specs: Sequence[Spec], command: str, trials: int | None, seed: int | None, out: Path, jobs: int | None,
     on: str | None, tls: Path | None, page: str = "",
 ) -> None:  # fmt: skip
-    """Play, keep, draw and tabulate. `page` is "report", the name of a page of the field, or nothing."""
+    """Run specs, store the results, draw figures and print tables. `page` is "report", a page of the field, or
+    empty."""
     from driftwise.draw import plots
     from driftwise.experiments.run import results
     from driftwise.experiments.run.folder import alone
@@ -210,7 +211,7 @@ def _experiment(name: str) -> tuple[list[Spec], str]:
 
 
 def _beside(page: str) -> Callable[[Outcome], Outcome]:
-    """What puts the published values of a page beside an outcome."""
+    """The function that adds the published values of a page to an outcome."""
     from driftwise.experiments.field import verdicts
     from driftwise.experiments.paper import published
 
@@ -218,7 +219,7 @@ def _beside(page: str) -> Callable[[Outcome], Outcome]:
 
 
 def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Executor | None]:
-    """Where work is done: here, unless --on says otherwise."""
+    """The executor that --on names; None for this process."""
     from driftwise import cluster
 
     if on is None and tls is not None:
@@ -227,7 +228,7 @@ def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Execut
 
 
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[str] = ()) -> None:
-    """Figures or the page, and a word on what was written."""
+    """Draw figures or the page, and print which files were written."""
     from driftwise.draw import plots
     from driftwise.experiments.field import page as field
     from driftwise.experiments.paper import report
@@ -277,10 +278,10 @@ def bench(
 @app.command()
 def evidence(
     out: Annotated[Path, typer.Option(help="Folder for evidence.html, evidence.md, results.json and all plays.")],
-    only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.data.sets; may be given again.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.data.sets; may be repeated.")] = None,
     draws: Annotated[int, typer.Option(help="Orders of arms, and draws of what is drawn.")] = 8,
 ) -> None:
-    """Auto, half-lives and a static policy on real data; interrupted, the same command goes on where it was."""
+    """Play Auto, half-lives and a static policy on real data; the same command continues an interrupted run."""
     from driftwise.experiments.evidence.page import signed_difference
     from driftwise.experiments.evidence.run import evidence as gather
     from driftwise.experiments.run.folder import alone
@@ -399,7 +400,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interrupts.end_compiles()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without γ shows the numbers all the same
+        sys.stdout.reconfigure(errors="replace")  # an encoding without γ must not hide the numbers
     _hold_standard_files()
     status: Any = 0
     try:
@@ -410,12 +411,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 130
     except BrokenPipeError:  # the reader of the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:  # our output, as a rule: the folders of results say what is wrong themselves
+    except OSError as error:  # usually stdout: code that writes result folders raises its own errors
         _fail(f"output: wanted somewhere to write, got {error.strerror or error}; send it elsewhere")
     except MemoryError:
         _fail("memory: wanted sizes that fit in it, got no more; pass a smaller dim, arms, window or horizon")
     except Exception as error:
-        # Typer brings a click of its own or uses the installed one, so its errors are known by their shape.
+        # Typer has its own copy of click or uses the installed one, so errors are recognised by their attributes.
         if type(error).__name__ == "Abort":
             status = 130
         elif not hasattr(error, "format_message"):
@@ -428,8 +429,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _hold_standard_files() -> None:
-    """Where stdin, stdout or stderr is closed, the next file that is opened would be taken for it: a database, say,
-    into which a library then writes its last words."""
+    """Open the null device in place of a closed stdin, stdout or stderr. Otherwise the next file that is opened, such
+    as a database, gets that number, and a library may print into it."""
     while (file := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(file)

@@ -1,7 +1,7 @@
-"""Dask's scheduler as an executor: one that runs somewhere, or processes of this machine.
+"""A Dask scheduler as an executor: a running scheduler, or new processes on this machine.
 
-A scheduler runs whatever code it is sent, so one is talked to on this machine alone, or over TLS where both sides show
-certificates. What can go wrong with it is said in one sentence; whatever was finished is kept by who asked.
+A scheduler runs any code that it is sent. A connection is therefore allowed only on this machine, or over TLS with
+certificates on both sides. Errors of Dask become one sentence. The caller keeps the results that were finished.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 from driftwise.errors import BadInput, DriftwiseError
 
-# A chunk whose worker was lost is run again so many times.
+# How many times a chunk is run again after its worker was lost.
 AGAIN = 3
-# Chunks take seconds, so workers need not be polled a hundred times a second.
+# Chunks take seconds, so workers are polled less often than Dask's default of a hundred times a second.
 _CALM = {
     "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
@@ -30,12 +30,13 @@ _WANTED = "local:N, or the address of a Dask scheduler such as tcp://127.0.0.1:8
 
 
 class SchedulerLost(DriftwiseError):
-    """A scheduler, or too many workers, went away; nothing finished is lost."""
+    """The scheduler or too many workers were lost. Finished results are kept."""
 
 
 @contextmanager
 def on(where: str, tls: Path | None = None) -> Iterator[Executor]:
-    """An executor: `local:N` starts N processes here; an address is a scheduler's. `tls` has ca, cert and key .pem."""
+    """An executor. `local:N` starts N processes here; an address connects to a scheduler. `tls` is a folder with
+    ca.pem, cert.pem and key.pem."""
     processes = re.fullmatch(r"local:(\d+)", where)
     if not processes:
         _checked(where, tls)
@@ -56,7 +57,7 @@ def on(where: str, tls: Path | None = None) -> Iterator[Executor]:
 
 @contextmanager
 def _client(distributed: Any, where: str, processes: int, tls: Path | None) -> Iterator[Any]:
-    """A connection; with processes of its own those end with it."""
+    """A connection. Processes that it started end with it."""
     if not processes:
         security = _security(distributed, tls) if tls else None
         with distributed.Client(where, security=security, set_as_default=False) as client:
@@ -74,7 +75,7 @@ def _client(distributed: Any, where: str, processes: int, tls: Path | None) -> I
 
 
 def _security(distributed: Any, tls: Path) -> Any:
-    """Both sides show certificates of one authority."""
+    """TLS settings: both sides show certificates of the same authority."""
     ca, cert, key = (str(tls / name) for name in _CERTIFICATES)
     return distributed.Security(
         tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
@@ -82,13 +83,13 @@ def _security(distributed: Any, tls: Path) -> Any:
 
 
 def _checked(where: str, tls: Path | None) -> None:
-    """An address on this machine, or one over TLS with certificates."""
+    """Refuse an address that is neither on this machine nor over TLS with certificates."""
     found = re.fullmatch(r"(?:(tcp|tls)://)?(?:\[([0-9A-Fa-f:]+)\]|([^\s/\[\]:]+)):(\d{1,5})", where)
     if not found:
         raise BadInput("on", where, _WANTED, "start one by `dask scheduler --host 127.0.0.1`")
     kind, host = found[1] or "tcp", found[2] or found[3]
     if kind == "tcp" and not _here(host):
-        wanted = "a scheduler of this machine, or tls:// with certificates: it runs whatever it is sent"
+        wanted = "a scheduler on this machine, or tls:// with certificates, because it runs any code it is sent"
         raise BadInput("on", where, wanted, "pass --on tls://… --tls FOLDER; see docs/cluster.md")
     if (kind == "tls") != (tls is not None):
         wanted = "--tls FOLDER beside a tls:// address, and beside no other"
@@ -107,7 +108,7 @@ def _here(host: str) -> bool:
 
 @contextmanager
 def _sentences(where: str) -> Iterator[None]:
-    """What Dask raises when workers or its scheduler are lost, as one sentence."""
+    """Turn the exceptions that Dask raises when workers or the scheduler are lost into one sentence."""
     import distributed
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
@@ -124,15 +125,15 @@ def _sentences(where: str) -> Iterator[None]:
         said = f"on: the scheduler at {where} does not answer ({type(error).__name__})"
         raise SchedulerLost(f"{said}; {_RESUME}") from None
     except ImportError as error:
-        raise BadInput("worker", str(error), "a driftwise like the driver's", "install it on every worker") from None
+        raise BadInput("worker", str(error), "the driftwise of the driver", "install it on every worker") from None
     except OSError as error:
-        if isinstance(error.filename, str):  # a file's, not the network's
+        if isinstance(error.filename, str):  # an error of a file, not of the network
             raise
         raise SchedulerLost(f"on: no scheduler answers at {where} ({error}); {_RESUME}") from None
 
 
 def _quietly() -> None:
-    """Dask shows tracebacks while a scheduler goes down; the sentence says it already."""
+    """Turn off Dask's log. It prints tracebacks when a scheduler ends, which the error message already reports."""
     import logging
 
     for name in ("distributed", "distributed.client", "distributed.core", "tornado.application"):

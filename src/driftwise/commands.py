@@ -1,4 +1,4 @@
-"""The commands that turn a log into an agent, and that explain an agent."""
+"""The commands `learn`, which turns a log into an agent, and `explain`, which explains an agent."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 def learn(
     log: Annotated[Path, typer.Argument(help="A Parquet, Arrow or JSON lines file, or a folder of such parts.")],
     out: Annotated[Path, typer.Option(help="Where the agent is saved.")],
-    from_: Annotated[Path | None, typer.Option("--from", help="Go on from this agent instead of a new one.")] = None,
+    from_: Annotated[Path | None, typer.Option("--from", help="Continue this agent instead of a new one.")] = None,
     policy: Annotated[str | None, typer.Option(help="A policy of the catalogue; Auto by default.")] = None,
     rewards: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest reward.")] = None,
     clicks: Annotated[bool | None, typer.Option("--clicks", help="Rewards are clicks, 0 or 1.")] = None,
-    clock: Annotated[str | None, typer.Option(help="rounds (the default), wall or rewards: as the log's.")] = None,
+    clock: Annotated[str | None, typer.Option(help="The log's clock: rounds (the default), wall, rewards.")] = None,
     tick: Annotated[str | None, typer.Option(help="On the wall clock, seconds or a span such as 20m.")] = None,
-    half_life: Annotated[str | None, typer.Option(help="Of its memory: ticks, or a span such as 14d.")] = None,
+    half_life: Annotated[str | None, typer.Option(help="Half-life: ticks, or a span such as 14d.")] = None,
     L: Annotated[float | None, typer.Option("--L", help="Largest norm of an arm.")] = None,
-    features: Annotated[Path | None, typer.Option(help="A JSON file of what Features.to_dict gave.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The share of decisions it is to draw, once live.")] = None,
-    expire_after: Annotated[str | None, typer.Option(help="How old a decision may be when its reward comes.")] = None,
-    default_reward: Annotated[float | None, typer.Option(help="What is learned of those that expire.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of its chance; that of the writer for the same bits.")] = None,
-    gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with lessons missing.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
+    features: Annotated[Path | None, typer.Option(help="A JSON file with the result of Features.to_dict.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The share of decisions that the live agent draws.")] = None,
+    expire_after: Annotated[str | None, typer.Option(help="Largest age of a decision at its reward.")] = None,
+    default_reward: Annotated[float | None, typer.Option(help="The reward learned for expired decisions.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of its draws; for the same bits, that of the writer.")] = None,
+    gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with missing lessons.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Learn a log into an agent: its state is that of the agent that wrote the log, bit for bit."""
+    """Learn a log into an agent. Its state is that of the agent that wrote the log, bit for bit."""
     import numpy as np
 
     from driftwise.policies.names import called
     from driftwise.tables import read_log
 
-    # What a saved agent has already, and what else the user may say of a new one.
+    # The settings that a saved agent already has, and the other settings of a new one.
     asked: dict[str, Any] = {
         "policy": policy, "rewards": rewards, "clicks": clicks, "clock": clock, "tick": _span(tick),
         "half_life": _span(half_life), "L": L, "features": features, "epsilon": epsilon,
@@ -58,7 +58,7 @@ def learn(
     agent = _new(source, told) if from_ is None else _load(from_)
     _can_be_written(out)
     if out.exists() and out != from_ and not replace:
-        raise BadInput("out", f"{out}, which is there", "a file that is not there", "pass another name, or --replace")
+        raise BadInput("out", f"{out}, which exists", "a file that does not exist", "pass another name, or --replace")
     learned = agent.learn_log(source, gaps=gaps, progress=None)
     without = sum(int(np.isnan(batch.reward).sum()) for batch in source.batches(["reward"]) if batch.reward is not None)
     agent.save(out)
@@ -71,25 +71,25 @@ def learn(
     table(f"{called(agent.policy)} from {log}", ("what", "value"), [(a, str(b)) for a, b in rows], numeric=(1,))
     print(agent.drift())
     if from_ is None and features is None and "context" in source.columns:
-        print("the log has contexts, but not how they became vectors: pass --features for an agent that is told "
+        print("the log has contexts, but not how they became vectors: pass --features for an agent that takes "
               "contexts", file=sys.stderr)  # fmt: skip
     if from_ is None and epsilon is None and "explored" in source.columns and any(
         batch.explored is not None and bool(batch.explored.any()) for batch in source.batches(["explored"])
     ):
-        print("decisions of the log were drawn to explore, and this agent draws none: pass --epsilon", file=sys.stderr)
+        print("decisions of the log were drawn to explore, but this agent draws none: pass --epsilon", file=sys.stderr)
     print(f"wrote {out}", file=sys.stderr)
 
 
 def explain(
-    agent: Annotated[Path, typer.Argument(help="What agent.save or driftwise learn wrote.")],
+    agent: Annotated[Path, typer.Argument(help="A file that agent.save or driftwise learn wrote.")],
     decision: Annotated[str | None, typer.Option(help="The id of a decision to explain.")] = None,
     context: Annotated[str | None, typer.Option(help="A context as JSON, for an agent with features.")] = None,
     items: Annotated[str | None, typer.Option(help="Items: names, a,b, or JSON of rows by name.")] = None,
     arms: Annotated[Path | None, typer.Option(help="A JSON file of arms: rows, or vectors by name.")] = None,
     top: Annotated[int, typer.Option(help="How many coefficients to show.")] = 10,
-    draw: Annotated[Path | None, typer.Option(help="Where to draw the choice, or else the drift meter.")] = None,
+    draw: Annotated[Path | None, typer.Option(help="File for a picture of the choice, or of the drift meter.")] = None,
 ) -> None:
-    """Print what an agent knows, how its memory drifts, and why it chooses."""
+    """Print what an agent has learned, its drift meter, and why it chooses an arm."""
     from driftwise._internal.validate import whole
     from driftwise.agent.known import known
 
@@ -111,7 +111,7 @@ def explain(
 
 
 def _new(log: Log, told: dict[str, Any]) -> Agent:
-    """An agent as the options say, for vectors as the log has them."""
+    """A new agent with the given options, for the vectors of the log."""
     from driftwise.agent import Agent
     from driftwise.data.policy import dim_of, named_policy
 
@@ -142,7 +142,7 @@ def _load(path: Path) -> Agent:
 
 
 def _can_be_written(out: Path) -> None:
-    """Check the output path before a long fold, not after it."""
+    """Check the output path before the log is learned, which may take long."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         usable = not out.is_dir()
@@ -153,7 +153,7 @@ def _can_be_written(out: Path) -> None:
 
 
 def _choice(agent: Agent, decision: str | None, context: str | None, items: str | None, arms: Path | None) -> Any:
-    """The explained choice that was asked for, if one was."""
+    """The explanation of the choice that the options name; None without one."""
     from driftwise.agent.encoding import encoded
 
     by_context = context is not None or items is not None
@@ -165,7 +165,7 @@ def _choice(agent: Agent, decision: str | None, context: str | None, items: str 
         assert agent._encoder is not None
         strange = [str(name) for name in offered if str(name) not in agent._encoder.rows]
         if strange:
-            print(f"no row is known of {', '.join(strange)}: without item fields", file=sys.stderr)
+            print(f"the agent knows no row of {', '.join(strange)}: explained without item fields", file=sys.stderr)
         return agent.explain(vectors, items=offered)
     if arms is None:
         return None if decision is None else agent.explain(decision)
@@ -176,7 +176,7 @@ def _choice(agent: Agent, decision: str | None, context: str | None, items: str 
 
 
 def _items(text: str | None) -> Any:
-    """Names, or rows by name where the text is JSON."""
+    """Names, or rows by name if the text is JSON."""
     if text is None:
         return None
     if text.lstrip().startswith("{"):
@@ -185,7 +185,7 @@ def _items(text: str | None) -> Any:
 
 
 def _span(text: str | None) -> float | str | None:
-    """A number of ticks or seconds, or a span as it was written."""
+    """A number of ticks or seconds, or a span such as "20m" unchanged."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -193,10 +193,10 @@ def _span(text: str | None) -> float | str | None:
 
 
 def features_of(path: Path) -> Features:
-    """The features that a file has."""
+    """The features in a file."""
     from driftwise.tables import Features
 
-    return Features.from_dict(json_of(path, "features", "what Features.to_dict gave"))
+    return Features.from_dict(json_of(path, "features", "the result of Features.to_dict"))
 
 
 def json_of(path: Path, name: str, wanted: str) -> Any:
@@ -205,7 +205,7 @@ def json_of(path: Path, name: str, wanted: str) -> Any:
     except OSError as error:
         raise BadInput(name, f"{path}: {error.strerror}", f"a JSON file of {wanted}", "check its spelling") from None
     except (ValueError, RecursionError):
-        raise BadInput(name, f"{path}, which is no JSON", f"a JSON file of {wanted}", "write it anew") from None
+        raise BadInput(name, f"{path}, which is not JSON", f"a JSON file of {wanted}", "write it again") from None
 
 
 def _parsed(text: str, name: str) -> Any:

@@ -1,4 +1,5 @@
-"""What a bug report needs: versions, the place of compiled code, processors, extras, and what is slow here and why."""
+"""`driftwise doctor`: the facts for a bug report. Versions, compiled code, processors, extras, and what is slow and
+why."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ import typer
 from driftwise import __version__
 from driftwise._internal.terminal import table
 
-# Extras for those who work on the library itself.
+# Extras for developers of the library.
 _OWN = ("dev", "docs", "release")
 
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> None:
-    """Print what a bug report needs: versions, compiled code, processors, extras, and what is slow here and why."""
+    """Print the facts for a bug report: versions, compiled code, processors, extras, and what is slow here and why."""
     found = examined()
     if as_json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
@@ -39,7 +40,7 @@ def doctor(
 
 
 def examined() -> dict[str, Any]:
-    """All of it as plain data."""
+    """The facts as plain data."""
     compiled, processors = _compiled(), _processors()
     return {
         "versions": _versions(), "compiled code": compiled, "processors": processors, "extras": _extras(),
@@ -71,7 +72,7 @@ def _version(name: str) -> str | None:
 
 def _compiled() -> dict[str, Any]:
     """Where compiled code is kept, and how much of it there is."""
-    from driftwise._internal import compiling, machine, shipped, sources  # here: commands start without them
+    from driftwise._internal import compiling, machine, shipped, sources  # other commands must start without them
 
     found = shipped.shipped()
     known = {
@@ -93,7 +94,7 @@ def _compiled() -> dict[str, Any]:
 
 
 def _home(path: Path) -> str:
-    """The path without the name of whoever reports."""
+    """The path with ~ for the home folder, so that a report does not show the user's name."""
     with suppress(RuntimeError, ValueError):
         return str(Path("~") / path.relative_to(Path.home()))
     return str(path)
@@ -111,7 +112,7 @@ def _processors() -> dict[str, Any]:
 
 
 def _quota() -> float | None:
-    """Processors that a container may use, where it says so."""
+    """The processors that a container may use; None if there is no limit."""
     with suppress(OSError, ValueError):
         most, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         return None if most == "max" else round(int(most) / int(period), 2)
@@ -119,7 +120,7 @@ def _quota() -> float | None:
 
 
 def _extras() -> dict[str, str]:
-    """Each extra, with the versions of what it brings or what is missing."""
+    """Each extra with the versions of its packages, or with the missing ones."""
     try:
         wanted = importlib.metadata.requires("driftwise") or []
     except importlib.metadata.PackageNotFoundError:
@@ -146,7 +147,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
     elif not compiled["compiles"]:
         yield 'no numba: no trials are played eight at a time; pip install "driftwise[jit]" compiles loops that do'
     elif not compiled["kept beyond the process"]:
-        yield "compiled code is not kept and every process compiles anew; set NUMBA_CACHE_DIR to a writable folder"
+        yield "compiled code is not kept, so every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
     elif compiled["functions"] == 0:
         yield "nothing is compiled yet: the first use of a family takes seconds to a minute, once per version"
     if compiled["compiles"]:
@@ -158,7 +159,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
     if cores is not None and processors["cores"] and cores < processors["cores"]:
         yield f"{cores:g} of {processors['cores']} cores may be used: pass simulate(jobs={max(1, int(cores))})"
     if cores and processors["load"] and processors["load"] > 1.5 * cores:
-        yield f"others are at work: a load of {processors['load']:g} on {cores:g} cores"
+        yield f"other processes are busy: a load of {processors['load']:g} on {cores:g} cores"
     sync = _sync()
     if sync is not None and sync > 0.01:
         yield f"a synced write here takes {1000 * sync:.0f} ms, and every answer of `driftwise serve` waits for one"
@@ -167,7 +168,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
 
 
 def _sync(times: int = 5) -> float | None:
-    """Seconds of a small write that is on disk afterwards, in the working folder; None where nothing can be written."""
+    """Seconds that a small synced write takes in the working folder; None if the folder cannot be written."""
     taken = []
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()) as probe:

@@ -1,4 +1,4 @@
-"""Eight trials of a policy at a time: what `simulate` does where policy, world and size allow it, same bits."""
+"""Eight trials of a policy at once. `simulate` uses it where policy, world and size allow it; the bits are the same."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NO_INTS = np.zeros(0, dtype=np.int64)
 
 
 def plays_eight(policy: object, world: World, trials: int = EIGHT) -> bool:
-    """Whether so many trials of a policy in a world are played eight at a time."""
+    """Whether this number of trials of a policy in a world is played eight at a time."""
     return world.plays_eight and asked(policy).plays_eight(Sizes(1, world.dim, world.count, world.horizon, trials))
 
 
 def compile_eight(policy: Compiled, world: World) -> None:
-    """Have the entry compiled, or loaded from the cache, before any clock runs."""
+    """Compile the entry, or load it from the cache, before times are measured."""
     none = np.zeros((0, EIGHT))
     nothing = EightTrials(np.zeros((0, world.dim, 4, EIGHT)), np.zeros((0, world.dim)), none, none)
     _play(policy, on_a_line(eight_states_size(world.dim)), world, nothing, np.zeros((0, EIGHT), dtype=np.int64), none)
@@ -38,7 +38,7 @@ def play_eight(
     named: Mapping[str, Compiled], world: World, trials: Sequence[int], rows: range, result: Any,
     tick: Callable[[float], None],
 ) -> None:
-    """Play up to eight trials, by their numbers, into rows of the result; `seconds` are their shares of the time."""
+    """Play up to eight trials, given by their numbers, into rows of the result. Each gets its share of the seconds."""
     states = {name: on_a_line(eight_states_size(world.dim)) for name in named}
     count, done = len(rows), 0
     where = slice(rows.start, rows.stop)
@@ -60,7 +60,7 @@ def play_eight(
 def _play(
     policy: Compiled, states: Floats, world: World, tapes: EightTrials, chosen: Ints, regret: Floats
 ) -> None:
-    """A stretch of rounds in compiled code; what eight trials remember goes on in `states`."""
+    """Play a stretch of rounds in compiled code. `states` has the states of the eight trials."""
     rounds = (*tapes, world.link_code, world.reward_code, float(world.noise), 0.0, chosen, regret)
     entry = bound(engines.EIGHT, policy.entries.family, policy.point)
     entry(*policy.point, states, NO_INTS, NO_SCRATCH, *rounds, NO_INTS, NO_TESTS)

@@ -1,7 +1,7 @@
-"""What becomes of a decision and of its rewards (docs/contract.md#rewards): the rules that agents and streams share.
+"""The rules for decisions and their rewards that agents and streams share (docs/contract.md#rewards).
 
-All functions are pure: they read no clock, write nothing and wait for nothing. An agent adds locks and a book, a stream
-of the service adds transactions.
+All functions are pure: they read no clock, write nothing and never block. An agent adds locks and a book; a stream of
+the service adds transactions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CLOSED", "LESSONS", "Conflict", "Terms", "Verdict", "settle", "terms
 
 
 class Verdict(StrEnum):
-    """What became of a reward, or of a decision."""
+    """The result of a reward, or the status of a decision."""
 
     OPEN = "open"
     LEARNED = "learned"
@@ -28,23 +28,23 @@ class Verdict(StrEnum):
     DEFAULTED = "defaulted"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
-    KEPT = "kept"  # written by a service and not learned: of a unit that is kept out of training, or of a fallback
+    KEPT = "kept"  # stored by the service and not learned: the unit is excluded from training, or it was a fallback
 
 
-# What can be written down of a decision, in the order of the codes in a snapshot.
+# The statuses of a decision, in the order of their codes in a snapshot.
 CLOSED = tuple(map(Verdict, VERDICTS))
 
 
 class Conflict(StrEnum):
-    """Why a reward is refused: the decision has another one, or was never carried out."""
+    """Why a reward is refused: the decision has another reward, or was cancelled."""
 
     OTHER = "other reward"
     CANCELLED = "cancelled"
 
 
 class Terms(NamedTuple):
-    """What rewards may be, how old in ticks a decision may be when its reward comes, and what is learned of one that
-    is older."""
+    """The range of rewards, the largest age in ticks at which a reward is learned, and the reward that is learned for
+    an older decision."""
 
     low: float
     high: float
@@ -52,23 +52,23 @@ class Terms(NamedTuple):
     default: float | None = None
 
     def checked(self, value: object) -> float:
-        """A reward in its range, or the one sentence."""
+        """The reward if it is in the range; otherwise BadInput."""
         if type(value) is float and self.low <= value <= self.high:
             return value
         number = float(value) if isinstance(value, (bool, np.bool_)) else value
         return real("value", number, self.low, self.high, way_out="leave it out, or declare other rewards=")
 
     def overdue(self, born: int, tick: int) -> bool:
-        """Whether the time of a decision is over."""
+        """Whether a decision is too old for its reward."""
         return self.expire_after is not None and tick - born > self.expire_after
 
     def limit(self, tick: int) -> float:
-        """The time of what was born before this tick is over."""
+        """Decisions that were born before this tick are overdue."""
         return -np.inf if self.expire_after is None else tick - self.expire_after
 
 
 def terms_of(low: float, high: float, expire_after: float | None, default: float | None) -> Terms:
-    """Terms whose default is a reward that can become due, or the one sentence."""
+    """Terms, or BadInput if there is a default reward that can never become due."""
     if default is not None:
         if expire_after is None:
             raise BadInput("default_reward", default, "expire_after= with it", "say when it is due")
@@ -77,10 +77,10 @@ def terms_of(low: float, high: float, expire_after: float | None, default: float
 
 
 def settle(verdict: Verdict, first: float, value: float, overdue: bool = False) -> Verdict | Conflict:
-    """What a reward gets whose decision has this verdict, of the reward `first` where one came.
+    """The verdict of a reward for a decision with this verdict, whose first reward was `first` if it had one.
 
-    The first reward of an open decision is learned, or late where its time is over. The same reward again changes
-    nothing; another is refused, because the first stands. After a default or an expiry all are late.
+    The first reward of an open decision is learned, or late if the decision is overdue. The same reward again changes
+    nothing. Another reward is refused, because the first one stands. After a default or an expiry every reward is late.
     """
     if verdict is Verdict.OPEN:
         return Verdict.LATE if overdue else Verdict.LEARNED

@@ -1,4 +1,4 @@
-"""Policies against worlds: paired trials, compiled where the policy is, the same bits serial or parallel."""
+"""Simulation of policies in worlds: paired trials, compiled where the policy is; threads do not change the bits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def t_interval(values: Floats) -> tuple[float, float]:
 
 
 def half_width(error: float, trials: int) -> float:
-    """Of a 95% interval, from the standard error of a mean over trials (Student's t)."""
+    """The half-width of a 95% interval, from the standard error of a mean over trials (Student's t)."""
     return t_quantile(trials - 1) * error
 
 
@@ -88,7 +88,7 @@ def simulate(
     check_fit(named, world)
     numbers, seed = _numbers(trials), checked_seed(seed)
     one_of("stepped", stepped, [True, False])
-    stepped = stepped or world.region is not None  # a search is a call of its own
+    stepped = stepped or world.region is not None  # a continuous set is searched by a call per round
     count = len(numbers)
     workers = min(count, whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1)
     rounds = recorded_rounds(record, world.horizon)
@@ -124,8 +124,8 @@ def simulate(
 def _compile_all(
     named: Mapping[str, Policy], wide: Mapping[str, Any], world: World, count: int, stepped: bool
 ) -> None:
-    """Have every entry that will be played compiled, or loaded from the cache, before any clock runs."""
-    if world.region is not None:  # searched a round at a time
+    """Compile every entry that will be played, or load it from the cache, before times are measured."""
+    if world.region is not None:  # searched by a call per round
         return
     for name, policy in named.items():
         if name in wide:
@@ -135,7 +135,7 @@ def _compile_all(
 
 
 def _work(tasks: Tasks, workers: int) -> None:
-    """Do all tasks, each when a thread is free for it: there are never more of them than threads."""
+    """Do all tasks, each when a thread is free. No more tasks exist at once than threads."""
     lock = threading.Lock()
 
     def take() -> Callable[[], None] | None:
@@ -146,7 +146,7 @@ def _work(tasks: Tasks, workers: int) -> None:
         try:
             while (task := take()) is not None:
                 task()
-        finally:  # if one fails, none is begun any more
+        finally:  # after a failure no task is started
             with lock:
                 tasks.close()
 
@@ -172,7 +172,7 @@ def _numbers(trials: int | Sequence[int]) -> Sequence[int]:
 
 
 def recorded_rounds(record: Record, horizon: int) -> Ints:
-    """The 1-based rounds that are kept; the last one always is."""
+    """The 1-based rounds that are recorded, always with the last one."""
     if record == "all":
         return np.arange(1, horizon + 1)
     if record == "last":
@@ -185,7 +185,7 @@ def recorded_rounds(record: Record, horizon: int) -> Ints:
 
 
 def check_fit(named: Mapping[str, Policy], world: World) -> None:
-    """Refuse what cannot be played: no policy, no world, or two that do not fit each other."""
+    """Raise BadInput if there is no policy or no world, or if a policy does not fit the world."""
     if not isinstance(world, World):
         raise BadInput("world", world, "a world, e.g. dw.worlds.Turn()", "wrap arrays in dw.worlds.Given")
     if not named:
@@ -200,13 +200,13 @@ def _compiled(policy: Policy, stepped: bool) -> bool:
 
 
 def _effective(policy: Policy, stepped: bool) -> bool:
-    """Whether a policy plays by several memories and says which."""
+    """Whether a policy chooses among several memories and reports which one it used."""
     return _compiled(policy, stepped) and len(asked(policy).effective()) > 1
 
 
 def _compile(policy: Compiled, world: World) -> None:
-    """Have the entry compiled, or loaded from the cache, before any clock runs."""
-    arms = np.zeros((2 if world.fresh else 1, world.dim, world.count))  # their number says which entry it is
+    """Compile the entry, or load it from the cache, before times are measured."""
+    arms = np.zeros((2 if world.fresh else 1, world.dim, world.count))  # the number of sets selects the entry
     nothing = Tape(arms, np.zeros((0, world.dim)), np.zeros(0), np.zeros(0))
     _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -248,14 +248,14 @@ def _trial(
 def _play(
     policy: Compiled, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> Any:
-    """A stretch of rounds in compiled code."""
+    """Play a stretch of rounds in compiled code."""
     return policy.play(state, *tape, world.link_code, world.reward_code, float(world.noise), total, chosen, regret)
 
 
 def _step(
     policy: Policy, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
-    """A stretch of rounds a call at a time: what a policy of the user's own gets."""
+    """Play a stretch of rounds by single calls, as for a policy of the user's own."""
     fresh = len(tape.arms) > 1
     rows = _rows(tape.arms[0])
     for t in range(len(tape.theta)):
@@ -266,7 +266,7 @@ def _step(
             wanted = f"an arm from 0 to {len(arms) - 1}, or something with such an .arm"
             raise BadInput("choose", choice, wanted, "return the index of the arm")
         value = 0.0
-        for i in range(world.dim):  # in the order of the compiled loop, so that both see the same bits
+        for i in range(world.dim):  # in the order of the compiled loop, so that both get the same bits
             value += arms[arm, i] * tape.theta[t, i]
         value = link_mean(world.link_code, value)
         total += tape.best[t] - value
@@ -278,13 +278,13 @@ def _step(
 def _search(
     policy: Policy, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats, vectors: Floats
 ) -> None:
-    """A stretch of rounds on a set that is no list."""
+    """Play a stretch of rounds on a continuous set."""
     region = tape.arms
     for t in range(len(tape.theta)):
         choice = policy.choose(state, region)
         number = getattr(choice, "number", None)
         if number is None and not hasattr(choice, "x"):
-            wanted = "something with the vector played as .x: the world's arms are a set that is no list"
+            wanted = "something with the vector played as .x: the world's arms are a continuous set"
             raise BadInput("choose", choice, wanted, "return dw.Choice.of_set(...), or play a world with listed arms")
         x = region.vector(choice.x if number is None else number)
         value = 0.0
@@ -298,7 +298,7 @@ def _search(
 
 
 def _rows(columns: Floats) -> Floats:
-    """Arms (n, d), read-only: a policy must not change what others will see."""
+    """Arms (n, d), read-only: a policy must not change the arms of other policies."""
     rows = np.ascontiguousarray(columns.T)
     rows.flags.writeable = False
     return rows

@@ -182,7 +182,7 @@ def test_a_policy_that_samples_without_its_key_is_caught():
         def draw(self, state, size):
             return self.chance.standard_normal(size)
 
-    with pytest.raises(AssertionError, match=r"scribbling|equal seeds|second choose"):
+    with pytest.raises(AssertionError, match=r"overwriting|equal seeds|second choose"):
         checks.check_policy(Global(), dim=3)
 
 
