@@ -343,6 +343,9 @@ def test_one_function_converts_between_all_units_and_the_old_names_are_its_alias
     assert dw.convert_memory(math.inf, "rounds", "half_life") == math.inf
     for parameter, call in (
         ("source", lambda: dw.convert_memory(1.0, "weeks", "forget")),
+        ("source", lambda: dw.convert_memory("two weeks")),
+        ("target", lambda: dw.convert_memory("2w", "half_life", tick="1h")),
+        ("half_life", lambda: dw.convert_memory("two weeks", "half_life", "forget", tick="1h")),
         ("target", lambda: dw.convert_memory(0.5, "forget", "weeks")),
         ("tick", lambda: dw.convert_memory(0.5, "forget", "rounds", tick="1h")),
         ("forget", lambda: dw.convert_memory(1.0, "forget", "rounds")),

@@ -1,4 +1,4 @@
-"""What is drawn and tabulated: figures of lines, a row per trial in each, and what they are held to."""
+"""The data of figures and tables: lines with a row per trial, and the references they are compared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftwise._internal.validate import Floats
 
 @dataclass(frozen=True)
 class Reference:
-    """What a line is held to: a mean and a band over rounds or swept values."""
+    """The reference of a line: a mean and a band over rounds or swept values."""
 
     at: Floats
     mean: Floats
@@ -24,10 +24,10 @@ class Reference:
 
 @dataclass(frozen=True)
 class Line:
-    """One policy of one figure: regret (trials, rounds or swept values), and a curve to hold it to.
+    """One policy of one figure: regret (trials, rounds or swept values), and a reference curve.
 
-    `times` are seconds of the fastest run, the one that the machine's other work disturbed least: one number, or one
-    for each value of an axis; NaN where nothing was timed. `published_seconds` are those someone else's run took.
+    `times` are the seconds of the fastest run, which other processes disturbed least: one number, or one for each value
+    of an axis; NaN where nothing was timed. `published_seconds` are the seconds that the source published.
     """
 
     label: str
@@ -57,27 +57,27 @@ class Line:
 
 @dataclass(frozen=True)
 class Guide:
-    """A line that no policy made, such as the slope of a bound: its name and its values."""
+    """A line that is not a policy's, such as the slope of a bound: its name and its values."""
 
     name: str
     at: Floats
     values: Floats
 
 
-# How values are spaced on an axis; "even" is for words, and for numbers of no particular scale.
+# How values are spaced on an axis. "even" is for words, and for numbers without a scale.
 SCALES = ("even", "log", "linear")
 
 
 def is_number(value: object) -> bool:
-    """What has a place on a scale that is not even."""
+    """Whether a value has a place on a scale that is not even."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What a figure's values are: those of a field, with other words below if its name will not do, and their scale.
+    """The axis of a figure: the values of a field, their scale, and a label if the name of the field is not enough.
 
-    With `times`, they are multiples of what is true of the world.
+    With `times`, values are multiples of the true value of the world.
     """
 
     field: str
@@ -90,8 +90,8 @@ class Axis:
 class Figure:
     """Lines on one pair of axes: regret over rounds, or with an axis the regret at the horizon over its values.
 
-    `dashed` says what the curves are that lines are held against. `guides` are drawn in grey, dotted and then
-    dash-dotted. `what` stands for "regret" where something else is drawn.
+    `dashed` describes the reference curves. `guides` are drawn in grey, dotted and then dash-dotted. `what` replaces
+    "regret" if something else is drawn.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""The words of a figure: what stands at its lines, how it is shortened, and how wide it gets."""
+"""The text of a figure: labels of lines, how they are shortened, and their width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def shown(value: Any) -> str:
 
 
 def caption(figure: Figure) -> str:
-    """What is drawn: the label of the upright axis."""
+    """The label of the vertical axis."""
     counts = sorted({len(line.regret) for line in figure.drawn})
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     what = figure.what or ("cumulative regret" if figure.axis is None else "regret at the horizon")
@@ -36,7 +36,7 @@ _SHORTER = (
 
 
 def line_names(figure: Figure, short: bool) -> list[str]:
-    """What stands at the line ends: a name, shortened if it stays the only one, and the final mean."""
+    """The labels at the ends of lines: a name, shortened if it stays unique, and the final mean."""
     full = [line.label for line in figure.drawn]
     names = list(full)
     if short:
@@ -50,7 +50,7 @@ def line_names(figure: Figure, short: bool) -> list[str]:
 
 
 def inches(text: str, size: float, weight: str = "normal") -> float:
-    """Inches of a text."""
+    """The width of a text in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -69,7 +69,7 @@ def fitted(text: str, width: float, size: float) -> str:
 
 
 def wrapped(text: str, width: float, size: float, weight: str = "normal") -> list[str]:
-    """Rows that fit: one, or one for each clause, or of as many words as there is room for."""
+    """Rows that fit into the width: one row, or a row per clause, or rows broken between words."""
     if inches(text, size, weight) > width and "; " in text:
         return [row for clause in text.split("; ") for row in wrapped(clause, width, size, weight)]
     rows: list[str] = []

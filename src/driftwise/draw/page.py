@@ -16,8 +16,8 @@ from driftwise.errors import BadInput
 VERDICTS = {
     "reproduced": "yes", "not reproduced": "no", "cannot be told": "open", "same": "yes", "differs": "no",
 }  # fmt: skip
-# What the colours of a drawing become on a dark page: ink, grids and ground; the hues of styles.py, again at least 14
-# apart in CIELAB under each colour blindness; their tints, half way from the hue's twin to white (black's: grey).
+# The colours of a drawing on a dark page: ink, grids and background; the hues of styles.py, again at least 14 apart in
+# CIELAB under each colour blindness; and their tints, half way between the dark hue and white (grey for black).
 DARK = {
     "#1a1a1a": "#e8e6e1", "#b0b0b0": "#3d444d", "#cccccc": "#3d444d", "#d0d0d0": "#363c45", "#ffffff": "#14171b",
     "#0072b2": "#4694d7", "#000000": "#e8e6e1", "#009e73": "#4bca9d", "#d55e00": "#dc6612", "#56b4e9": "#8ecffb",
@@ -50,14 +50,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list without order."""
+    """An unordered list."""
 
     items: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of strings; the columns numbered in `numeric` are set as figures, a verdict's words as a badge."""
+    """Rows of strings. Columns whose numbers are in `numeric` are right-aligned; verdicts become badges."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -83,7 +83,7 @@ Block = Heading | Text | Bullets | Table | Picture
 
 @dataclass(frozen=True)
 class Page:
-    """A title, a sentence or two that say what it is, and what follows."""
+    """A title, a lead of a sentence or two, and the blocks of the page."""
 
     title: str
     lead: str
@@ -91,7 +91,7 @@ class Page:
 
 
 def html(page: Page, folder: Path) -> str:
-    """One file that needs no other, no network and no script; figures are read from folder/figures."""
+    """One self-contained file without network access or scripts. Figures are read from folder/figures."""
     anchors = _anchors(page.blocks)
     body, under, tables = [], page.title, 0
     for place, block in enumerate(page.blocks):
@@ -122,7 +122,7 @@ def html(page: Page, folder: Path) -> str:
 
 
 def markdown(page: Page) -> str:
-    """The same as GitHub Markdown, with figures as links to figures/{name}.png."""
+    """The page as GitHub Markdown, with figures as links to figures/{name}.png."""
     parts = [f"# {_literal(page.title)}", _paragraph(page.lead)]
     for block in page.blocks:
         match block:
@@ -144,9 +144,9 @@ def markdown(page: Page) -> str:
 
 
 def themed(svg: str) -> str:
-    """The drawing with its inks as variables that a dark page turns light; without preamble and date."""
+    """The drawing with CSS variables for its colours, which a dark page sets; without XML preamble and date."""
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    # matplotlib leaves black fills out, since black is what a fill is by default: black is always among the inks.
+    # matplotlib omits black fills, because black is the default; black is therefore always in the set.
     inks = {"#000000"}
 
     def variable(match: re.Match[str]) -> str:
@@ -173,7 +173,7 @@ def _picture(picture: Picture, folder: Path) -> str:
 
 
 def _embedded(path: Path) -> tuple[str, str]:
-    """The drawing as a data address, and its size in pixels: a unit of matplotlib's viewBox is a point."""
+    """The drawing as a data URL, and its size in pixels. A unit of matplotlib's viewBox is a point."""
     if not path.is_file():
         raise BadInput("figure", str(path), "a drawing that exists", "draw the figures before the page")
     svg = themed(path.read_text(encoding="utf-8"))
@@ -208,7 +208,7 @@ def _cell(cell: str, place: int, head: bool, number: bool) -> str:
 
 
 def _anchors(blocks: Sequence[Block]) -> dict[int, str]:
-    """An address for each heading by its place: its words, numbered where they were used before."""
+    """An anchor for each heading by its place: its words, with a number if they were used before."""
     anchors: dict[int, str] = {}
     for place, block in enumerate(blocks):
         if isinstance(block, Heading):
@@ -223,7 +223,7 @@ def _anchors(blocks: Sequence[Block]) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class _Dialect:
-    """How plain words, code, bold words and a link are written."""
+    """How a format writes plain text, code, bold text and a link."""
 
     plain: Callable[[str], str]
     code: Callable[[str], str]
@@ -253,12 +253,12 @@ def _inline(text: str, dialect: _Dialect) -> str:
 
 
 def _literal(text: str) -> str:
-    """Words that Markdown would read as marks, kept as words; an underscore inside a word is none."""
+    """Escape characters that Markdown would read as markup. An underscore inside a word is not markup."""
     return re.sub(r"[\\`*\[\]~$]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _paragraph(text: str) -> str:
-    """What starts a line must not start a list, a quotation or a heading."""
+    """Escape the start of a line that Markdown would read as a list, a quotation or a heading."""
     return re.sub(r"^(\d*)([-+#>=]|(?<=\d)[.)](?=\s))", r"\1\\\2", _inline(text, _MARKDOWN))
 
 
@@ -283,5 +283,5 @@ _HEAD = """<!doctype html>
 
 
 def style() -> str:
-    """The look of a page, for others that are to look like it."""
+    """The style sheet, for other pages with the same look."""
     return (files("driftwise.draw") / "page.css").read_text(encoding="utf-8")

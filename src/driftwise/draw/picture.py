@@ -1,4 +1,4 @@
-"""A small picture that is not a figure of the paper: axes to draw on, kept as a file when they are done."""
+"""A small picture that is not a figure of the paper: axes to draw on, which are then saved to a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = ("png", "svg", "pdf")
 
 @contextmanager
 def picture(path: str | Path, size: tuple[float, float], columns: int = 1) -> Iterator[Any]:
-    """Axes (1, columns) of a picture of so many inches, written to the path if nothing fails."""
+    """Axes (1, columns) of a picture of this size in inches. The file is written if no error occurs."""
     target = Path(path)
     kind = target.suffix.lstrip(".") or "png"
     if kind not in _KINDS:

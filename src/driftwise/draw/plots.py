@@ -1,4 +1,4 @@
-"""Figures in one style: colour-blind safe, labels at the ends of lines, one colour per algorithm everywhere."""
+"""Figures in one style: colours for colour-blind readers, labels at the ends of lines, one colour per algorithm."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from driftwise.errors import BadInput
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is there."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot without a screen, or the one sentence."""
+    """matplotlib.pyplot for files, or BadInput if it is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -52,7 +52,7 @@ class _Look(NamedTuple):
 _WIDE = _Look(9.0, 5.0, 11.0, 9.0, False)
 # 8.6 points are 10.7 px when 3.9 inches are shown 350 px wide.
 _NARROW = _Look(3.9, 4.8, 10.5, 8.6, True)
-# Two of them stand side by side where one wide panel would.
+# Two of these fit side by side in the width of one wide panel.
 _SMALL = _Look(4.6, 3.4, 10.0, 8.0, True)
 # Inches: at the edges, between panels, from the axes to the piece of line before a label, and to the label.
 _PAD, _GUTTER, _SWATCH, _TEXT = 0.12, 0.3, 0.14, 0.35
@@ -67,7 +67,7 @@ _RC = {
 
 
 def draw(figures: Sequence[Figure], stem: Path, look: _Look = _WIDE) -> None:
-    """The figures side by side, two across, as {stem}.png and {stem}.svg."""
+    """Draw the figures in two columns, as {stem}.png and {stem}.svg."""
     with _picture(figures, look) as picture:
         data = io.BytesIO()
         picture.savefig(data, dpi=150, metadata={"Software": None})
@@ -76,13 +76,13 @@ def draw(figures: Sequence[Figure], stem: Path, look: _Look = _WIDE) -> None:
 
 
 def draw_each(figure: Figure, folder: Path) -> None:
-    """One figure as {key}.png, {key}.svg and, upright for a telephone, {key}-narrow.svg."""
+    """Draw one figure as {key}.png, {key}.svg and, for phones, {key}-narrow.svg."""
     draw([figure], folder / figure.key)
     _draw_narrow([figure], folder, figure.key)
 
 
 def draw_sheet(figures: Sequence[Figure], folder: Path, key: str) -> None:
-    """All figures in one picture, small, as {key}.png, {key}.svg and, one below the other, {key}-narrow.svg."""
+    """Draw all figures small in one picture, as {key}.png, {key}.svg and, in one column, {key}-narrow.svg."""
     draw(figures, folder / key, _SMALL)
     _draw_narrow(figures, folder, key)
 
@@ -94,7 +94,7 @@ def _draw_narrow(figures: Sequence[Figure], folder: Path, key: str) -> None:
 
 @contextmanager
 def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
-    """Panels on one sheet, with the same margins so that their axes line up."""
+    """Panels in one picture, with equal margins so that their axes align."""
     plt = pyplot()
     figures = [figure for figure in figures if figure.drawn]
     if not figures:
@@ -118,7 +118,7 @@ def _picture(figures: Sequence[Figure], look: _Look) -> Iterator[Any]:
 
 
 class _Panel:
-    """One figure in its rectangle of the sheet. All lengths are inches, so text is measured once and then fits."""
+    """One figure in its rectangle of the picture. All lengths are inches, so text is measured once."""
 
     def __init__(self, picture: Any, figure: Figure, look: _Look, x: float, y: float) -> None:
         self.picture, self.figure, self.look, self.x, self.y = picture, figure, look, x, y
@@ -140,7 +140,7 @@ class _Panel:
         self.axes.set_position(np.array([self.x + left, self.y + bottom, width, height]) / sheet)
 
     def margins(self) -> tuple[float, float, float, float]:
-        """Left, right, top and bottom: what the ticks, the labels, the title and the axis below need."""
+        """The space at the left, right, top and bottom for ticks, labels, title and lower axis."""
         look, renderer, dpi = self.look, self.picture.canvas.get_renderer(), self.picture.dpi
         right = _PAD + _TEXT + 1.01 * max(inches(name, look.text) for name in self.names)  # a renderer rounds up
         heads = 1.3 * (look.title * len(self.title) + look.text * len(self.caption)) / 72
@@ -155,7 +155,7 @@ class _Panel:
         return left + _PAD, right, top, bottom + _PAD
 
     def place(self, left: float, right: float, top: float, bottom: float) -> None:
-        """Everything at its place, once the margins are known."""
+        """Place everything, when the margins of all panels are known."""
         self._span(left, right, top, bottom)
         look, at = self.look, self.y + self.look.height - 0.04
         for rows, size, weight in ((self.title, look.title, "bold"), (self.caption, look.text, "normal")):
@@ -169,7 +169,8 @@ class _Panel:
         self.picture.text(x, y, text, transform=self.picture.dpi_scale_trans, **how)
 
     def _labels(self, x: float, low: float, high: float) -> None:
-        """Names beside the line ends, pushed apart, each behind a piece of its line and led to by a thin one."""
+        """Write the names beside the ends of lines, moved apart, each with a sample of its line and a thin
+        connector."""
         from matplotlib.lines import Line2D
 
         lines, dpi = self.figure.drawn, self.picture.dpi
@@ -194,7 +195,7 @@ class _Panel:
 
 
 def draw_spread(wanted: Floats, gap: float, low: float, high: float) -> Floats:
-    """The places nearest in squares to the wanted ones, which ascend, a gap apart and between low and high."""
+    """The least-squares nearest places to the wanted ascending ones, at least a gap apart and between low and high."""
     steps = gap * np.arange(len(wanted))
     blocks: list[tuple[float, int]] = []
     for one in wanted - steps:
@@ -213,7 +214,7 @@ def _mark(style: Style) -> dict[str, Any]:
 
 
 def _fillable(tone: str) -> str:
-    """Black as its neighbour: the SVG writer leaves a black fill out, and what is not written cannot be replaced."""
+    """Almost black instead of black. The SVG writer omits a black fill, and an omitted colour cannot be replaced."""
     return "#000001" if tone == "#000000" else tone
 
 
@@ -228,14 +229,14 @@ def _curve(axes: Any, x: Floats, regret: Floats, style: Style, marks: list[int])
 
 
 def _dashed(axes: Any, line: Line, style: Style) -> None:
-    """What the line is held against."""
+    """Draw the reference curve of a line."""
     if line.curve is not None:
         tone = _fillable(style.colour)
         axes.plot(line.curve.at, line.curve.mean, color=tone, lw=1.1, ls=(0, (4, 3)))
 
 
 def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
-    """Regret over rounds from the origin, and the published curves dashed."""
+    """Draw regret over rounds from the origin, with the published curves dashed."""
     rounds = np.array(figure.at, dtype=np.float64)
     kept = np.unique(np.linspace(0, len(rounds) - 1, min(len(rounds), 150)).round().astype(int))
     x = np.append(0.0, rounds[kept])
@@ -243,7 +244,7 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
     seen: list[Any] = []
     for number, line in enumerate(figure.drawn):
         regret = np.pad(line.regret[:, kept], ((0, 0), (1, 0)))
-        # From another round in each line, lest the markers of equal lines hide each other.
+        # Markers start at another round in each line, so that those of equal lines do not hide each other.
         marks = list(range(every // 2 + 5 * number % every, len(x) - 1, every))
         _curve(axes, x, regret, style[line.label], marks)
         if line.curve is not None and not any(line.curve is one for one in seen):
@@ -257,7 +258,8 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
 
 
 def _scale(figure: Figure) -> tuple[str, list[int]]:
-    """The scale of a swept axis, even where the values are words, one, or without logarithm, and their order on it."""
+    """The scale of a swept axis and the order of its values. It is even for words, for one value, and for values
+    without a logarithm."""
     scale, places = figure.axis.scale if figure.axis else "linear", list(range(len(figure.at)))
     if len(figure.at) == 1 or not all(map(is_number, figure.at)) or (scale == "log" and min(figure.at) <= 0):
         scale = "even"
@@ -265,7 +267,7 @@ def _scale(figure: Figure) -> tuple[str, list[int]]:
 
 
 def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look) -> None:
-    """Regret at the horizon against a swept value."""
+    """Draw regret at the horizon against a swept value."""
     assert figure.axis is not None
     scale, order = _scale(figure)
     x = np.array(order if scale == "even" else [figure.at[i] for i in order], dtype=np.float64)
@@ -279,7 +281,7 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
         _logarithmic(axes, min(float(line.regret.mean(axis=0).min()) for line in figure.drawn))
     else:
         axes.set_ylim(bottom=0)
-    for line in figure.drawn:  # after the limits, which are the regret's
+    for line in figure.drawn:  # after the limits are set, which depend on regret only
         _dashed(axes, line, style[line.label])
     for guide, way in zip(figure.guides, (":", "-."), strict=False):
         axes.plot(guide.at, guide.values, color="#767676", lw=1.1, ls=way)
@@ -295,7 +297,7 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
 
 
 def _logarithmic(axes: Any, least: float) -> None:
-    """Both axes logarithmic, since growth is what they show; upright only if all means are positive."""
+    """Make both axes logarithmic, to show growth; the vertical one only if all means are positive."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")
@@ -311,7 +313,7 @@ def _logarithmic(axes: Any, least: float) -> None:
 
 
 def _untangle(axes: Any, renderer: Any) -> None:
-    """Words below the axis that would touch are turned, and thinned if they would still."""
+    """Rotate labels below the axis that would touch, and remove some if they still touch."""
     ticks = [one for one in axes.get_xticklabels() if one.get_text()]
     boxes = [one.get_window_extent(renderer) for one in ticks]
     if all(a.x1 + a.height / 2 < b.x0 for a, b in pairwise(boxes)):
@@ -323,12 +325,12 @@ def _untangle(axes: Any, renderer: Any) -> None:
 
 
 def _end(figure: Figure, line: Line) -> float:
-    """The mean where a line ends, at the right."""
+    """The mean at the right end of a line."""
     return float(line.regret[:, _scale(figure)[1][-1]].mean())
 
 
 def _save_svg(picture: Any, target: Path) -> None:
-    """An SVG without background, date or writer, and with ids that differ from other files': pages may inline many."""
+    """Save an SVG without background, date or program name. Its ids are unique, because a page may inline several."""
     picture.patch.set_visible(False)
     buffer = io.StringIO()
     picture.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
@@ -342,7 +344,7 @@ def _save_svg(picture: Any, target: Path) -> None:
 
 
 def _rounded(found: re.Match[str]) -> str:
-    """Coordinates to a hundredth of a point."""
+    """Round coordinates to a hundredth of a point."""
 
     def shorter(number: re.Match[str]) -> str:
         return f"{float(number.group()):.2f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""One colour for an algorithm everywhere, and a marker where colour alone would not tell lines apart."""
+"""One colour per algorithm in all figures, and a marker where colour does not distinguish lines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Text and axes, grid lines: a page that wants a dark version replaces these two and the palette.
+# The colours of text and axes, and of grid lines. A dark page replaces these two and the palette.
 INK, GRID = "#1a1a1a", "#d0d0d0"
 
 # Okabe and Ito's colours and four more, all at least 14 apart in CIELAB, also under each of the three colour
-# blindnesses. Families that share a hue never meet in a figure.
+# blindnesses. Families that share a hue are never in the same figure.
 PALETTE: dict[str, str] = {
     "weighted": "#0072b2",
     "static": "#000000",
@@ -74,7 +74,7 @@ def colour(label: str) -> str:
 def styles(labels: Sequence[str]) -> dict[str, Style]:
     """The styles of the lines of one figure, no two alike: colours by `colour`, and a marker on each variant.
 
-    Labels that name no algorithm take hues that the figure leaves free, the rarest first.
+    Labels that are not algorithms get hues that the figure does not use, the rarest first.
     """
     present = {_family(label)[0] for label in labels}
     spare = [family for family in PALETTE if family not in present and family != "other"]  # the rarest last

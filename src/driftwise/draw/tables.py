@@ -1,4 +1,4 @@
-"""Figures as tables, for the terminal and the page alike."""
+"""Figures as tables, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from driftwise.simulation import t_interval
 
 
 def text_table(figure: Figure) -> Table:
-    """Final regret beside what was published, or of every policy at every value of an axis."""
+    """Final regret beside the published values, or of every policy at every value of an axis."""
     return _swept(figure) if figure.axis else _final(figure)
 
 
 def plus_minus(mean: float, width: float, digits: int = 0, sign: str = "") -> str:
-    """A mean and its interval; no interval from one trial."""
+    """A mean and its interval; one trial has no interval."""
     text = f"{mean:{sign}.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return f"{text} ± {width:.{digits}f}" if math.isfinite(width) else text
 
@@ -24,7 +24,7 @@ def plus_minus(mean: float, width: float, digits: int = 0, sign: str = "") -> st
 def _final(figure: Figure) -> Table:
     columns = ["algorithm", "trials", "regret ± 95%", "min–max", "published", "ratio", "seconds a run", "published s"]
     rows = [_row(line) for line in figure.lines]
-    for name in ("published s", "ratio", "published"):  # nothing was published of worlds of one's own
+    for name in ("published s", "ratio", "published"):  # the user's own worlds have no published values
         place = columns.index(name)
         if all(row[place] == "–" for row in rows):
             del columns[place]
@@ -53,7 +53,7 @@ def _swept(figure: Figure) -> Table:
 
 
 def _span(times: Floats) -> str:
-    """Seconds at all values of an axis: one number where they hardly differ."""
+    """The seconds at all values of an axis, as one number if they hardly differ."""
     low, high = float(times.min()), float(times.max())
     if not math.isfinite(low + high):
         return "–"

@@ -1,1 +1,1 @@
-"""Running experiments, and the paper's among them."""
+"""Experiments: how they are run, and those of the paper and of the field."""

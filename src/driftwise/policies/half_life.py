@@ -90,7 +90,9 @@ Unit = Literal["forget", "half_life", "rounds", "window"]
 UNITS = ("forget", "half_life", "rounds", "window")
 
 
-def convert_memory(value: float | str, source: Unit, target: Unit, *, tick: float | str | None = None) -> float:
+def convert_memory(
+    value: float | str, source: Unit | None = None, target: Unit | None = None, *, tick: float | str | None = None
+) -> float:
     """The length of a fading memory in another unit.
 
     The units are "forget" (1-γ, the share of weight that an observation loses in a tick), "half_life" (ticks in which a
@@ -98,8 +100,11 @@ def convert_memory(value: float | str, source: Unit, target: Unit, *, tick: floa
     the same mean age and effective observations, 2/forget - 1). A value of the last three may be a time such as "14d";
     `tick` is then the length of a tick. forget = 0 is an infinite length in the other units.
     """
-    one_of("source", source, UNITS)
-    one_of("target", target, UNITS)
+    for name, unit in (("source", source), ("target", target)):
+        if unit is None:
+            wanted = "the units of the value and of the result: " + ", ".join(UNITS)
+            raise BadInput(name, f"convert_memory({value!r})", wanted, 'pass convert_memory(500, "half_life", "forget")')
+        one_of(name, unit, UNITS)
     forget = _forget_of(value, source, tick)
     if target == "forget":
         return forget
@@ -110,7 +115,7 @@ def convert_memory(value: float | str, source: Unit, target: Unit, *, tick: floa
     return 1.0 / forget if target == "rounds" else 2.0 / forget - 1.0
 
 
-def _forget_of(value: float | str, source: Unit, tick: float | str | None) -> float:
+def _forget_of(value: float | str, source: Unit | None, tick: float | str | None) -> float:
     """forget of a memory in another unit. An error names the parameter of the alias below."""
     if source == "forget":
         if tick is not None:

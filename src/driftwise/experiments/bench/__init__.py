@@ -1,1 +1,1 @@
-"""How long a round takes: ours beside NumPy, a loop in C and other packages, in one run."""
+"""The time of a round: our policies, NumPy, a loop in C and other packages, measured in one run."""

@@ -1,4 +1,4 @@
-"""The rounds in one picture: a line a contender, a mark a size, on a logarithmic scale."""
+"""One picture of the times: a line per contender, a mark per size, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARKS = ("o", "s", "^", "D", "v")
 
 
 def draw_chart(rows: Sequence[BenchRow], target: Path) -> None:
-    """Microseconds a round, fastest contender at the smallest size on top."""
+    """Microseconds per round. The contender that is fastest at the smallest size is on top."""
     plot = pyplot()
     timed = [row for row in rows if row.ns]
     sizes = sorted({(row.dim, row.arms) for row in timed})

@@ -1,4 +1,4 @@
-"""What a round is measured against: LB-WeightUCB as one would write it in NumPy, and in C, compiled on the spot."""
+"""The references for the time of a round: LB-WeightUCB written in NumPy, and in C, which is compiled here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLAGS = ("-O3", "-march=native", "-ffp-contract=off")
 
 
 def numpy_round(world: World, count: int) -> float:
-    """CPU seconds a round of LB-WeightUCB as one would write it in NumPy."""
+    """CPU seconds per round of LB-WeightUCB in plain NumPy."""
     policy: Any = make("LB-WeightUCB", **world.facts)
     tape = next(world.tapes())
     arms, d = np.ascontiguousarray(tape.arms[0].T), world.dim
@@ -41,7 +41,7 @@ def c_compiler() -> str | None:
 
 
 def compile_limit(folder: Path, cc: str) -> Path | None:
-    """The loop in C, built here and now; None where the compiler cannot."""
+    """Compile the loop in C; None if the compiler fails."""
     source = resources.files(__package__).joinpath("limit.c")
     target = folder / "limit"
     with resources.as_file(source) as file:
@@ -50,7 +50,7 @@ def compile_limit(folder: Path, cc: str) -> Path | None:
 
 
 def c_round(program: Path, d: int, n: int, horizon: int, runs: int) -> float:
-    """Seconds a round of the C loop, the best of its runs."""
+    """Seconds per round of the C loop, in the best of its runs."""
     command = [str(program), *map(str, (d, n, horizon, runs))]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(done.stdout.split()[1]) * 1e-9

@@ -1,4 +1,5 @@
-"""Rounds of the catalogue beside their rivals, at three sizes, interleaved: only ratios of one run mean anything."""
+"""Times of rounds of the catalogue and of rivals, at three sizes, interleaved. Only ratios within one run are
+reliable."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _LONGEST = 4.0  # seconds that one turn of one contender may take
 
 @dataclass
 class BenchRow:
-    """One contender at one size: CPU nanoseconds a round in each turn, and its mean regret a round where it has one."""
+    """One contender at one size: CPU nanoseconds per round in each turn, and its mean regret per round if it has
+    one."""
 
     name: str
     dim: int
@@ -35,7 +37,7 @@ class BenchRow:
     ns: list[float] = field(default_factory=list)
     regret: float | None = None
     word: str = ""  # why there is no number
-    ours: bool = True  # whether a failure is ours, and ends the run
+    ours: bool = True  # a failure of ours ends the run
 
     @property
     def median(self) -> float:
@@ -43,7 +45,7 @@ class BenchRow:
 
     @property
     def spread(self) -> float:
-        """Half of what lies between the quartiles, as a share of the median."""
+        """Half of the interquartile range, as a share of the median."""
         if len(self.ns) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.ns, n=4)
@@ -57,7 +59,7 @@ def measure(
     *, horizon: int, repeats: int, sizes: Sequence[tuple[int, int]] = SIZES, names: Sequence[str] | None = None,
     others: Mapping[str, Callable[[Turn], Turns]] | None = None, progress: bool | None = None,
 ) -> list[BenchRow]:
-    """Every row of the catalogue that is compiled (or those named), NumPy, C, and others that play a world in turns."""
+    """Measure every compiled row of the catalogue (or the named ones), NumPy, C, and other packages, in turns."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         contenders = [one for size in sizes for one in _contenders(size, horizon, names, others or {}, folder)]
@@ -67,7 +69,7 @@ def measure(
                 if not row.word:
                     try:
                         turn(row)
-                    except Exception as trouble:  # another's own failure is its row's word, and ends nothing else
+                    except Exception as trouble:  # a failure of another package is reported in its row
                         if row.ours:
                             raise
                         row.word = f"{type(trouble).__name__}: {trouble}"[:120]
@@ -99,12 +101,12 @@ def _contenders(
 
 
 def _shortened(world: Turn, rounds: int) -> World:
-    """The same world for fewer rounds; what policies were told of it stays."""
+    """The same world with fewer rounds. The facts that policies were given stay the same."""
     return Turn(dim=world.dim, arms=world.arms, horizon=rounds, reward=world.reward)
 
 
 def _fitting(policy: Compiled, world: Turn) -> int:
-    """As many of the world's rounds as fit into a turn: an estimate over many clicks takes milliseconds at d = 50."""
+    """The number of rounds that fit into a turn. An estimate over many clicks takes milliseconds at d = 50."""
     trial = min(world.horizon, 20)
     result = simulate({"it": policy}, _shortened(world, trial), trials=1, jobs=1, record="last", progress=False)
     each = float(result.seconds["it"][0]) / trial
@@ -153,7 +155,7 @@ def plain_rows(rows: Sequence[BenchRow]) -> list[Mapping[str, Any]]:
 
 
 def bench_table(rows: Sequence[BenchRow]) -> tuple[list[str], list[list[str]]]:
-    """Columns and lines: a contender a line, a size a column; ns with its spread and the multiple of LB-WeightUCB."""
+    """Columns and lines: a line per contender and a column per size, with ns, spread and multiple of LB-WeightUCB."""
     sizes = sorted({(row.dim, row.arms) for row in rows})
     unit = {(row.dim, row.arms): row.median for row in rows if row.name == UNIT}
     lines = []

@@ -1,4 +1,4 @@
-"""The page of the evidence: a table and a figure a set, and the story of a change."""
+"""The page of the evidence: a table and a figure per set, and the description of a change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = ("policy", "reward", "less static, over draws", "over time", "shuffle
 
 @dataclass(frozen=True)
 class PlayedSet:
-    """All there is about one set."""
+    """The results of one set."""
 
     name: str
     definition: str
@@ -54,7 +54,7 @@ def table(found: PlayedSet) -> Table:
 
 
 def write(sets: Sequence[PlayedSet], missing: Mapping[str, str], folder: Path, command: str) -> list[Path]:
-    """evidence.html and evidence.md, with figures where matplotlib is there; the files written."""
+    """Write evidence.html and evidence.md, with figures if matplotlib is installed. Returns the files written."""
     drawn, blocks = can_draw(), list[Block]()
     for found in sets:
         facts = found.facts
@@ -81,7 +81,7 @@ def write(sets: Sequence[PlayedSet], missing: Mapping[str, str], folder: Path, c
 
 
 def told_of_set(one: Story) -> str:
-    """The story of a change in words."""
+    """A paragraph that describes a change."""
     at = f"round {one.at * one.rounds}"
     when = "Auto never plays it more" if one.noticed is None else (
         f"Auto plays it more from {(one.noticed - one.at) * one.rounds} rounds later on")  # fmt: skip
@@ -126,7 +126,7 @@ def _panels(found: PlayedSet, axes: Any) -> None:
 
 
 def _smooth(values: Any, width: int = 9) -> Any:
-    """A moving mean, of fewer at the ends."""
+    """A moving mean, over fewer values at the ends."""
     known = np.where(np.isnan(values), 0.0, 1.0)
     wide = np.ones(min(width, len(values)))
     return np.convolve(np.nan_to_num(values), wide, "same") / np.maximum(np.convolve(known, wide, "same"), 1.0)

@@ -1,4 +1,4 @@
-"""Plays of policies through sets: each kept as a file, and not played again while its sources are the same."""
+"""Plays of policies on sets. Each is stored in a file, and is not repeated while its sources are the same."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from driftwise.policies.memory import Fade, Keep
 from driftwise.policies.names import make
 from driftwise.policies.own import asked
 
-# Stretches of time whose means are kept.
+# The number of stretches of time whose means are stored.
 STRETCHES = 200
 HALF_LIVES = (125, 500, 2000, 8000, 32000)
 STATIC, AUTO, CLICKS, HALF_LIFE, PERSISTENCE = "static", "Auto", "Auto, clicks", "half-life 2000", "persistence"
-# What Auto alone is made of: static policies are not played again because it changed.
+# Sources of Auto only: a change of them does not repeat the plays of static policies.
 _ADAPTIVE = ("kernels/adapt", "kernels/belief.py", "kernels/level.py", "kernels/foretell.py", "policies/adapt.py",
              "policies/trend_bank.py")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Play:
-    """What one play was like in stretches of time: rewards a round, memories in rounds (NaN: none), shares of arms."""
+    """One play in stretches of time: rewards per round, memories in rounds (NaN: none), and shares of arms."""
 
     reward: Floats
     memory: Floats
@@ -43,7 +43,8 @@ class Play:
 
 @dataclass(frozen=True)
 class Contender:
-    """One that plays: the digest of what it is made of, how it plays a log with a seed, and whether shuffled too."""
+    """A contender: the digest of its sources, the function that plays a log with a seed, and whether it also plays
+    shuffled rows."""
 
     digest: str
     play: Callable[[Outcomes, int], Play]
@@ -51,7 +52,7 @@ class Contender:
 
 
 def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
-    """Our own policies for a set of this dimension, and persistence, by name."""
+    """Our policies for a set of this dimension, and persistence, by name."""
     untold: dict[str, Any] = {"dim": dim, "radius": "posterior", "R": "learn", "S": None, "L": None}
     found: dict[str, Any] = {STATIC: LinearUCB(memory=Keep(), **untold)}
     for rounds in HALF_LIVES:
@@ -75,7 +76,7 @@ def _digest(text: str) -> str:
 
 
 def played_set(policy: Any, log: Outcomes, seed: int) -> Play:
-    """A policy through a log."""
+    """Play a policy on a log."""
     one = asked(policy)
     state, starts = one.start(seed=seed), set(_edges(log.rounds)[:-1].tolist())
     memory: list[float] = []
@@ -89,7 +90,8 @@ def played_set(policy: Any, log: Outcomes, seed: int) -> Play:
 
 
 def _persistence(log: Outcomes) -> Play:
-    """Plays the arm that paid most when it was played last, of equal ones that longest ago; new arms come first."""
+    """Play the arm with the largest reward at its last play. Ties go to the one played longest ago; new arms come
+    first."""
     last, paid, when = np.full(len(log.names), math.inf), log.paid, np.full(len(log.names), -1)
     earned, arms = np.empty(log.rounds), np.empty(log.rounds, dtype=np.int64)
     for t in range(log.rounds):
@@ -101,7 +103,7 @@ def _persistence(log: Outcomes) -> Play:
 
 
 def summed(log: Outcomes, earned: Floats, arms: Any, memory: Floats | None = None) -> Play:
-    """Rounds as stretches of time; arms in the order of their names."""
+    """Sum rounds into stretches of time, with arms in the order of their names."""
     count = min(STRETCHES, log.rounds)
     place = np.argsort(np.argsort(log.names))[arms]
     shares = np.zeros((count, len(log.names)))
@@ -117,13 +119,13 @@ def _edges(rounds: int) -> Any:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a set is like: its size, and what each arm (by name) would pay in stretches of time."""
+    """The facts of a set: its size, and the reward of each arm (by name) in stretches of time."""
 
     rounds: int
     dim: int
     names: tuple[str, ...]
-    paid: Floats  # (stretches, arms), NaN where an arm is never on offer
-    best: float  # of every round
+    paid: Floats  # (stretches, arms), NaN where an arm is never available
+    best: float  # the mean of the best arm of every round
 
 
 def facts_of(log: Outcomes) -> Facts:
@@ -137,14 +139,14 @@ def facts_of(log: Outcomes) -> Facts:
 
 
 class Plays:
-    """The folder of all plays of one set."""
+    """The folder with the plays of one set."""
 
     def __init__(self, name: str, listed: Listed, folder: Path) -> None:
         self.name, self.listed, self.folder = name, listed, folder / "plays" / name
         self._log: tuple[int, Outcomes] | None = None
 
     def draw(self, number: int) -> Outcomes:
-        """A draw of the set: its own chance, and another order of the arms."""
+        """A draw of the set: its own random numbers, and another order of the arms."""
         if self._log is None or self._log[0] != number:
             self._log = number, self.listed.draw(number).reordered(number)
         return self._log[1]
@@ -164,7 +166,7 @@ class Plays:
             return Facts(int(rounds), int(dim), tuple(kept["names"].tolist()), kept["paid"], best)
 
     def missing(self, who: Mapping[str, Contender], draws: int) -> Iterator[tuple[str, bool, int]]:
-        """What was not played yet, a draw after the other."""
+        """The plays that are not stored yet, draw by draw."""
         for number in range(draws):
             for shuffled in (False, True):
                 for name, one in who.items():
@@ -172,14 +174,14 @@ class Plays:
                         yield name, shuffled, number
 
     def play(self, who: Mapping[str, Contender], name: str, shuffled: bool, number: int) -> None:
-        """Play one, and keep it."""
+        """Play one contender and store the result."""
         log = self.draw(number)
         one = who[name].play(log.shuffled(number) if shuffled else log, number)
         path = self.path(name, who[name].digest, shuffled, number)
         _save(path, reward=one.reward, memory=one.memory, shares=one.shares.astype(np.float32))
 
     def read(self, name: str, digest: str, shuffled: bool, draws: Iterable[int]) -> list[Play]:
-        """The plays that are kept."""
+        """The stored plays."""
         found = []
         for number in draws:
             if (path := self.path(name, digest, shuffled, number)).is_file():

@@ -1,4 +1,4 @@
-"""What plays come to: a row a policy, intervals over draws and over stretches of time, the story of a change."""
+"""Summaries of plays: a row per policy, intervals over draws and over stretches of time, and the story of a change."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from driftwise.data.outcomes import block_means
 from driftwise.experiments.evidence.plays import AUTO, STATIC, Facts, Play
 from driftwise.simulation import t_interval
 
-# Stretches that an interval over time takes as independent.
+# The number of stretches that an interval over time treats as independent.
 BLOCKS = 40
 
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """A policy on a set: its reward a round, and less static's with 95% half-widths; the same with rows shuffled."""
+    """A policy on a set: its reward per round, the difference to static with 95% half-widths, and the same for shuffled
+    rows."""
 
     policy: str
     reward: float
@@ -38,7 +39,7 @@ class EvidenceRow:
 
 
 def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Play]]) -> list[EvidenceRow]:
-    """A row for every policy that was played in the order of time. Draws are paired with those of static."""
+    """A row for every policy with plays in the order of time. Its draws are paired with those of static."""
     found = []
     for name, plays in time.items():
         if not plays:
@@ -79,11 +80,11 @@ class Story:
 
 
 def story(facts: Facts, plays: Mapping[str, Sequence[Play]]) -> Story | None:
-    """The change that matters most: where two arms in a row earn most more than one arm for all time."""
+    """The most important change: the time at which switching from one arm to another gains most over any single arm."""
     auto, static = plays.get(AUTO, ()), plays.get(STATIC, ())
     if not auto or not static or len(facts.paid) < 4:
         return None
-    paid = np.nan_to_num(facts.paid)  # an arm that is not on offer pays nothing
+    paid = np.nan_to_num(facts.paid)  # an arm that is not available pays nothing
     upto = np.cumsum(paid, axis=0)
     worth = upto[:-1].max(axis=1) + (upto[-1] - upto[:-1]).max(axis=1)
     at = int(np.argmax(worth)) + 1

@@ -30,11 +30,11 @@ def evidence(
     only: Sequence[str], folder: Path, draws: int = 8, *, command: str, who: Contenders = ours,
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Play every set of the list, or only these; what was played before with the same sources is read.
+    """Play every set, or only the named ones. Plays that are stored with the same sources are read instead.
 
-    A set that cannot be fetched is a row that says so. Returns what results.json holds.
+    A set that cannot be fetched gets a row with the reason. Returns the contents of results.json.
     """
-    draws = whole("draws", draws, 1, "pass at least 8 for numbers that are to be told")
+    draws = whole("draws", draws, 1, "pass at least 8 for numbers to publish")
     for name in only:
         one_of("only", name, list(sets.SETS))
     found, missing = [], dict[str, str]()

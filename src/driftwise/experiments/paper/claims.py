@@ -1,4 +1,4 @@
-"""What the paper's text says of its experiments, sentence by sentence, each with a verdict."""
+"""The statements of the paper's text about its experiments, each with a verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftwise.experiments.run.spec import Spec
 from driftwise.simulation import t_interval
 
 YES, NO, OPEN = list(VERDICTS)[:3]
-# "As good as" and "as fast as" allow this factor; a smaller difference in time is none.
+# "As good as" and "as fast as" allow this factor. A smaller difference in time does not count.
 MARGIN = 1.10
 # Times of one machine differ by this factor from run to run.
 TIMER = 1.05
@@ -27,7 +27,8 @@ OTHER_NORMS = ("clip", "max")
 
 
 class Claim(NamedTuple):
-    """A statement of the paper, the verdict, the numbers it rests on, what made them, and the verdict otherwise."""
+    """A statement of the paper, the verdict, its numbers, the command that makes them, and the verdict with other
+    norms."""
 
     text: str
     verdict: str
@@ -69,7 +70,7 @@ class Measured:
         return swept.line(label).regret[:, swept.at.index(norm)]
 
     def command(self, *keys: str) -> str:
-        """What makes these outcomes; trials and seed are said where they are not the spec's own."""
+        """The commands that make these outcomes, with trials and seed if they differ from the spec's."""
         return ", ".join(f"`driftwise run {self._files[key].stem}{self._options(key)}`" for key in dict.fromkeys(keys))
 
     def _options(self, key: str) -> str:
@@ -83,20 +84,20 @@ Who = tuple[str, str]  # a panel and a label
 
 
 def decide(values: Floats, limit: float = 0.0) -> str:
-    """Whether a mean is below a limit: its whole 95% interval is, none of it is, or neither."""
+    """Whether a mean is below a limit: yes if its whole 95% interval is, no if none of it is, and otherwise open."""
     mean, width = t_interval(values)
     return YES if mean + width < limit else NO if mean - width > limit else OPEN
 
 
 def difference(found: Measured, low: Who, high: Who, norm: str = "unit") -> Floats:
-    """Paired, over the trials that both have. Panels of one world share arms and chance, whoever plays."""
+    """The paired difference over the trials that both have. Panels of one world share arms and random numbers."""
     one, other = found.final(*low, norm), found.final(*high, norm)
     trials = min(len(one), len(other))
     return np.asarray(one[:trials] - other[:trials])
 
 
 def below(found: Measured, text: str, low: Who, high: Who) -> Claim:
-    """A claim that one policy loses less than another."""
+    """A claim that one policy has less regret than another."""
     one, other = found.line(*low), found.line(*high)
     gap = difference(found, low, high)
     numbers = f"{one.mean:.0f} against {other.mean:.0f}; difference {plus_minus(*t_interval(gap), sign='+')}"
@@ -118,7 +119,7 @@ def _published(one: Line, other: Line) -> str:
 
 
 def text_claims(found: Measured) -> list[Claim]:
-    """The paper's section on experiments, and what its abstract and introduction say of running time."""
+    """The statements of the section on experiments, and those of abstract and introduction about running time."""
     return [
         *_as_well(found), *_linear(found), *_speed(found), *_static(found), *_clicks(found), *_still(found),
         *_piecewise(found), *_all_three(found), *_own_tuning(found),
@@ -126,7 +127,7 @@ def text_claims(found: Measured) -> list[Claim]:
 
 
 def _as_well(found: Measured) -> Iterator[Claim]:
-    """LB-WeightUCB and D-LinUCB, of which there are two."""
+    """LB-WeightUCB against D-LinUCB, correct and as published."""
     ours = found.line("LB", "LB-WeightUCB")
     for label, about in (("D-LinUCB as published", "D-LinUCB with the slip of its code"), ("D-LinUCB", "D-LinUCB")):
         other = found.line("LB", label)
@@ -179,7 +180,7 @@ _BVD = (("BVD-GLM-UCB", "nearest point"), ("BVD-GLM-UCB origin", "origin"))
 
 
 def _static(found: Measured) -> Iterator[Claim]:
-    """All weighted against all static algorithms at S = 1."""
+    """Every weighted against every static algorithm at S = 1."""
     weighted = [(f"{family}_S1", name, name) for family, name in _OURS.items()]
     weighted += [("GLB_S1", label, f"BVD-GLM-UCB ({tie})") for label, tie in _BVD]
     for key, label, name in weighted:
@@ -221,7 +222,7 @@ def _still(found: Measured) -> Iterator[Claim]:
 
 
 def _piecewise(found: Measured) -> Iterator[Claim]:
-    """Improvement on Russac et al. 2021, which the text claims of the bound and plots nowhere."""
+    """The improvement on Russac et al. 2021. The text claims it of the bound and plots no measurement."""
     for S in (1, 5):
         low, high = (f"PW_S{S}", "SCB-PW-WeightUCB"), (f"PW_S{S}", "SC-D-GLUCB")
         one, other = (t_interval(found.line(*who).final) for who in (low, high))
@@ -233,7 +234,8 @@ def _piecewise(found: Measured) -> Iterator[Claim]:
 
 
 def _all_three(found: Measured) -> Iterator[Claim]:
-    """More efficient for all three models: the two beside linear bandits, by the times of their panels."""
+    """The claim "more efficient for all three models": the two models beside linear bandits, by the times of their
+    panels."""
     for text, key, slow, fast in (
         ("GLB: GLB-WeightUCB is more efficient than BVD-GLM-UCB", "GLB_S1", "BVD-GLM-UCB", "GLB-WeightUCB"),
         ("SCB: SCB-WeightUCB is more efficient than SC-D-GLUCB", "PW_S1", "SC-D-GLUCB", "SCB-WeightUCB"),

@@ -1,4 +1,4 @@
-"""Table 1 as measured slopes, further ones that the text states, and the theorems' bounds against what was lost."""
+"""Measured slopes beside Table 1 and beside the text, and the theorems' bounds beside the measured regret."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from driftwise.simulation import half_width
 from driftwise.theory.orders import LOWER, ORDERS, PREVIOUS, Order
 from driftwise.worlds import World
 
-# A measured slope may exceed the exponent by so little.
+# The largest excess of a measured slope over the exponent.
 SLACK = 0.02
 _QUANTITIES = {"horizon": "T", "dim": "d", "turns": "drift", "jumps": "drift", "radius": "1/c"}
-# Orders by policy: those of Table 1, of its rivals, and of the adaptive algorithms as the text has them.
+# Orders by policy: those of Table 1, of its rivals, and of the adaptive algorithms as the text states them.
 _ORDERS = {theorem.policy: ORDERS[family] for family, theorem in THEOREMS.items()} | {
     "BVD-GLM-UCB": PREVIOUS["GLB"], "SC-D-GLUCB": PREVIOUS["PW"], "BOB+LB-WeightUCB": ORDERS["LB"],
     "MASTER+OFUL": Order(0.0, 0.0, 1.0, 1 / 3, 2 / 3),
 }  # fmt: skip
 _GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "PW": "growth_PW"}
-# An exponent is a statement about large values: the slope that counts is that of the last points.
+# An exponent is a statement about large values, so the verdict uses the slope of the last points.
 _LAST = 3
-# Rounds enough to know what random play loses in one.
+# Enough rounds to estimate the regret of random play per round.
 _SAMPLE = 3000
 
 
@@ -65,7 +65,7 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
     regret = np.maximum(figure.line(theorem.policy).regret, 1e-9)
     bound = np.array([theorem.at(s) for s in settings])
     broken = bool((regret > bound).any())
-    if quantity == "d":  # in more dimensions arms differ less along θ, and whoever plays loses less
+    if quantity == "d":  # in more dimensions arms differ less along θ, and every policy has less regret
         regret = regret / [random_loss(contest.world, outcome.spec.seed) for contest in contests]
     measured = fitted_slope(at[-_LAST:], regret[:, -_LAST:])
     theory = theorem.exponents[quantity]
@@ -78,7 +78,7 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
 
 
 def further(found: Measured) -> list[Slope]:
-    """What Table 1 says of c, in the worlds that grow with S, and what the text says of BOB and MASTER."""
+    """The exponent of c in Table 1, in worlds that grow with S, and the text's exponents of BOB and MASTER."""
     return [
         _further(found, key, number, label)
         for key in ("growth_c", "growth_c_PW", "growth_adaptive")
@@ -93,7 +93,7 @@ def _further(found: Measured, key: str, number: int, label: str) -> Slope:
     order, quantity = _ORDERS[label], _quantity(outcome.figures[number])
     regret = np.maximum(line.regret, 1e-9)
     theory = {"T": order.T, "drift": order.drift, "1/c": abs(order.c)}[quantity]
-    if quantity == "1/c":  # P_T grows with S, and what it adds is divided out
+    if quantity == "1/c":  # P_T grows with S, so its contribution is divided out
         at = np.log([1.0 / LINKS["logistic"].slopes(world.S * world.L)[1] for world in worlds])
         if key == "growth_c":
             regret = regret / np.array([world.path_length for world in worlds]) ** order.drift
@@ -113,7 +113,7 @@ def _quantity(figure: Figure) -> str:
 def fitted_slope(at: Floats, rows: Floats) -> tuple[float, float]:
     """Slope of the logarithm of the mean over trials, and the half-width of its 95% interval by the jackknife.
 
-    Single trials have no slope worth the name: one may lose next to nothing at one value by luck of its arms.
+    The slope of a single trial means little: its regret can be near 0 at one value by chance of its arms.
     """
     centred = at - at.mean()
 
@@ -134,13 +134,13 @@ def _setting(family: str, world: World) -> Setting:
 
 @cache
 def random_loss(world: World, seed: int, trials: int = 5) -> float:
-    """About what a player who draws arms blindly loses in a world, from a shorter one of the same kind."""
+    """The approximate regret of uniformly random play in a world, from a shorter world of the same kind."""
     shorter = dataclasses.replace(world, horizon=min(world.horizon, _SAMPLE))
     code = world.link_code
     mean = np.vectorize(lambda z: link_mean(code, z)) if world.link_name != "identity" else np.asarray
     lost = 0.0
     for trial in range(trials):
-        for tape in shorter.tapes(seed, trial):  # θ moves little from one round to the next: every tenth will do
+        for tape in shorter.tapes(seed, trial):  # θ moves little from round to round, so every tenth round is enough
             means = mean(tape.theta[::10] @ tape.arms[0])
             lost += float((tape.best[::10, None] - means).mean()) * len(tape.theta)
     return lost / trials * world.horizon / shorter.horizon
@@ -176,7 +176,8 @@ def guided(found: Measured, key: str) -> tuple[Figure, ...]:
 
 
 class Bound(NamedTuple):
-    """A theorem's bound beside the largest regret of any trial, what random play loses, and the most one can lose."""
+    """A theorem's bound, the largest regret of any trial, the regret of random play, and the largest possible
+    regret."""
 
     theorem: str
     world: str
@@ -191,7 +192,7 @@ class Bound(NamedTuple):
 
 
 def bounds(found: Measured) -> list[Bound]:
-    """Every theorem in every panel it speaks of, and Theorem 1 at a T where it says something."""
+    """Every theorem in every panel that it covers, and Theorem 1 at a T at which it is informative."""
     panels = {"LB": ("LB",), "GLB": ("GLB_S1", "GLB_S5"), "SCB": ("SCB_S1", "SCB_S5"), "PW": ("PW_S1", "PW_S5")}
     rows = [_bound(found, family, key) for family, keys in panels.items() for key in keys]
     return [rows[0], _bound(found, "LB", "growth_LB", last=True), *rows[1:]]
@@ -203,7 +204,7 @@ def _bound(found: Measured, family: str, key: str, last: bool = False) -> Bound:
     setting = _setting(family, world)
     largest, bound = outcome.figures[0].line(theorem.policy).high, theorem.at(setting)
     random, most = random_loss(world, outcome.spec.seed), theorem.gap(setting) * setting.horizon
-    # A bound above what blind play loses holds whatever is played.
+    # A bound above the regret of random play holds for every policy.
     verdict = NO if largest > bound else YES if bound < random else OPEN
     return Bound(
         f"{theorem.name}, {theorem.policy}", f"{world.reward} rewards, S = {world.S:g}, T = {world.horizon:,}", largest,

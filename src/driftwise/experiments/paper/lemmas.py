@@ -21,7 +21,7 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.policies.base import Compiled
 from driftwise.worlds import World
 
-# Rounds between two looks.
+# Rounds between two measurements.
 EVERY = 50
 _PANELS = {1: ("LB", "LB-WeightUCB"), 2: ("GLB_S1", "GLB-WeightUCB"), 3: ("SCB_S1", "SCB-WeightUCB")}
 _RADII = {  # rows of the table of crossings: family, norm, and what it is called
@@ -35,7 +35,7 @@ _RADII = {  # rows of the table of crossings: family, norm, and what it is calle
 
 
 class Errors(NamedTuple):
-    """Rounds looked at; means over arms of the error, the bias term, the noise term and the two-norm bound; and the
+    """Measured rounds; means over arms of the error, the bias term, the noise term and the two-norm bound; and the
     largest ratio of error to bound of any arm."""
 
     rounds: Floats
@@ -47,7 +47,7 @@ class Errors(NamedTuple):
 
 
 def errors(number: int, world: World, policy: Any, twin: Compiled | None = None, seed: int = 0) -> Errors:
-    """One trial beside a lemma. `twin`, where there is one, learns the same rewards with two matrices."""
+    """The errors of one trial beside a lemma. `twin`, if given, learns the same rewards with two matrices."""
     bias_factor = _bias_factor(number, policy)
     code, theta, t, found, worst = world.link_code, world.theta(), 0, [], 0.0
     mean = np.vectorize(lambda z: link_mean(code, z)) if world.link_name != "identity" else np.asarray
@@ -76,7 +76,7 @@ def errors(number: int, world: World, policy: Any, twin: Compiled | None = None,
 
 
 def _bias_factor(number: int, policy: Any) -> float:
-    """What Lemmas 2 and 3 multiply the bias term by."""
+    """The factor of the bias term in Lemmas 2 and 3."""
     if number == 1:
         return 1.0
     return float(2.0 * policy.k**2 / policy.c * (math.sqrt(1.0 + 2.0 * policy.S * policy.L) if number == 3 else 1.0))
@@ -93,13 +93,14 @@ def _window_bias(theta: Floats, policy: Any) -> float:
 
 @cache
 def crossings() -> tuple[Mapping[str, str], ...]:
-    """The table that bench/crossings.py made."""
+    """The table that bench/crossings.py printed."""
     with (files("driftwise.experiments.paper") / "crossings.csv").open(encoding="utf-8") as lines:
         return tuple(csv.DictReader(lines))
 
 
 def crossed(family: str, norm: str, part: str, radius: str = "printed") -> tuple[int, int] | None:
-    """The least and the largest number of runs in 1,000, over the settings of the table; None where it has none."""
+    """The smallest and the largest number of crossing runs in 1,000, over the settings of the table; None without
+    any."""
     wanted = {"family": family, "norm": norm, "part": part, "radius": radius}
     counts = [int(row["crossed"]) for row in crossings() if wanted.items() <= row.items()]
     return (min(counts), max(counts)) if counts else None
@@ -143,8 +144,8 @@ def heart(found: Measured) -> tuple[Figure, Errors]:
 def lemma_claims(found: Measured, first: Errors) -> list[Claim]:
     """A row for each of Lemmas 1-3, and for the statements about noise that they rest on.
 
-    A lemma that failed more often than δ allows is not reproduced. One that held, with a printed proof that fails,
-    cannot be told.
+    A lemma that failed more often than δ allows is "not reproduced". A lemma that held, but whose printed proof fails,
+    is "cannot be told".
     """
     program, table = "`python -m driftwise.experiments.paper.slips`", "`python bench/crossings.py`"
     small = slips.share_crossed("V")

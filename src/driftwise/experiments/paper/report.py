@@ -1,4 +1,4 @@
-"""The paper, side by side: what `driftwise reproduce all` found, as one page in HTML and in Markdown."""
+"""The page "The paper, side by side": the results of `driftwise reproduce all` in HTML and in Markdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHEET = "panels"
 
 @cache
 def _words() -> dict[str, Any]:
-    """The sentences, which are data."""
+    """The sentences of the page, from a data file."""
     return tomllib.loads((files("driftwise.experiments.paper") / "report.toml").read_text(encoding="utf-8"))
 
 
@@ -42,7 +42,7 @@ def _say(key: str, **facts: Any) -> str:
 
 
 def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
-    """report.html, report.md and the figures of both; the count of verdicts comes back."""
+    """Write report.html, report.md and their figures. Returns the table of counts of verdicts."""
     found = Measured(outcomes)
     heart, seen = lemmas.heart(found)
     for figure in (*_figures(found), heart):
@@ -75,7 +75,7 @@ def write_report(outcomes: Sequence[Outcome], folder: Path) -> Table:
 
 
 def _figures(found: Measured) -> Iterator[Figure]:
-    """All that are drawn."""
+    """All figures that are drawn."""
     for key in found.keys((*PANELS, *SLIPS)):
         yield from found.outcome(key).figures
     for key in found.keys(GROWTH):
@@ -89,7 +89,7 @@ def _sheet(found: Measured) -> list[Figure]:
 
 
 def _overview(found: Measured) -> Picture:
-    """All of it at a glance: who loses least in each panel, in words for those who cannot see it."""
+    """The picture with all panels. Its alternative text names the policy with the least regret in each panel."""
     least = []
     for figure in _sheet(found):
         best = min(figure.drawn, key=lambda line: line.mean)
@@ -98,7 +98,7 @@ def _overview(found: Measured) -> Picture:
 
 
 def _slip(found: Measured) -> Figure:
-    """The LB panel with both D-LinUCB and what one of them collapses to."""
+    """The LB panel with both versions of D-LinUCB, and LB-WeightUCB, which the published one equals."""
     names = ("D-LinUCB", "D-LinUCB as published", "LB-WeightUCB")
     figure = found.figure("LB")
     lines = tuple(figure.line(name) for name in names)
@@ -106,7 +106,7 @@ def _slip(found: Measured) -> Figure:
 
 
 def _counts(judged: Mapping[str, Sequence[Claim | growth.Slope | growth.Bound]]) -> Table:
-    """How many of each kind were reproduced, not, or cannot be told."""
+    """How many statements of each kind were reproduced, were not, or cannot be told."""
     words = (claims.YES, claims.NO, claims.OPEN)
     rows = [
         [about, *(str(sum(one.verdict == word for one in ones)) for word in words)] for about, ones in judged.items()
@@ -128,7 +128,7 @@ def _summary(found: Measured, counts: Table, said: Sequence[Claim]) -> Iterator[
 
 
 def _fit(found: Measured) -> str:
-    """How near the published curves end to ours."""
+    """How close our final values are to the published ones."""
     near: list[str] = []
     far: list[str] = []
     for key in found.keys(PANELS):
@@ -166,7 +166,7 @@ def _panel(found: Measured, key: str) -> Iterator[Block]:
 
 
 def _speed(figure: Figure, unit: str) -> Table:
-    """Times of a sweep in times of one policy, beside those of the paper's bar chart."""
+    """Times of a sweep as multiples of one policy's, beside those of the paper's bar chart."""
     at, one = [f"d = {value}" for value in figure.at], figure.line(unit)
     rows = [
         [line.label, *(f"{ratio:.2f}" for ratio in line.times / one.times),
@@ -184,7 +184,7 @@ def _picture(figure: Figure, caption: str) -> Picture:
 
 
 def _world(outcome: Outcome, number: int = 0) -> str:
-    """The world of a figure in a line, but for what is swept in it."""
+    """The world of a figure in one line, without the field that is swept."""
     sweep, world = (outcome.spec.sweeps or [None])[number], outcome.spec.contests[number][0].world
     swept = sweep.over.split(".") if sweep else ["", ""]
     facts = {"dim": f"d = {world.dim}", "horizon": f"T = {world.horizon:,}", "arms": f"{world.arms} arms",
@@ -197,7 +197,7 @@ def _world(outcome: Outcome, number: int = 0) -> str:
 
 
 def _lemmas(heart: Figure, held: Sequence[Claim]) -> Iterator[Block]:
-    """The paper's heart: the estimation error in one norm."""
+    """The lemmas: the estimation error in one norm."""
     yield Heading("The lemmas")
     yield Text(_say("lemmas"))
     yield _picture(heart, _say("heart"))
@@ -208,7 +208,7 @@ def _lemmas(heart: Figure, held: Sequence[Claim]) -> Iterator[Block]:
 
 
 def _uniform(found: Measured) -> Iterator[Block]:
-    """What radii that hold cost in regret, and the rivals by their own sources."""
+    """The regret with radii that hold, and the rivals with the tunings of their own sources."""
     yield Heading("Radii that hold, and the rivals' own tunings")
     yield Text(_say("uniform"))
     for key in found.keys(UNIFORM):
@@ -267,7 +267,7 @@ def _theorems(bounds: Sequence[growth.Bound]) -> Iterator[Block]:
 
 
 def _large(value: float) -> str:
-    """Three digits: a bound is no sharper."""
+    """A number with three digits; a bound is not more precise."""
     return f"{float(f'{value:.3g}'):,.0f}" if value < 1e8 else f"{value:.1e}"
 
 

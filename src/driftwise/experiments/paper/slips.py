@@ -1,6 +1,7 @@
-"""Small programs that show where the paper's lemmas fail as printed, and what the repairs of docs/repairs.md give.
+"""Small programs that show where the paper's lemmas fail as printed, and the results with the repairs of
+docs/repairs.md.
 
-`python -m driftwise.experiments.paper.slips` prints all of them; each has a fixed seed and takes about a second.
+`python -m driftwise.experiments.paper.slips` prints all of them. Each has a fixed seed and takes about a second.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DELTA = 0.05
 
 
 class Slip(NamedTuple):
-    """A statement, what the program found of it as printed, and of its repair."""
+    """A statement, the program's result as printed, and its result with the repair."""
 
     statement: str
     printed: str
@@ -150,7 +151,7 @@ PROGRAMS: tuple[Callable[[], Iterator[Slip]], ...] = (
 
 
 def found() -> list[Slip]:
-    """All of them."""
+    """The results of all programs."""
     return [slip for program in PROGRAMS for slip in program()]
 
 

@@ -1,6 +1,6 @@
-"""The paper's four regret bounds at their own tuning, as functions of the setting, and the exponents of its Table 1.
+"""The paper's four regret bounds with their own tuning, as functions of the setting, and the exponents of its Table 1.
 
-Bounds are those that hold (docs/repairs.md), or with uniform=False those that are printed.
+Bounds are the proved ones (docs/repairs.md), or with uniform=False the printed ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from driftwise.theory import (
 
 @dataclass(frozen=True)
 class Setting:
-    """What a bound depends on. `drift` is P_T, or Γ_T where θ is piecewise stationary."""
+    """The arguments of a bound. `drift` is P_T, or Γ_T if θ is piecewise stationary."""
 
     dim: int
     horizon: float
@@ -45,7 +45,7 @@ class Setting:
 
     @property
     def click_gap(self) -> float:
-        """The largest regret a round can have with clicks."""
+        """The largest possible regret of a round with clicks."""
         reach = self.S * self.L
         return float(link_mean(LOGISTIC, reach) - link_mean(LOGISTIC, -reach))
 
@@ -68,7 +68,7 @@ class Theorem:
             return math.inf
 
     def informative(self, setting: Setting) -> float:
-        """The T from which the bound is below what the worst player loses."""
+        """The T from which the bound is below the largest possible regret."""
 
         def bound(T: float) -> float:
             return self.at(Setting(setting.dim, T, setting.drift, setting.S, setting.L, setting.R))

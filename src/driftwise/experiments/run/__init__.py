@@ -1,1 +1,1 @@
-"""Experiments as data: specs, the trials they ask for, and what these leave on disk."""
+"""Experiments as data: specs, their trials, and the results on disk."""

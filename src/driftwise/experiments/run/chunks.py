@@ -1,4 +1,4 @@
-"""Trials on their way to a worker and back: specs go as their text, regrets come as arrays."""
+"""Trials as chunks of work for a worker: a spec is sent as its text, and regrets return as arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from driftwise.simulation import simulate
 
 
 class Seat(NamedTuple):
-    """Where a policy stands: the number of its spec, figure and place in it, and its label there."""
+    """The place of a policy: the number of its spec, the figure, the place in the figure, and its label there."""
 
     spec: int
     figure: int
@@ -29,7 +29,7 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A trial of a world for the policies that have not played it yet, by the names they are kept under."""
+    """A trial of a world for the policies that have not played it yet, by the names under which they are stored."""
 
     seed: int
     trial: int
@@ -42,7 +42,7 @@ class Job:
 
 
 def spec_texts(specs: Sequence[Spec]) -> list[list[str]]:
-    """The text of each spec and a name for its file: what a worker makes the same spec of."""
+    """The text of each spec and a file name, from which a worker builds the same spec."""
     found = []
     for spec in specs:
         file = f"{spec.key}.toml"
@@ -58,7 +58,7 @@ def _spec(text: str, file: str) -> Spec:
 
 
 def trial_chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
-    """Jobs as plain data, with the texts of the specs they are of."""
+    """Jobs as plain data, with the texts of their specs."""
     needed = sorted({seat.spec for job in jobs for seat in job.seats.values()})
     listed = [[job.seed, job.trial, list(job.seats.items())] for job in jobs]
     return work.chunk({"specs": [[number, *texts[number]] for number in needed], "jobs": listed})
@@ -66,7 +66,7 @@ def trial_chunk(texts: Sequence[list[str]], jobs: Sequence[Job]) -> bytes:
 
 @work.answering
 def play_chunk(asked: Any) -> work.Found:
-    """Play the trials of a chunk: those of the same policies in the same world together, several at a time."""
+    """Play the trials of a chunk. Trials of the same policies in the same world are played together."""
     specs = {number: _spec(text, file) for number, text, file in asked["specs"]}
     together: dict[str, tuple[int, Any, list[int]]] = {}
     for seed, trial, seats in asked["jobs"]:
@@ -83,13 +83,13 @@ def play_chunk(asked: Any) -> work.Found:
         for (row, trial), name in product(enumerate(trials), policies):
             regret = result.regret[name][row]
             if not np.isfinite(regret).all():
-                raise NumericalError(f"{name}: its regret in trial {trial} is no number; change its fields")
+                raise NumericalError(f"{name}: its regret in trial {trial} is not a number; change its fields")
             facts.append((name, trial, float(result.seconds[name][row])))
             rows.append(regret)
     return facts, {"rounds": np.array([len(row) for row in rows]), "regret": np.concatenate(rows)}
 
 
 def played(facts: Any, arrays: work.Arrays) -> list[Played]:
-    """What came back of a chunk."""
+    """The trials in the answer of a chunk."""
     rows = np.split(arrays["regret"], np.cumsum(arrays["rounds"])[:-1])
     return [Played(name, trial, row, seconds) for (name, trial, seconds), row in zip(facts, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""A folder of results: writable, one process at a time, without what killed ones left half written."""
+"""A folder of results: writable, locked by one process, and without incomplete files of killed processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftwise.errors import BadInput
 
 
 def writable(folder: Path) -> Path:
-    """The folder, made if need be; found out before hours of work, not after."""
+    """Create the folder if necessary, and check that it is writable before hours of work."""
     with _refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".driftwise-{os.getpid()}"
@@ -23,7 +23,7 @@ def writable(folder: Path) -> Path:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[Path]:
-    """Work in a folder while no other process does; the lock goes with the process, however it ends."""
+    """Hold the lock of a folder. The operating system releases it when the process ends, in any way."""
     writable(folder)
     with _refusals(folder), (folder / ".lock").open("w") as lock:
         try:

@@ -1,4 +1,4 @@
-"""A TOML file that knows its lines: whatever is wrong in it is refused in one sentence that says where."""
+"""A TOML file with line numbers: every error in it is one sentence that names the line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Place = tuple[str | int, ...]
 
 
 class SpecSource:
-    """The text, what it says, and where it says so."""
+    """The text, its data, and the line of each place."""
 
     def __init__(self, text: str, file: str) -> None:
         self.lines, self.file = re.split(r"\r?\n", text), file
         try:
             self.data = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so are endless numbers and nesting
+        except (ValueError, RecursionError) as error:  # TOMLDecodeError, or too long a number or too deep a nesting
             found = re.search(r"\(at line (\d+), column \d+\)", str(error))
             line = int(found.group(1)) if found else len(self.lines)
             reason = " ".join(str(error).split(" (at ")[0].split())
@@ -30,7 +30,7 @@ class SpecSource:
         self._plain((), self.data)
 
     def _plain(self, place: Place, data: Any) -> None:
-        """Text, truth, lists, tables, and numbers that a machine has; TOML's dates mean nothing here."""
+        """Refuse everything but text, booleans, lists, tables and 64-bit numbers. TOML's dates have no meaning here."""
         if isinstance(data, (dict, list)):
             for key, one in data.items() if isinstance(data, dict) else enumerate(data):
                 self._plain((*place, key), one)
@@ -38,7 +38,8 @@ class SpecSource:
             self.fail(place, str(place[-1]), data, "text, true or false, or a number of 64 bits", "write it so")
 
     def line(self, place: Place) -> int:
-        """The line where a place of the file begins: the first after the last whole beginning without it."""
+        """The line at which a place begins: the first line after the longest part of the file that parses without
+        it."""
         before = 0
         for count in range(1, len(self.lines) + 1):
             try:
@@ -51,7 +52,7 @@ class SpecSource:
         return len(self.lines)
 
     def fail(self, place: Place, parameter: str, got: object, wanted: str, way_out: str) -> NoReturn:
-        """Refuse what stands at a place; at the table's head if the thing itself is not there."""
+        """Raise BadInput for a place, or for the head of its table if the place is missing."""
         while place and not has(self.data, place):
             place = place[:-1]
         line = self.line(place) if place else 1
@@ -59,20 +60,20 @@ class SpecSource:
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:
-        """What is refused inside was said at this place of the file, or at its key of that name."""
+        """Add the line of this place, or of its key of that name, to a BadInput that is raised inside."""
         try:
             yield
         except BadInput as error:
             if error.parameter.startswith(f"{self.file}, line "):
                 raise
             named: Place = (*place, error.parameter)
-            # An unknown field is named by what was got, a known one by the parameter.
+            # The name of an unknown field is in `got`, that of a known one in `parameter`.
             if not has(self.data, named) and has(self.data, (*place, str(error.got))):
                 named = (*place, str(error.got))
             self.fail(named, error.parameter, error.got, error.wanted, error.way_out)
 
     def kind(self, place: Place, table: Mapping[str, Any], key: str, kind: type) -> None:
-        """If a key is there it has this type."""
+        """Refuse a key of another type; a missing key is allowed."""
         if key in table and not isinstance(table[key], kind):
             word = {str: "text in quotes", bool: "true or false", list: "a list in [ ]"}[kind]
             self.fail((*place, key), key, table[key], word, "write it so")

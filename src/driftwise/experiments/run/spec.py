@@ -1,4 +1,4 @@
-"""An experiment as data: a TOML file that names a world, policies, trials and a seed, and perhaps what to sweep."""
+"""An experiment as data: a TOML file with a world, policies, trials and a seed, and optionally sweeps."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from driftwise.worlds import World
 _MOST_TRIALS = 1_000_000
 # Sets that a spec can name, and what a curve's features may be.
 SETS = {one.__name__: one for one in (Ball, Ellipsoid, Box, Curve, Polynomial, Fourier, Spline)}
-# Letters of a name that stands in a figure, and in the name of a file.
+# The largest number of letters of a name in a figure and in a file name.
 _LONG = 100
 
 
 @dataclass(frozen=True)
 class PolicyEntry:
-    """One line of a figure: an algorithm by name, fields that differ from its theorem's, and how it is shown."""
+    """One line of a figure: the name of an algorithm, fields that differ from its theorem's, and how it is shown."""
 
     name: str
     label: str
@@ -45,9 +45,9 @@ class PolicyEntry:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Final regret against one field: of the world ("world.turns") or of what policies are told ("policies.delta").
+    """Final regret against one field: of the world ("world.turns") or of the policies ("policies.delta").
 
-    With `times`, values are multiples of what is true of the world.
+    With `times`, values are multiples of the true value of the world.
     """
 
     over: str
@@ -60,7 +60,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Contest:
-    """Who plays where: the unit that trials repeat."""
+    """A world and the policies that play in it: the unit that trials repeat."""
 
     world: World
     policies: dict[str, Compiled]
@@ -68,7 +68,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class Spec:
-    """A whole experiment: one world and its curves over rounds, or sweeps and what is left at the horizon."""
+    """An experiment: one world with curves over rounds, or sweeps with the regret at the horizon."""
 
     key: str
     title: str
@@ -82,15 +82,15 @@ class Spec:
     contests: tuple[tuple[Contest, ...], ...]
 
     def rounds_of(self, world: World) -> list[int]:
-        """The rounds recorded; a sweep keeps the last."""
+        """The rounds recorded; a sweep records only the last."""
         return [int(one) for one in recorded_rounds(self.record, world.horizon)]
 
     def trials_of(self, entry: PolicyEntry) -> int:
-        """A slow policy may have fewer."""
+        """The number of trials of an entry; a slow policy may have fewer."""
         return min(self.trials, entry.trials or self.trials)
 
     def repeated(self, trials: int | None, seed: int | None) -> Spec:
-        """The same with other trials or another seed."""
+        """The same spec with another number of trials or another seed."""
         return dataclasses.replace(
             self,
             trials=self.trials if trials is None else _trials(trials),
@@ -99,7 +99,7 @@ class Spec:
 
 
 def _trials(value: object) -> int:
-    """A number of trials of which each can have its file."""
+    """A number of trials, small enough for the names of their files."""
     trials = whole("trials", value)
     if trials > _MOST_TRIALS:
         raise BadInput("trials", value, f"at most {_MOST_TRIALS}", "pass fewer; they can be raised later")
@@ -117,7 +117,7 @@ def load(path: Path) -> Spec:
 
 
 def parse(text: str, file: str) -> Spec:
-    """A spec from its text; every mistake is one sentence with its line."""
+    """A spec from its text. Every error is one sentence with its line."""
     source = SpecSource(text, file)
     top = _checked(source, (), source.data, _TOP, ("title", "world", "policies"))
     for name, kind in (("title", str), ("key", str), ("notes", list)):
@@ -152,7 +152,7 @@ _OWN = ("name", "label", "published", "drawn", "trials")
 def _checked(
     source: SpecSource, place: Place, table: Any, allowed: Sequence[str], needed: Sequence[str]
 ) -> dict[str, Any]:
-    """A table with all it needs and nothing unknown."""
+    """The table, or an error if a key is missing or unknown."""
     if not isinstance(table, dict):
         head = f"[[{place[0]}]]" if len(place) > 1 else f"[{place[0]}]"
         source.fail(place, str(place[0]), table, "a table", f"write {head} and its fields below")
@@ -189,7 +189,7 @@ def _entries(source: SpecSource, tables: Any) -> Iterator[PolicyEntry]:
 
 
 def _values(source: SpecSource, place: Place, table: Mapping[str, Any], skipped: Sequence[str]) -> dict[str, Any]:
-    """The fields of a table, but for those that are the spec's own."""
+    """The fields of a table, except those of the spec itself."""
     found = {}
     for key, value in table.items():
         if key not in skipped:
@@ -199,8 +199,8 @@ def _values(source: SpecSource, place: Place, table: Mapping[str, Any], skipped:
 
 
 def _value(key: str, value: Any) -> Any:
-    """A field as Python has it: memory = { kind = "Fade", forget = 0.02 } is a memory, a list is a tuple; and
-    arms = { kind = "Ball", dim = 2 } is a set."""
+    """A field as a Python value: memory = { kind = "Fade", forget = 0.02 } becomes a memory, arms = { kind = "Ball",
+    dim = 2 } a set, and a list a tuple."""
     if isinstance(value, dict) and (key in ("memory", "grid", "arms", "features") or "kind" in value):
         kind, rest = value.get("kind"), {name: _value(name, one) for name, one in value.items() if name != "kind"}
         what, kinds = ("arms", SETS) if key in ("arms", "features") else ("memory", MEMORIES)
@@ -255,7 +255,7 @@ def _world(source: SpecSource, table: Any, changed: Mapping[str, Any], at: Place
 
 
 def _fields(kind: str) -> list[str]:
-    """What a world takes, those of a world of arrays included."""
+    """The fields of a world, also of a world of arrays."""
     return [name for name in inspect.signature(WORLDS[kind].__init__).parameters if name != "self"]
 
 

@@ -1,10 +1,10 @@
-"""Finished trials on disk: packed in shards of a thousand, each there whole or not at all.
+"""Finished trials on disk, packed in shards of a thousand. Each file is complete or absent.
 
-    trials/incoming/000007.rows     what came since, as it came
+    trials/incoming/000007.rows     new trials in the order of arrival
     trials/<identity>/0002000.rows  trials 2000 to 2999 of one policy, in order: the same trials, the same bytes
     trials/<identity>/00042.npz     a trial as earlier versions kept it; read, and left where it is
 
-One process at a time writes, by one thread.
+One thread of one process writes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from driftwise._internal.validate import Floats
 from driftwise.errors import BadInput
 
 ENDING = ".rows"
-# Trials of a shard: what is lost when a byte of it is spoiled, and written anew when one is added.
+# Trials of a shard. One damaged byte loses a shard, and one added trial rewrites it.
 _SHARD = 1000
-# So many incoming files are put in order at once.
+# The number of incoming files after which they are packed into shards.
 _INCOMING = 256
 
 
 class Played(NamedTuple):
-    """One policy's trial: the name it is kept under, its number, its regret, and how long it took."""
+    """One policy's trial: the name under which it is stored, its number, its regret, and its seconds."""
 
     name: str
     trial: int
@@ -55,16 +55,16 @@ class TrialStore:
         self.pack()
 
     def get(self, identity: str, trial: int, rounds: int) -> Floats | None:
-        """The regret of a finished trial; nothing if it is not there, or spoiled, which a checksum tells."""
+        """The regret of a finished trial. None if it is missing, or if its checksum shows damage."""
         row = self._rows(identity).get(trial)
         if row is None and trial in self._old[identity]:
             row = _read_one(self.folder / identity / f"{trial:05d}.npz")
         return row if row is not None and row.shape == (rounds,) else None
 
     def put(self, played: Iterable[Played]) -> None:
-        """Keep trials that came together."""
+        """Store trials that arrived together."""
         played = list(played)
-        # A line of its own even after one that a killed process left unfinished.
+        # The leading newline ends a line that a killed process left unfinished.
         lines = [f"\n{json.dumps({'run': one.name, 'trial': one.trial, 'seconds': one.seconds})}" for one in played]
         with self._log.open("a", encoding="utf-8") as log:
             log.write("".join(lines))
@@ -83,7 +83,7 @@ class TrialStore:
             self.pack()
 
     def pack(self) -> None:
-        """Put what came in its place: the same trials in the same shards, in whatever order they were played."""
+        """Move incoming trials into their shards. The same trials give the same shards, in any order of arrival."""
         for name, first in sorted(self._fresh):
             rows = self._rows(name)
             numbers = sorted(number for number in rows if first <= number < first + _SHARD)
@@ -96,14 +96,14 @@ class TrialStore:
         self._fresh, self._files = set(), []
 
     def seconds(self) -> dict[tuple[str, int], float]:
-        """How long finished trials took."""
+        """The seconds of finished trials."""
         found = {}
         if self._log.exists():
             for line in self._log.read_text(encoding="utf-8", errors="replace").splitlines():
                 try:
                     one = json.loads(line)
                     found[one["run"], one["trial"]] = float(one["seconds"])
-                except (ValueError, KeyError, TypeError, RecursionError):  # a process was killed in this line
+                except (ValueError, KeyError, TypeError, RecursionError):  # an unfinished line of a killed process
                     continue
         return found
 
@@ -126,7 +126,7 @@ class TrialStore:
 
 
 def _unpacked(path: Path) -> tuple[dict[str, object], dict[str, Floats]]:
-    """A file's facts and arrays; none if it is spoiled: whatever has happened to it, trials can be played again."""
+    """A file's facts and arrays; empty if the file is damaged in any way, because trials can be played again."""
     try:
         return container.unpack("trials", path.read_bytes(), "remove it")
     except (BadInput, OSError):
@@ -148,10 +148,10 @@ def _read_shard(path: Path, identity: str) -> Iterator[tuple[int, Floats]]:
 
 
 def _read_one(path: Path) -> Floats | None:
-    """A trial as it was kept before there were shards."""
+    """A trial in the format before shards."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
             row: Floats = found["regret"]
-    except Exception:  # whatever has happened to the file, the trial can be played again
+    except Exception:  # a trial in a damaged file can be played again
         return None
     return row if row.ndim == 1 and row.dtype == np.float64 and np.isfinite(row).all() else None

@@ -1,8 +1,8 @@
-"""Running specs so that nothing finished is lost: trials are kept as they come, by any executor, and written by one.
+"""Runs specs on any executor and stores every trial as soon as it is finished. One process writes.
 
-A trial is kept under a name of everything its numbers depend on (world, policy, seed, rounds kept, versions, sources),
-so a run that was interrupted, or a spec that has changed in part, does again only what is not there, and finds the same
-bytes.
+A trial is stored under a name that depends on everything that decides its numbers: world, policy, seed, recorded
+rounds, versions and sources. After an interruption, or after a change of a part of the spec, only missing trials are
+played, and the bytes are the same.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def play(
     specs: Sequence[Spec], folder: Path, jobs: int | None = None, progress: bool | None = None,
     executor: Executor | None = None,
 ) -> list[Outcome]:  # fmt: skip
-    """Play what the store in `folder` does not hold yet, and gather all. Who calls is alone in the folder.
+    """Play the trials that the store in `folder` does not have, and gather all. The caller must hold the folder's lock.
 
-    By `jobs` threads, one per core if none are given, or by any executor: the bytes are the same.
+    `jobs` threads play (by default one per core), or an executor. The bytes are the same.
     """
     workers = whole("jobs", jobs) if jobs is not None else os.cpu_count() or 1
     if executor is not None and jobs is not None:
@@ -60,14 +60,14 @@ def play(
 
 
 def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
-    """A name for what a trial's numbers depend on, its own number apart."""
+    """A name for everything that a trial's numbers depend on, except its own number."""
     worlds = [plain_results(world), world.contents]
     about = [*worlds, plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
     text = json.dumps(about, sort_keys=True)
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
-# What stands beside the sources that decide a number, and decides none.
+# Sources that do not decide a number.
 _ASIDE = (
     "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "experiments",
     "ledger.py", "lift", "service", "tables",
@@ -77,12 +77,12 @@ _ASIDE = (
 
 
 def _sources() -> str:
-    """Hash of every source that decides a number, and the kind of machine."""
+    """The hash of every source that decides a number, and the kind of machine."""
     return f"{source_hash(without=_ASIDE)} {platform.machine()}"
 
 
 class Wanted(NamedTuple):
-    """One policy's trial: where it belongs in the outcome, who plays where, and the name it is kept under."""
+    """One policy's trial: its place in the outcome, the contest, and the name under which it is stored."""
 
     figure: int
     place: int
@@ -128,7 +128,7 @@ def _missing(specs: Sequence[Spec], store: TrialStore) -> list[Job]:
 def _play_all(
     specs: Sequence[Spec], missing: Sequence[Job], store: TrialStore, executor: Executor, tick: Callable[[float], None]
 ) -> None:
-    """Chunks go out and come back; this process alone writes."""
+    """Send chunks to the executor and store the answers. Only this process writes."""
     costs = {(name, job.trial): cost for job in missing for name, cost in job.costs.items()}
     pace, seconds = Pace(), work.SECONDS_HERE if isinstance(executor, ThreadPoolExecutor) else work.SECONDS
     queue, texts = work.WorkQueue(missing, seconds, pace.expected), chunks.spec_texts(specs)
@@ -149,7 +149,7 @@ def _play_all(
 
 
 class Pace:
-    """How long trials take, by those that came back."""
+    """The time of trials, estimated from finished ones."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[int, float]] = {}
@@ -162,7 +162,7 @@ class Pace:
         self._seconds += seconds
 
     def expected(self, job: Job) -> float:
-        """Of a job, in seconds: by trials of the same policies, else by what rounds cost elsewhere."""
+        """The expected seconds of a job: from trials of the same policies, otherwise from the cost of other rounds."""
         if not self._cost:
             return math.inf
         seconds = 0.0
@@ -173,7 +173,7 @@ class Pace:
 
 
 def _gather(spec: Spec, store: TrialStore) -> Outcome:
-    """The outcome of a spec whose trials are all there."""
+    """The outcome of a spec whose trials are all stored."""
     log = store.seconds()
     rows: dict[tuple[int, str], dict[tuple[int, int], tuple[Floats, float]]] = {}
     for one in _wanted(spec):
@@ -186,7 +186,7 @@ def _gather(spec: Spec, store: TrialStore) -> Outcome:
     for where, found in rows.items():
         trials, places = (max(each) + 1 for each in zip(*found, strict=True))
         grid = [[found[trial, place] for place in range(places)] for trial in range(trials)]
-        # A sweep keeps the last round of each contest; otherwise the one contest's rounds.
+        # A sweep has the last round of each contest; otherwise there is one contest with its rounds.
         regrets[where] = np.array([np.concatenate([regret for regret, _ in row]) for row in grid])
         times[where] = np.fmin.reduce([[taken for _, taken in row] for row in grid], axis=0)
     return figures(spec, regrets, times)
