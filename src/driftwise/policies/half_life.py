@@ -103,7 +103,7 @@ def convert_memory(
     for name, unit in (("source", source), ("target", target)):
         if unit is None:
             wanted = "the units of the value and of the result: " + ", ".join(UNITS)
-            raise BadInput(name, f"convert_memory({value!r})", wanted, 'pass convert_memory(500, "half_life", "forget")')
+            raise BadInput(name, "nothing", wanted, 'pass convert_memory(500, "half_life", "forget")')
         one_of(name, unit, UNITS)
     forget = _forget_of(value, source, tick)
     if target == "forget":
