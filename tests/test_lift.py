@@ -8,7 +8,7 @@ import pytest
 
 from driftwise.lift import Bets, Guardrail, Interval, Lift, Ramp, UnitSums, mismatch
 from driftwise.lift.betting import BETS, WEIGHTS, _capital, fourth_factor
-from driftwise.lift.intervals import TIGHTEST, spread
+from driftwise.lift.intervals import TIGHTEST, error_factor
 from driftwise.lift.sums import LEAST
 
 LEVEL = 0.05
@@ -177,7 +177,8 @@ def test_the_mixture_boundary_is_that_of_ville():
     ville = pytest.importorskip("ville", reason="ville is an oracle for the boundary: pip install ville")
     rho = TIGHTEST / (2 * math.log(1 / LEVEL) + math.log(1 + 2 * math.log(1 / LEVEL)))
     for t in (100, 2_000, 10**6):
-        assert spread(t, LEVEL) == pytest.approx(float(ville.normal_mixture(t, LEVEL, rho)) / math.sqrt(t), rel=1e-12)
+        theirs = float(ville.normal_mixture(t, LEVEL, rho)) / math.sqrt(t)
+        assert error_factor(t, LEVEL) == pytest.approx(theirs, rel=1e-12)
     assert ville.normal_mixture(TIGHTEST, LEVEL, rho) < 1.001 * ville.normal_mixture(
         TIGHTEST, LEVEL, ville.best_rho(TIGHTEST, LEVEL)
     )

@@ -397,7 +397,7 @@ def steps_of(path, many, monkeypatch):
         counts[0] = 0
         assert asked.get(f"/streams/home/decisions/d{many - 10}").status_code == 200
         one, counts[0], reader = counts[0], 0, asked.service.store.reader()
-        assert len(reading.newest(reader, 1, many)) == reading.WINDOW and reading.listed(reader, 1, many)
+        assert len(reading.newest(reader, 1, many)) == reading.WINDOW and reading.latest_decisions(reader, 1, many)
         page = counts[0]
         for statement, values in ((reading._NEWEST, (1, 0, 9)), (reading._LISTED, (1, 9, 9))):
             plan = [row[3] for row in reader.run(f"EXPLAIN QUERY PLAN {statement}", values=values)]

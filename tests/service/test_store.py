@@ -12,7 +12,6 @@ import pytest
 from driftwise.errors import BadInput
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import (
-    Conflict,
     Damaged,
     DecisionRow,
     DetailRow,
@@ -26,6 +25,7 @@ from driftwise.service.stores.records import (
     RewardRow,
     SnapshotRow,
     Taken,
+    WriteConflict,
 )
 from driftwise.service.stores.schema import STEPS, VERSION
 from driftwise.service.stores.sqlite import SQLiteStore
@@ -84,7 +84,7 @@ def test_what_is_committed_is_there_for_the_next_and_what_is_rolled_back_never_w
 def test_an_id_and_a_number_are_written_once(opened, rows):
     store = opened()
     store.begin()
-    with pytest.raises(Conflict if store.shared else Rejected):
+    with pytest.raises(WriteConflict if store.shared else Rejected):
         store.add_decisions(rows)
     store.rollback()
     assert list(store.decisions(1)) == []

@@ -36,7 +36,7 @@ def canonical(data: object) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def digest(data: object) -> str:
+def short_digest(data: object) -> str:
     """The first twenty hex digits of the SHA-256 of plain data."""
     return hashlib.sha256(canonical(data)).hexdigest()[:20]
 

@@ -113,7 +113,7 @@ def dispatcher_of(kernel: Any) -> Any:
     """numba's function of a kernel, for compiled callers; Python calls that of `called_of`."""
     import_module("driftwise._internal.intrinsics")  # what instructions there are, before numba looks for them
     if kernel.inside and numba_text.possible:
-        return numba_text.text_of(kernel.py_func, kernel.polished, _COMMON | kernel.options)
+        return numba_text.llvm_text(kernel.py_func, kernel.polished, _COMMON | kernel.options)
     return _compiled(kernel)
 
 

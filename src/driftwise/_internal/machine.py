@@ -45,7 +45,7 @@ def differing(one: str, other: str) -> str:
     return ", ".join(_NAMES[name] for name in names) or "the probe itself"
 
 
-def spread(low: float, high: float, count: int = _POINTS) -> list[float]:
+def scattered(low: float, high: float, count: int = _POINTS) -> list[float]:
     """Points from low to high in no regular order. Only products and differences, so the same on every machine."""
     return [low + (high - low) * (0.6180339887498949 * number % 1.0) for number in range(1, count + 1)]
 
@@ -55,14 +55,14 @@ def _bytes(values: Iterable[float]) -> bytes:
 
 
 def _functions() -> bytes:
-    found = [_bytes(map(getattr(elementary, name), spread(*range_))) for name, range_ in _RANGES.items()]
-    return b"".join([*found, _bytes(elementary.power(base, 0.4) for base in spread(1e-6, 50.0))])
+    found = [_bytes(map(getattr(elementary, name), scattered(*range_))) for name, range_ in _RANGES.items()]
+    return b"".join([*found, _bytes(elementary.power(base, 0.4) for base in scattered(1e-6, 50.0))])
 
 
 def _numpy() -> bytes:
     found = []
     for size in _SIZES:
-        A = np.array(spread(-1.0, 1.0, size * size)).reshape(size, size)
+        A = np.array(scattered(-1.0, 1.0, size * size)).reshape(size, size)
         V = products.times(A, A) + np.eye(size)
         found += [np.array(products.length(A[0])), V, products.solved(V, A[0]), products.factor(V)]
     return b"".join(one.tobytes() for one in found)

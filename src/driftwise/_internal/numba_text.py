@@ -101,7 +101,7 @@ def _nothing_to_run(library: Any, fndesc: Any, env: Any) -> Any:
     return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "inside", 0, env, (library,))
 
 
-def text_of(function: Callable[..., Any], polished: bool, options: dict[str, Any]) -> Any:
+def llvm_text(function: Callable[..., Any], polished: bool, options: dict[str, Any]) -> Any:
     """The function for compiled callers only."""
     pipeline = _InsideLoop if polished else _Inside
     compiler: Any = numba.njit

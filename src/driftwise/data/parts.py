@@ -56,7 +56,7 @@ class Shelf:
 
     def __init__(self, folder: Path | None, recipe: Recipe) -> None:
         self._folder, self._recipe = folder, recipe
-        self._memory = container.digest(["sums", recipe.dim, recipe.forget])
+        self._memory = container.short_digest(["sums", recipe.dim, recipe.forget])
 
     def _path(self, name: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{name[:32]}-{self._memory}{ENDING}"

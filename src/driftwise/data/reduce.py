@@ -12,7 +12,7 @@ import numpy as np
 
 from driftwise._internal.validate import whole
 from driftwise.data.parts import COLUMNS, HALF_LIVES, Recipe, Shelf, once, reduced
-from driftwise.data.spread import Reduced, spread
+from driftwise.data.spread import Reduced, spread_parts
 from driftwise.data.sums import Sums, nothing
 from driftwise.errors import BadInput
 from driftwise.policies.linear import LinearUCB
@@ -43,7 +43,8 @@ def sums(
     last = max((one[1] for one in ranges if one), default=None)
     old = [bool(one and last is not None and last - one[0] > recipe.span and one[1] < last) for one in ranges]
     shelf = Shelf(folder, recipe)
-    reduced = (_here(found, recipe, shelf, old) if executor is None else spread(found, recipe, shelf, old, executor))
+    work = (found, recipe, shelf, old)
+    reduced = _here(*work) if executor is None else spread_parts(*work, executor)
     total, skipped = None, 0
     for part, (name, one, left_out), known in zip(found.parts, reduced, ranges, strict=True):
         if one is None:

@@ -21,7 +21,7 @@ from driftwise.tables.logs import Filed, Log, Part, read_log
 Reduced = tuple[str, Sums | None, int]
 
 
-def spread(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor: Executor) -> Iterator[Reduced]:
+def spread_parts(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor: Executor) -> Iterator[Reduced]:
     """Every part by some worker; parts come in order, however they were reduced, so that they add up to the same."""
     paths = [_path(part) for part in log.parts]
     sizes = [path.stat().st_size for path in paths]

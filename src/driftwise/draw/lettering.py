@@ -8,7 +8,7 @@ from typing import Any
 from driftwise.draw.figure import Figure, is_number
 
 
-def shown(value: Any) -> str:
+def number_text(value: Any) -> str:
     if not is_number(value):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
@@ -45,7 +45,7 @@ def line_names(figure: Figure, short: bool) -> list[str]:
         names = [name if names.count(name) == 1 else label for name, label in zip(names, full, strict=True)]
     if figure.axis is not None:
         return names
-    means = (shown(round(line.mean, 0 if line.mean >= 10 else 1)) for line in figure.drawn)
+    means = (number_text(round(line.mean, 0 if line.mean >= 10 else 1)) for line in figure.drawn)
     return [f"{name}  {mean}" for name, mean in zip(names, means, strict=True)]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from driftwise._internal.files import keep
 from driftwise._internal.validate import Floats
 from driftwise.draw.figure import Figure, Line, is_number
-from driftwise.draw.lettering import caption, fitted, inches, line_names, shown, wrapped
+from driftwise.draw.lettering import caption, fitted, inches, line_names, number_text, wrapped
 from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput
 
@@ -127,7 +127,7 @@ class _Panel:
         self.axes.patch.set_visible(False)
         self.axes.tick_params(labelsize=look.text)
         (_over_rounds if figure.axis is None else _over_values)(self.axes, figure, self.styles, look)
-        self.axes.yaxis.set_major_formatter(lambda value, _: shown(value))
+        self.axes.yaxis.set_major_formatter(lambda value, _: number_text(value))
         width = look.width - 2 * _PAD
         self.title = wrapped(figure.title, width, look.title, "bold")
         self.caption = wrapped(caption(figure), width, look.text)
@@ -253,7 +253,7 @@ def _over_rounds(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
     axes.set_xlim(0, rounds[-1])
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="x", nbins=4 if look.short else 7)
-    axes.xaxis.set_major_formatter(lambda value, _: shown(value))
+    axes.xaxis.set_major_formatter(lambda value, _: number_text(value))
     axes.set_xlabel("round", fontsize=look.text)
 
 
@@ -288,7 +288,7 @@ def _over_values(axes: Any, figure: Figure, style: dict[str, Style], look: _Look
     if scale == "linear":
         axes.locator_params(axis="x", nbins=4 if look.short else 7)
     else:
-        axes.set_xticks(x, [shown(figure.at[i]) for i in order])
+        axes.set_xticks(x, [number_text(figure.at[i]) for i in order])
         axes.minorticks_off()
     if len(x) > 1:  # lines end at the edge, where their labels begin
         axes.set_xlim(right=x[-1])

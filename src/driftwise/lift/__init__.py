@@ -5,6 +5,6 @@ from driftwise.lift.comparison import Guardrail, Lift, Look
 from driftwise.lift.intervals import Interval
 from driftwise.lift.ramp import Ramp, RampVerdict
 from driftwise.lift.ratio import mismatch
-from driftwise.lift.sums import Arm, UnitSums
+from driftwise.lift.sums import Cohort, UnitSums
 
-__all__ = ["Arm", "Bets", "Guardrail", "Interval", "Lift", "Look", "Ramp", "RampVerdict", "UnitSums", "mismatch"]
+__all__ = ["Bets", "Cohort", "Guardrail", "Interval", "Lift", "Look", "Ramp", "RampVerdict", "UnitSums", "mismatch"]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from driftwise.lift.betting import Bets
 from driftwise.lift.intervals import Interval
 from driftwise.lift.ratio import ratio_evidence
-from driftwise.lift.sums import Arm, UnitSums
+from driftwise.lift.sums import Cohort, UnitSums
 
 LEVEL = 0.05
 SPLIT_LEVEL = 0.001  # of the check of the split: a mismatch is a defect, not a result
@@ -31,8 +31,8 @@ class Guardrail(NamedTuple):
 class Look(NamedTuple):
     """One look: cohorts, the asymptotic and the bounded interval of difference and lift, guardrails, the split."""
 
-    live: Arm
-    baseline: Arm
+    live: Cohort
+    baseline: Cohort
     difference: Interval
     lift: Interval
     bounded: Interval  # of the difference, from the first reward of each unit

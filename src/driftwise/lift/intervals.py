@@ -32,7 +32,7 @@ class Interval(NamedTuple):
         return Interval(self.value, max(lows), min(highs)) if lows else self
 
 
-def spread(units: float, level: float) -> float:
+def error_factor(units: float, level: float) -> float:
     """How many standard errors the asymptotic interval reaches to each side, where a fixed sample has 1.96.
 
     This is Robbins' normal mixture boundary √((t+ρ)/t · (log((t+ρ)/ρ) + 2 log(1/α))), with ρ near the value at which it

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.kernels.point import Floats
-from driftwise.lift.intervals import Interval, spread
+from driftwise.lift.intervals import Interval, error_factor
 
 # An interval is shown when each cohort has so many units that matter: (Σ r²)²/Σ r⁴ over residuals r, the number of
 # successes where rewards are rare. Below it the residuals are too few or too unequal to be near normal.
@@ -29,7 +29,7 @@ _POWERS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (4, 0), (3, 1), (2, 2
 _BINOMIAL = (1.0, -4.0, 6.0, -4.0, 1.0)
 
 
-class Arm(NamedTuple):
+class Cohort(NamedTuple):
     """A cohort: rewards, units, the mean reward, the variance of that mean, and the units that matter (see LEAST)."""
 
     rewards: int
@@ -74,12 +74,12 @@ class UnitSums:
             self._sums[arm] = accumulated(self._sums[arm], changed[arms == arm])
         return first
 
-    def arm(self, place: int) -> Arm:
+    def arm(self, place: int) -> Cohort:
         """A cohort as it is now."""
         n, total, number, *seconds = self._sums[place, :6].tolist()
         units, rewards = round(n), round(number)
         if not units or self._shift is None:
-            return Arm(0, 0, math.nan, math.nan, 0.0)
+            return Cohort(0, 0, math.nan, math.nan, 0.0)
         mean = total / number
         square = max(seconds[0] - 2 * mean * seconds[1] + mean**2 * seconds[2], 0.0)
         fourth = sum(
@@ -88,7 +88,7 @@ class UnitSums:
         )
         variance = square / number**2 * units / (units - 1) if units > 1 else math.nan
         effective = square**2 / fourth if fourth > 1e-12 * square**2 else 0.0
-        return Arm(rewards, units, mean + self._shift, variance, effective)
+        return Cohort(rewards, units, mean + self._shift, variance, effective)
 
     def difference(self, level: float) -> Interval:
         """Mean reward of the policy less the baseline's, valid at all looks."""
@@ -116,11 +116,11 @@ class UnitSums:
         return Interval(value, (ratio - half) / (1.0 - doubt) - 1.0, (ratio + half) / (1.0 - doubt) - 1.0)
 
 
-def _spread(one: Arm, zero: Arm, level: float) -> float:
+def _spread(one: Cohort, zero: Cohort, level: float) -> float:
     """Standard errors to each side; NaN where no interval is shown."""
     if min(one.effective, zero.effective) < LEAST:
         return math.nan
-    return spread(one.units + zero.units, level)
+    return error_factor(one.units + zero.units, level)
 
 
 def _monomials(pairs: list[tuple[float, int]]) -> Floats:

@@ -6,7 +6,7 @@ import math
 from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
 
-from driftwise._internal.container import digest
+from driftwise._internal.container import short_digest
 from driftwise.errors import BadInput
 from driftwise.policies.half_life import Timed
 
@@ -44,7 +44,7 @@ def described(thing: Any) -> Any:
 
 def policy_digest(policy: Any) -> str:
     """What a policy is known by: equal numbers, equal digest."""
-    return digest(described(policy))
+    return short_digest(described(policy))
 
 
 def restored(data: Any, kinds: dict[str, type]) -> Any:

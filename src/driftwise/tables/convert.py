@@ -100,7 +100,7 @@ def _ranking(path: Path, number: int, found: dict[str, Any]) -> dict[str, Any]:
     items = []
     for action in actions:
         tag, row = action.get("_tag"), _flat({name: one for name, one in action.items() if name != "_tag"})
-        items.append((tag if isinstance(tag, str) else container.digest(row)[:12], row))
+        items.append((tag if isinstance(tag, str) else container.short_digest(row)[:12], row))
     shared = {name: one for name, one in found["c"].items() if name != "_multi"}
     at, id = found.get("Timestamp"), found.get("EventId")
     return {

@@ -134,8 +134,8 @@ class Features:
         `most_levels` most frequent are "other". If there are ten times as many levels, they are hashed with signs into
         `width` places.
         """
-        rows = dict(items) if isinstance(items, Mapping) else dict(enumerate(rows_of(items)))
-        sides = {"context": rows_of(contexts), "item": rows_of(list(rows.values()))}
+        rows = dict(items) if isinstance(items, Mapping) else dict(enumerate(rows_of_table(items)))
+        sides = {"context": rows_of_table(contexts), "item": rows_of_table(list(rows.values()))}
         found = {name: _fitted(side, whole("most_levels", most_levels), width) for name, side in sides.items()}
         owners = tuple(name_of(name) for name in rows) if blocks else ()
         return cls(context=found["context"], item=found["item"], cross=cross, blocks=owners, L=L, unknown=unknown)
@@ -149,7 +149,7 @@ def _numbers(field: Field) -> Any:
     return json.loads(json.dumps(asdict(field)))  # tuples become lists, as in a file
 
 
-def rows_of(table: Any) -> list[dict[str, Any]]:
+def rows_of_table(table: Any) -> list[dict[str, Any]]:
     """Rows as dicts, of a data frame too."""
     if hasattr(table, "columns"):
         if not find_spec("narwhals"):

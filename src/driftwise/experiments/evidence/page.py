@@ -39,7 +39,7 @@ def signed_difference(mean: float, width: float) -> str:
     return "" if np.isnan(mean) else f"{mean:+.4f} ± {width:.4f}".replace("-", "\N{MINUS SIGN}")
 
 
-def table(found: PlayedSet) -> Table:
+def evidence_table(found: PlayedSet) -> Table:
     """The rows of a set, static first."""
     lines = []
     for row in found.rows:
@@ -63,7 +63,7 @@ def write(sets: Sequence[PlayedSet], missing: Mapping[str, str], folder: Path, c
             Heading(found.name), Text(found.definition),
             Text(f"{facts.rounds} rounds, {len(facts.names)} arms, d = {facts.dim}. The best arm of every round pays "
                  f"{facts.best:.4f}, the best fixed arm {fixed:.4f}. Terms: {found.terms}."),
-            table(found),
+            evidence_table(found),
         ]  # fmt: skip
         if drawn:
             _draw(found, folder)

@@ -59,7 +59,7 @@ def play(
     return [_gather(spec, store) for spec in specs]
 
 
-def identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
+def trial_identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
     """A name for everything that a trial's numbers depend on, except its own number."""
     worlds = [plain_results(world), world.contents]
     about = [*worlds, plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
@@ -102,7 +102,7 @@ def _wanted(spec: Spec) -> Iterator[Wanted]:
             rounds = spec.rounds_of(contest.world)
             for entry in spec.entries:
                 policy = contest.policies[entry.label]
-                name = identity(contest.world, policy, spec.seed, rounds)
+                name = trial_identity(contest.world, policy, spec.seed, rounds)
                 one = Wanted(figure, place, entry.label, contest.world, policy, name, len(rounds))
                 everyone.append((one, spec.trials_of(entry)))
     for trial in range(spec.trials):

@@ -19,7 +19,7 @@ from typing import Any
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.core.stream import Stream
-from driftwise.service.core.waiting import LONG, SHORT, Batch, Queue, Waiting, answer_of, halves, settle
+from driftwise.service.core.waiting import LONG, SHORT, Queue, Waiting, WorkBatch, answer_of, halves, settle_group
 from driftwise.service.stores.records import Broken, Failed, Full, Held, Lost, Rejected
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import Refusal, error_of, refusal_of
@@ -128,7 +128,7 @@ class Engine:
         if not isinstance(slip, DriftwiseError):
             self.slip(slip)
             slip = Refusal("internal_error")
-        return [error_of(slip)] if isinstance(one.work, Batch) else refusal_of(slip)
+        return [error_of(slip)] if isinstance(one.work, WorkBatch) else refusal_of(slip)
 
     def close(self) -> None:
         """A snapshot of every stream, so that the next start is quick, and the store is closed."""
@@ -185,7 +185,7 @@ class Groups:
             return
         if touched is None:
             self._since, engine.away = 0.0, ""
-            settle(group, answers)
+            settle_group(group, answers)
             engine.queue.next()
             return
         in_place = len(group) == self._last == 1 or self._usual < SHORT
@@ -219,7 +219,7 @@ class Groups:
         queue.done(len(group))
         if queue.waiting and not queue.again and queue.patience < SHORT:
             queue.take()
-        settle(group, answers)
+        settle_group(group, answers)
         queue.next()
 
     def _failed(self, slip: Exception, group: list[Waiting], answers: list[Any]) -> None:
@@ -231,14 +231,14 @@ class Groups:
             self._wait_for(slip, group)
         elif isinstance(slip, Full):
             refusal = engine.without_room(slip)
-            settle(group, [answer if isinstance(answer, DriftwiseError) else refusal for answer in answers])
+            settle_group(group, [answer if isinstance(answer, DriftwiseError) else refusal for answer in answers])
         elif parts := halves(group):
             queue.again[:0] = parts
         elif isinstance(slip, Rejected) and self._once is not group[0]:  # its id may be known by now
             self._once = group[0]
             queue.again.insert(0, group)
         else:
-            settle(group, [engine.refused(slip, one) for one in group])
+            settle_group(group, [engine.refused(slip, one) for one in group])
         queue.next()
 
     def _wait_for(self, slip: Held, group: list[Waiting]) -> None:

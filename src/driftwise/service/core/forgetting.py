@@ -36,7 +36,7 @@ class Forgotten(NamedTuple):
     eras: list[EraRow]
 
 
-def moment(before: str) -> float:
+def moment_before(before: str) -> float:
     """A date or time as seconds since 1970; UTC unless it says otherwise."""
     try:
         found = datetime.datetime.fromisoformat(before)
@@ -57,7 +57,7 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
     try:
         store.erase_wholly()
         store.begin()
-        found = {row.name: len(stretch(store, row.id, before).ids) for row in store.streams()}
+        found = {row.name: len(expired_stretch(store, row.id, before).ids) for row in store.streams()}
         store.drop_sets()
         store.commit()
         store.checkpoint()
@@ -101,7 +101,7 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
     found: list[Forgotten] = []
 
     def write() -> None:
-        found[:] = [stretch(service.store, stream.row.id, before, done, STRETCH)]
+        found[:] = [expired_stretch(service.store, stream.row.id, before, done, STRETCH)]
 
     def then() -> None:
         for id in found[0].ids:
@@ -114,7 +114,7 @@ async def _group(service: Service, stream: Stream, before: float, done: int) -> 
     return found[0]
 
 
-def stretch(store: Any, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
+def expired_stretch(store: Any, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
     """Forget what closed before a time, from reward `done` on and of so many rewards, in the transaction at hand."""
     cut = done
     for reward in store.rewards(stream, done, None if most is None else done + most):

@@ -23,7 +23,7 @@ from driftwise.service.core.origin import begun, check_machine, refused
 from driftwise.service.core.peers import Alone, Peers, Unwatched, Watch
 from driftwise.service.core.recompute import eras_of, explain
 from driftwise.service.core.refold import record_machine
-from driftwise.service.core.setup import Setup, declared, setup, text_of
+from driftwise.service.core.setup import Setup, declared, setup, setup_text
 from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
 from driftwise.service.core.waiting import leading, resolve
@@ -203,7 +203,7 @@ class Service:
     async def _put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
         found = self.engine.streams.get(name)
         if found is not None:
-            if found.setup.text not in (text_of(body), text_of(declared(body))):
+            if found.setup.text not in (setup_text(body), setup_text(declared(body))):
                 raise Refusal("stream_exists")
             return 200, await self.answer(name)
         self._check_name(name)

@@ -60,10 +60,10 @@ class Setup:
     @property
     def text(self) -> str:
         """The body as text: equal bodies, equal text."""
-        return text_of(self.body)
+        return setup_text(self.body)
 
 
-def text_of(body: StreamBody) -> str:
+def setup_text(body: StreamBody) -> str:
     """A body as text: equal bodies, equal text."""
     return canonical(msgspec.to_builtins(body)).decode()
 

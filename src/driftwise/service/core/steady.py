@@ -13,7 +13,7 @@ from collections.abc import Callable
 AHEAD = 60.0  # seconds that a clock may be set ahead at once
 
 
-def passing() -> float:
+def seconds_passed() -> float:
     """Seconds since some point in the past, those in which the machine slept included where it counts them."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
@@ -26,7 +26,7 @@ class Steady:
     set back is believed, and may return to where it was.
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = passing) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = seconds_passed) -> None:
         self._wall, self._passed = wall, passed
         self._offset: float | None = None  # the largest, of one clock to the other
         self.held, self.ahead = 0, 0.0

@@ -27,7 +27,7 @@ class Waiting(NamedTuple):
     tell: Callable[[Any], None]
 
 
-class Batch:
+class WorkBatch:
     """Work of many members, each with an answer of its own: a member that is refused stops no other."""
 
     def __init__(self, works: Sequence[Callable[[], Any]], leads: Any = None) -> None:
@@ -39,8 +39,8 @@ class Batch:
         answers = (answer_of(work) for work in self.works)
         return [error_of(answer) if isinstance(answer, DriftwiseError) else answer for answer in answers]
 
-    def part(self, begin: int, end: int) -> Batch:
-        return Batch(self.works[begin:end], getattr(self, "leads", None))
+    def part(self, begin: int, end: int) -> WorkBatch:
+        return WorkBatch(self.works[begin:end], getattr(self, "leads", None))
 
 
 def answer_of(work: Callable[[], Any]) -> Any:
@@ -67,7 +67,7 @@ def halves(group: list[Waiting]) -> list[list[Waiting]]:
     if not group:
         return []
     batch, told = group[0].work, group[0].tell
-    if not isinstance(batch, Batch) or len(batch.works) < 2:
+    if not isinstance(batch, WorkBatch) or len(batch.works) < 2:
         return []
     middle = len(batch.works) // 2
     parts: list[list[Any]] = [[], []]
@@ -165,7 +165,7 @@ class Queue:
         """Answer all that waits with a refusal."""
         waiting = [*(one for part in self.again for one in part), *self.waiting]
         self.again, self.waiting = [], []
-        settle(waiting, [refusal] * len(waiting))
+        settle_group(waiting, [refusal] * len(waiting))
 
     async def idle(self) -> None:
         """When nothing waits and nothing is being committed."""
@@ -173,7 +173,7 @@ class Queue:
             await asyncio.sleep(0.002)
 
 
-def settle(group: list[Waiting], answers: list[Any]) -> None:
+def settle_group(group: list[Waiting], answers: list[Any]) -> None:
     """Tell each of a group what came of it."""
     for one, answer in zip(group, answers, strict=True):
         one.tell(answer)

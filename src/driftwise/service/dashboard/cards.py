@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from driftwise.lift import Arm, Interval, Look
+from driftwise.lift import Cohort, Interval, Look
 from driftwise.service.dashboard import charts, reading
-from driftwise.service.dashboard.live import WHO, Live
+from driftwise.service.dashboard.live import WHO, LiveStream
 from driftwise.service.dashboard.markup import (
     Html,
     badge,
     card,
     count,
+    decimal,
+    html_table,
     joined,
-    moment,
     numbers,
     percent,
-    real,
     short,
+    shown_time,
     signed,
     span,
-    table,
     tag,
     tile,
 )
@@ -38,10 +38,10 @@ def about(found: Newest) -> str:
 
 
 def _ends(found: Newest) -> tuple[object, object]:
-    return (moment(float(found.at[0])), moment(float(found.at[-1]))) if len(found) else ("", "")
+    return (shown_time(float(found.at[0])), shown_time(float(found.at[-1]))) if len(found) else ("", "")
 
 
-def reward(one: Live, found: Newest, look: Look | None) -> Html:
+def reward(one: LiveStream, found: Newest, look: Look | None) -> Html:
     """What was earned over time, and against those held back."""
     mode = one.setup.body.mode
     cohorts = [name for name in WHO if len(found) and (found.cohort == name).any()]
@@ -58,13 +58,13 @@ def reward(one: Live, found: Newest, look: Look | None) -> Html:
         mean = float(known.mean()) if known.size else math.nan
         hint = "Nobody is held back, so there is nothing to compare with: mode holdback keeps a share of units apart."
         rewarded = "" if known.size == len(found) else f"the {count(known.size)} with a reward of "
-        said.append(tag("p", "Mean reward ", tag("b", real(mean)), f" over {rewarded}{about(found)}."))
+        said.append(tag("p", "Mean reward ", tag("b", decimal(mean)), f" over {rewarded}{about(found)}."))
         said.append(tag("p", hint, class_="soft"))
-    drawn = [charts.Line(WHO[name], place, reading.means(found, name)) for place, name in enumerate(cohorts)]
-    words = "; ".join(f"{line.name} {real(_last(line.heights))} in the last stretch" for line in drawn)
+    drawn = [charts.ChartLine(WHO[name], place, reading.means(found, name)) for place, name in enumerate(cohorts)]
+    words = "; ".join(f"{line.name} {decimal(_last(line.heights))} in the last stretch" for line in drawn)
     chart = charts.lines(drawn, _ends(found), f"Mean reward over time: {words or 'no reward yet'}")
     rows = [
-        (moment(float(found.at[part.start])), *(real(line.heights[place]) for line in drawn))
+        (shown_time(float(found.at[part.start])), *(decimal(line.heights[place]) for line in drawn))
         for place, part in enumerate(reading.bins(found))
     ]
     told = numbers(("from", *(line.name for line in drawn)), rows, range(1, 1 + len(drawn)), "Mean reward over time")
@@ -76,7 +76,7 @@ def _last(heights: Sequence[float]) -> float:
     return next((y for y in reversed(heights) if not math.isnan(y)), math.nan)
 
 
-def _ramp(one: Live) -> Html:
+def _ramp(one: LiveStream) -> Html:
     """The steps of a ramp, and the one that it is at."""
     shares, steps = one.setup.body.ramp or [], one.steps
     listed = [
@@ -126,11 +126,11 @@ def _ends_of(found: Interval) -> str:
 
 
 def _cohorts(look: Look) -> Html:
-    def row(name: str, side: Arm) -> tuple[object, ...]:
-        return name, real(side.mean), count(side.rewards), count(side.units)
+    def row(name: str, side: Cohort) -> tuple[object, ...]:
+        return name, decimal(side.mean), count(side.rewards), count(side.units)
 
     rows = [row("policy", look.live), row("held back", look.baseline)]
-    return table(("cohort", "mean reward", "rewards", "units"), rows, (1, 2, 3), "Cohorts")
+    return html_table(("cohort", "mean reward", "rewards", "units"), rows, (1, 2, 3), "Cohorts")
 
 
 def _intervals(look: Look) -> Html:
@@ -141,10 +141,10 @@ def _intervals(look: Look) -> Html:
     return numbers(("interval", "estimate", "95%, at all looks"), rows, (1, 2), "Intervals of the difference")
 
 
-def drift(track: Track) -> Html:
+def drift_card(track: Track) -> Html:
     """How long the policy remembers, and whether a level moves."""
     found = track.drift
-    names = [f"{real(memory, 3)} ticks" for memory in found.memories]
+    names = [f"{decimal(memory, 3)} ticks" for memory in found.memories]
     rows = _thinned(len(found.at))
     columns = [found.weights[row].tolist() for row in rows]
     last = columns[-1] if columns else [1.0 / len(names)] * len(names)
@@ -192,14 +192,14 @@ def _few(names: list[str], columns: list[list[float]]) -> tuple[list[str], list[
     return [*(names[place] for place in kept), reading.REST], [[*part, max(0.0, 1.0 - sum(part))] for part in thinned]
 
 
-def shares(found: Newest) -> Html:
+def shares_card(found: Newest) -> Html:
     """What was played over time."""
     names, table_of = reading.shares(found)
     now = dict(zip(names, table_of[-1].tolist(), strict=True)) if len(found) else {}
     alt = "Shares of arms over time; now " + ", ".join(f"{short(name)} {percent(share)}" for name, share in now.items())
     chart = charts.stacked(names, table_of.tolist(), _ends(found), alt)
     rows = [
-        (moment(float(found.at[part.start])), *(percent(share) for share in table_of[place].tolist()))
+        (shown_time(float(found.at[part.start])), *(percent(share) for share in table_of[place].tolist()))
         for place, part in enumerate(reading.bins(found))
     ]
     explored = percent(float(found.explored.mean())) if len(found) else "–"
@@ -216,18 +216,18 @@ def coefficients(track: Track) -> Html:
     if not current.theta.size:
         return card("Coefficients", tag("p", "This policy tells no coefficients."))
     top = np.argsort(-np.abs(current.theta), kind="stable")[:COEFFICIENTS].tolist()
-    drawn = [charts.Line(labels[i], place, [float(p.theta[i]) for p in points]) for place, i in enumerate(top)]
+    drawn = [charts.ChartLine(labels[i], place, [float(p.theta[i]) for p in points]) for place, i in enumerate(top)]
     ends = f"reward {count(points[0].seq)}", f"reward {count(points[-1].seq)}"
-    alt = "Coefficients over time; now " + ", ".join(f"{labels[i]} {real(float(current.theta[i]))}" for i in top)
+    alt = "Coefficients over time; now " + ", ".join(f"{labels[i]} {decimal(float(current.theta[i]))}" for i in top)
     rows = [
-        (labels[i], real(float(points[0].theta[i])), real(float(current.theta[i]))) for i in top
+        (labels[i], decimal(float(points[0].theta[i])), decimal(float(current.theta[i]))) for i in top
     ]
     listed = numbers(("feature", ends[0], "now"), rows, (1, 2), "Coefficients")
     said = f"The {len(top)} largest of {len(labels)}, as they are played." if len(labels) > 1 else "As it is played."
     return card("Coefficients", tag("p", said), charts.lines(drawn, ends, alt, low=0.0), listed)
 
 
-def delays(one: Live, found: Newest) -> Html:
+def delays_card(one: LiveStream, found: Newest) -> Html:
     """How long rewards took, and those that came too late or never."""
     counts, quantiles = reading.delays(found)
     late, total = one.counts.late, sum(counts)

@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from driftwise.service.dashboard.markup import Html, real, short, tag
+from driftwise.service.dashboard.markup import Html, decimal, short, tag
 
 WIDE, TALL = 1000.0, 100.0
 COLOURS = 7  # classes c0 … c6; the last is grey
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line's name, the number of its colour, and its heights; NaN interrupts it."""
 
     name: str
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     heights: Sequence[float]
 
 
-def lines(drawn: Sequence[Line], ends: tuple[object, object], alt: str, low: float | None = None) -> Html:
+def lines(drawn: Sequence[ChartLine], ends: tuple[object, object], alt: str, low: float | None = None) -> Html:
     """Lines over a common axis; `low` is a height that is to be seen whatever comes."""
     known = [y for line in drawn for y in line.heights if math.isfinite(y)]
     if low is not None:
@@ -38,7 +38,7 @@ def lines(drawn: Sequence[Line], ends: tuple[object, object], alt: str, low: flo
     for line in drawn:
         paths.append(_mark(_path(line.heights, bottom, top), f"line c{line.colour}"))
     legend = [(line.name, line.colour) for line in drawn]
-    return _figure(paths, (real(top, 3), real((top + bottom) / 2.0, 3), real(bottom, 3)), ends, legend, alt)
+    return _figure(paths, (decimal(top, 3), decimal((top + bottom) / 2.0, 3), decimal(bottom, 3)), ends, legend, alt)
 
 
 def stacked(names: Sequence[str], columns: Sequence[Sequence[float]], ends: tuple[object, object], alt: str) -> Html:
@@ -67,7 +67,8 @@ def bars(values: Sequence[float], ends: tuple[object, object], alt: str) -> Html
     for number, value in enumerate(values):
         tall = TALL * value / most
         pieces.append(f"M{number * width + 0.08 * width:.2f} {TALL}v{-tall:.2f}h{0.84 * width:.2f}v{tall:.2f}z")
-    return _figure([_grid(), _mark("".join(pieces), "area c0")], (real(most), real(most / 2.0), "0"), ends, [], alt)
+    heights = (decimal(most), decimal(most / 2.0), "0")
+    return _figure([_grid(), _mark("".join(pieces), "area c0")], heights, ends, [], alt)
 
 
 def interval(value: float, low: float, high: float, alt: str) -> Html:
@@ -85,7 +86,8 @@ def interval(value: float, low: float, high: float, alt: str) -> Html:
     ]
     drawing = tag("svg", *marks, viewBox=f"0 0 {WIDE:.0f} {TALL:.0f}", preserveAspectRatio="none", role="img",
                   aria_label=alt)  # fmt: skip
-    below = tag("div", tag("span", real(-reach, 2)), tag("span", "0"), tag("span", real(reach, 2)), class_="x three")
+    marks_below = (decimal(-reach, 2), "0", decimal(reach, 2))
+    below = tag("div", *(tag("span", one) for one in marks_below), class_="x three")
     return tag("figure", drawing, below, class_="interval")
 
 

@@ -44,7 +44,7 @@ HEADERS = [
 ]  # fmt: skip
 
 
-def document(title: str, above: object, lead: object, parts: dict[str, Html], events: str = "") -> bytes:
+def html_document(title: str, above: object, lead: object, parts: dict[str, Html], events: str = "") -> bytes:
     """A whole page."""
     top = tag("header", tag("p", above), tag("h1", title), tag("p", lead), tag("span", id="live"))
     sections = [tag("section", inside, id=name) for name, inside in parts.items()]

@@ -17,7 +17,7 @@ from driftwise.service.wire.protocol import Counts
 WHO = {"live": "policy", "baseline": "held back", "shadow": "your own"}
 
 
-class Live(NamedTuple):
+class LiveStream(NamedTuple):
     """What the server knows of a stream without asking the log, taken between two groups."""
 
     name: str
@@ -40,10 +40,10 @@ class Live(NamedTuple):
         return str(given.get("name") or given.get("type") or type(self.setup.policy).__name__)
 
 
-def live_of(stream: Stream, now: float) -> Live:
+def live_of(stream: Stream, now: float) -> LiveStream:
     """For the event loop, where nothing moves meanwhile."""
     tick, peers = stream.clock.born(now, stream.kept[2])[0], stream.peers
-    return Live(
+    return LiveStream(
         stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.counts,
         stream.fold.seq, stream.duplicates, tick, peers.last, peers.lag, stream.steps, peers.names,
     )  # fmt: skip
@@ -66,7 +66,7 @@ class Server(NamedTuple):
         return f"≤ {span(BUCKETS[place])}" if place < len(BUCKETS) else f"> {span(BUCKETS[-1])}"
 
 
-def mode_of(one: Live) -> Html:
+def mode_of(one: LiveStream) -> Html:
     """Who decides, as a badge."""
     body = one.setup.body
     word = f"holdback {percent(body.holdback)}" if body.mode == "holdback" else body.mode

@@ -16,7 +16,7 @@ from driftwise.service.core.origin import elsewhere
 from driftwise.service.core.recompute import Era, decision_of, eras_of, explained, recorded, remade
 from driftwise.service.core.warming import end_soon
 from driftwise.service.dashboard import pages, reading
-from driftwise.service.dashboard.live import Live, Server, live_of
+from driftwise.service.dashboard.live import LiveStream, Server, live_of
 from driftwise.service.dashboard.markup import Html
 from driftwise.service.dashboard.signals import Signals
 from driftwise.service.dashboard.track import Track, labels_of
@@ -73,7 +73,7 @@ class Dashboard:
             raise Refusal("unknown_key", hint="sign in with an admin key as the password")
         return access.check(caller_of(scope), given, "admin", stream, basic=scope["method"] in ("GET", "HEAD"))
 
-    def live(self, name: str) -> Live:
+    def live(self, name: str) -> LiveStream:
         return live_of(self.service.stream(name), self.service.now())
 
     def server(self) -> Server:
@@ -100,7 +100,7 @@ class Dashboard:
         looked.running.add_done_callback(lambda _: setattr(looked, "running", None))
         return await asyncio.shield(looked.running)  # whoever goes away takes nothing from the others
 
-    def _look(self, looked: Looked, live: Live, server: Server) -> Parts:
+    def _look(self, looked: Looked, live: LiveStream, server: Server) -> Parts:
         """In the thread."""
         reader = self.service.store.reader()
         try:
@@ -110,7 +110,7 @@ class Dashboard:
             track.follow(reader, live.state_seq)
             found = reading.newest(reader, live.number, live.last)
             parts = {"now": pages.now(live, server, track)}
-            listed = reading.listed(reader, live.number, live.last)
+            listed = reading.latest_decisions(reader, live.number, live.last)
             parts |= pages.parts(live, found, listed, track, self.signals.compare(reader, live))
         except Unlike as slip:
             raise other_result(slip) from None
@@ -131,7 +131,7 @@ class Dashboard:
             self._reading.add_done_callback(lambda _: setattr(self, "_reading", None))
             await asyncio.shield(self._reading)
 
-    def _read(self, streams: list[Live]) -> None:
+    def _read(self, streams: list[LiveStream]) -> None:
         """In the thread."""
         reader = self.service.store.reader()
         try:
@@ -154,7 +154,7 @@ class Dashboard:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def _key(live: Live, server: Server) -> object:
+def _key(live: LiveStream, server: Server) -> object:
     """What a page depends on; an era says which setup it has."""
     return live._replace(setup=None), server  # type: ignore[arg-type]
 

@@ -32,7 +32,7 @@ def tag(name: str, *inside: object, **attributes: object) -> Html:
     return Html(f"<{name}{told}>{joined(inside)}</{name}>")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
     """A table as the report has them: the first cell names its row, and what is too wide scrolls by itself."""
 
     def line(cells: Sequence[object], head: bool) -> Html:
@@ -54,7 +54,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Seq
 
 def numbers(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
     """What a chart shows, as a table that opens."""
-    return tag("details", tag("summary", "The numbers"), table(columns, rows, numeric, label))
+    return tag("details", tag("summary", "The numbers"), html_table(columns, rows, numeric, label))
 
 
 def badge(text: object, kind: str = "open") -> Html:
@@ -65,7 +65,7 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
-def real(value: float | None, digits: int = 4) -> str:
+def decimal(value: float | None, digits: int = 4) -> str:
     """A number for people, with a dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
@@ -94,7 +94,7 @@ def span(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms"
 
 
-def moment(at: float) -> Html:
+def shown_time(at: float) -> Html:
     """A moment in UTC."""
     when = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return tag("time", f"{when:%Y-%m-%d %H:%M:%S}", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")

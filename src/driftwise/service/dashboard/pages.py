@@ -7,18 +7,18 @@ from urllib.parse import quote
 
 from driftwise.lift import Look
 from driftwise.service.dashboard import cards, reading
-from driftwise.service.dashboard.live import WHO, Live, Server, address, arm_name, mode_of
+from driftwise.service.dashboard.live import WHO, LiveStream, Server, address, arm_name, mode_of
 from driftwise.service.dashboard.markup import (
     Html,
     badge,
     card,
     count,
+    decimal,
+    html_table,
     joined,
-    moment,
-    real,
     short,
+    shown_time,
     span,
-    table,
     tag,
     tile,
 )
@@ -28,7 +28,7 @@ from driftwise.service.dashboard.track import EVERYTHING, Track
 _MOST_STREAMS = 500
 
 
-def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
+def streams(all_of_them: Sequence[LiveStream], server: Server) -> dict[str, Html]:
     """The parts of the first page."""
     decided = sum(one.counts.decided for one in all_of_them)
     learned = sum(one.counts.learned for one in all_of_them)
@@ -52,7 +52,7 @@ def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
         for one in all_of_them[:_MOST_STREAMS]
     ]  # fmt: skip
     columns = ("stream", "mode", "policy", "decisions", "learned", "late", "open", "state_seq")
-    listed = table(columns, rows, range(3, 8), "Streams") if rows else tag(
+    listed = html_table(columns, rows, range(3, 8), "Streams") if rows else tag(
         "p", "No stream yet: ", tag("code", "PUT /v1/streams/{stream}"), " makes one."
     )  # fmt: skip
     left = len(all_of_them) - _MOST_STREAMS
@@ -60,7 +60,7 @@ def streams(all_of_them: Sequence[Live], server: Server) -> dict[str, Html]:
     return {"now": joined([warning, tiles]), "streams": card("Streams", listed, more)}
 
 
-def now(one: Live, server: Server, track: Track) -> Html:
+def now(one: LiveStream, server: Server, track: Track) -> Html:
     """The numbers at the top."""
     state, memory = track.now, track.memory
     days = one.setup.clock().days(memory)
@@ -71,7 +71,7 @@ def now(one: Live, server: Server, track: Track) -> Html:
         "dl",
         tile("decisions", count(one.counts.decided)), tile("rewards learned", count(one.counts.learned)),
         tile("open", count(one.counts.open)), tile("state_seq", count(one.state_seq)),
-        tile("effective observations", real(state.effective), f"remembers {remembers}"),
+        tile("effective observations", decimal(state.effective), f"remembers {remembers}"),
         tile("commit p99", server.p99), _replicas(one), class_="tiles",
     )  # fmt: skip
     told = [mode_of(one), f" {one.policy}, clock of {'the wall' if one.setup.body.clock == 'wall' else 'rewards'}"]
@@ -86,7 +86,7 @@ def _clock(server: Server) -> Html | str:
     return tag("p", badge("clock held back", "no"), " ", server.clock) if server.clock else ""
 
 
-def _replicas(one: Live) -> object:
+def _replicas(one: LiveStream) -> object:
     """How many serve the stream, and how far the last of them is behind; nothing where one is alone."""
     if not one.replicas:
         return ""
@@ -95,23 +95,24 @@ def _replicas(one: Live) -> object:
 
 
 def parts(
-    one: Live, found: Newest, listed: Sequence[reading.Listed], track: Track, look: Look | None
+    one: LiveStream, found: Newest, listed: Sequence[reading.NewestDecision], track: Track, look: Look | None
 ) -> dict[str, Html]:
     """The parts of a stream's page that the log is read for."""
     return {
-        "reward": cards.reward(one, found, look), "drift": cards.drift(track), "shares": cards.shares(found),
-        "coefficients": cards.coefficients(track), "delays": cards.delays(one, found), "latest": _latest(one, listed),
+        "reward": cards.reward(one, found, look), "drift": cards.drift_card(track), "shares": cards.shares_card(found),
+        "coefficients": cards.coefficients(track), "delays": cards.delays_card(one, found),
+        "latest": _latest(one, listed),
     }  # fmt: skip
 
 
-def _latest(one: Live, listed: Sequence[reading.Listed]) -> Html:
+def _latest(one: LiveStream, listed: Sequence[reading.NewestDecision]) -> Html:
     rows = [
         (
-            tag("a", short(row.id), href=address(one.name, row.id)), moment(row.at), arm_name(row.arm, row.item),
-            WHO.get(row.cohort, row.cohort), real(row.propensity), real(row.value), row.verdict or "open",
+            tag("a", short(row.id), href=address(one.name, row.id)), shown_time(row.at), arm_name(row.arm, row.item),
+            WHO.get(row.cohort, row.cohort), decimal(row.propensity), decimal(row.value), row.verdict or "open",
         )
         for row in listed
     ]  # fmt: skip
     columns = ("decision", "at (UTC)", "played", "chosen by", "propensity", "reward", "verdict")
-    inside = table(columns, rows, (4, 5), "Newest decisions") if rows else tag("p", "Nothing was decided yet.")
+    inside = html_table(columns, rows, (4, 5), "Newest decisions") if rows else tag("p", "Nothing was decided yet.")
     return card("Newest decisions", inside)

@@ -35,7 +35,7 @@ WHERE d.stream = ? AND d.seq <= ? ORDER BY d.seq DESC LIMIT ?
 """
 
 
-class Listed(NamedTuple):
+class NewestDecision(NamedTuple):
     """A decision in the list of the newest."""
 
     seq: int
@@ -88,9 +88,9 @@ def newest(store: Any, stream: int, last: int, window: int = WINDOW) -> Newest:
     )  # fmt: skip
 
 
-def listed(store: Any, stream: int, last: int) -> list[Listed]:
+def latest_decisions(store: Any, stream: int, last: int) -> list[NewestDecision]:
     """The last few decisions up to number `last`, the newest first."""
-    return [Listed(*row) for row in store.run(_LISTED, values=(stream, last, LATEST))]
+    return [NewestDecision(*row) for row in store.run(_LISTED, values=(stream, last, LATEST))]
 
 
 def bins(found: Newest, most: int = BINS) -> list[slice]:

@@ -16,7 +16,7 @@ import numpy as np
 from driftwise.lift import Look
 from driftwise.service.core.following import Following, comparable, following
 from driftwise.service.dashboard import reading
-from driftwise.service.dashboard.live import Live
+from driftwise.service.dashboard.live import LiveStream
 from driftwise.service.stores.store import Store
 
 PAUSE = 5.0
@@ -48,7 +48,7 @@ class Signals:
         found = self._found.get(stream)
         return found is None or time.monotonic() - found[0] >= PAUSE
 
-    def read(self, store: Store, one: Live) -> None:
+    def read(self, store: Store, one: LiveStream) -> None:
         """The numbers of a stream as it is now."""
         found = reading.newest(store, one.number, one.last, WINDOW)
         names, shares = reading.shares(found, 1)
@@ -64,7 +64,7 @@ class Signals:
         )  # fmt: skip
         self._found[one.number] = time.monotonic(), told
 
-    def compare(self, store: Store, one: Live) -> Look | None:
+    def compare(self, store: Store, one: LiveStream) -> Look | None:
         """What the policy brings against those held back, since the era began; none where no unit is held back."""
         if one.setup.body.mode != "holdback" or not comparable(one.steps):
             return None

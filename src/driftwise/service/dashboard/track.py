@@ -19,7 +19,7 @@ from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import resume
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.stream import SNAPSHOT_EVERY
-from driftwise.service.dashboard.markup import real
+from driftwise.service.dashboard.markup import decimal
 from driftwise.service.stores.records import EraRow, RewardRow
 from driftwise.service.stores.store import Store
 
@@ -30,7 +30,7 @@ _FAR = SNAPSHOT_EVERY + _SOME  # rewards behind which a snapshot is taken instea
 _AGAIN = 32  # rewards after which the meter is read anew
 
 
-class Point(NamedTuple):
+class TrackPoint(NamedTuple):
     """The state after `seq` rewards: θ as it is played, what it is worth, and a bank's weights."""
 
     seq: int
@@ -45,7 +45,7 @@ class Track:
 
     def __init__(self, store: Store, era: EraRow, setup: Setup, newest: int) -> None:
         self.era, self.setup = era, setup
-        self.points: list[Point] = []
+        self.points: list[TrackPoint] = []
         self.recent: deque[Lesson] = deque(maxlen=RECENT)
         self._stride = 1
         self._begun: int | None = None  # when the decision was born that was learned from first
@@ -95,12 +95,12 @@ class Track:
             self._stride *= 2
 
     @property
-    def now(self) -> Point:
+    def now(self) -> TrackPoint:
         """The newest state."""
         policy, state = self.fold.policy, self.fold.states.front
         weights = policy.weights(state)
         kept = None if weights is None else weights.copy()
-        return Point(self.fold.seq, self.fold.tick, policy.theta(state), policy.worth(state), kept)
+        return TrackPoint(self.fold.seq, self.fold.tick, policy.theta(state), policy.worth(state), kept)
 
     @property
     def memory(self) -> float:
@@ -111,7 +111,7 @@ class Track:
         """A memory in ticks; none lasts longer than there was something to learn."""
         if self._begun is not None and memory >= self.fold.tick - self._begun:
             return EVERYTHING
-        return f"{real(memory, 3)} ticks"
+        return f"{decimal(memory, 3)} ticks"
 
     @property
     def drift(self) -> Drift:

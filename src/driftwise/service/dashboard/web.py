@@ -14,7 +14,7 @@ import msgspec
 from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
-from driftwise.service.dashboard.document import HEADERS, document
+from driftwise.service.dashboard.document import HEADERS, html_document
 from driftwise.service.dashboard.looking import PAUSE, Dashboard, Parts
 from driftwise.service.dashboard.markup import joined, tag
 from driftwise.service.http.endpoint import Receive, Scope, Send, headers_of
@@ -27,7 +27,7 @@ _BASIC = b'Basic realm="driftwise", charset="UTF-8"'
 _QUIET = 15  # looks without news after which a comment keeps the connection alive
 
 
-class Page:
+class DashboardPage:
     """A page: its parts made by `make` from the stream and the id in the path."""
 
     def __init__(self, board: Dashboard, kind: str) -> None:
@@ -44,7 +44,7 @@ class Page:
             status, answer = refusal.status, refusal.answer
             more = headers_of(refusal, _BASIC)
             inside = tag("p", answer.error, ". ", answer.hint, "." if answer.hint else "")
-            body = document(str(status), tag("a", "All streams", href="/"), "", {"facts": inside})
+            body = html_document(str(status), tag("a", "All streams", href="/"), "", {"facts": inside})
         headers = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(body)), *HEADERS]
         await send({"type": "http.response.start", "status": status, "headers": [*headers, *more]})
         await send({"type": "http.response.body", "body": body})
@@ -56,12 +56,12 @@ class Page:
         if self.kind == "decision":
             up = joined([tag("a", "All streams", href="/"), " / ",
                          tag("a", stream, href=f"/streams/{quote(stream, safe='')}")])  # fmt: skip
-            return document(id, up, "One decision explained from the log.", await board.one_decision(stream, id))
+            return html_document(id, up, "One decision explained from the log.", await board.one_decision(stream, id))
         if self.kind == "stream":
             parts = await board.one_stream(stream)
-            return document(stream, tag("a", "All streams", href="/"), "", parts,
+            return html_document(stream, tag("a", "All streams", href="/"), "", parts,
                             f"/streams/{quote(stream, safe='')}/events")  # fmt: skip
-        return document("Streams", "driftwise", "What decides here, and what it learns.",
+        return html_document("Streams", "driftwise", "What decides here, and what it learns.",
                         await board.all_streams(key), "/events")  # fmt: skip
 
 
@@ -138,8 +138,8 @@ async def _gone(receive: Receive) -> None:
 def routes(board: Dashboard) -> list[Route]:
     """Where the pages are. An id may have slashes."""
     table: list[tuple[str, Any]] = [
-        ("/", Page(board, "streams")), ("/events", Events(board, "streams")),
-        ("/streams/{stream}", Page(board, "stream")), ("/streams/{stream}/events", Events(board, "stream")),
-        ("/streams/{stream}/decisions/{id:path}", Page(board, "decision")),
+        ("/", DashboardPage(board, "streams")), ("/events", Events(board, "streams")),
+        ("/streams/{stream}", DashboardPage(board, "stream")), ("/streams/{stream}/events", Events(board, "stream")),
+        ("/streams/{stream}/decisions/{id:path}", DashboardPage(board, "decision")),
     ]  # fmt: skip
     return [Route(path, end, methods=["GET"]) for path, end in table]

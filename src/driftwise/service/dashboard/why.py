@@ -9,7 +9,18 @@ import msgspec
 from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import charts
 from driftwise.service.dashboard.live import WHO, arm_name
-from driftwise.service.dashboard.markup import Html, badge, card, count, joined, moment, real, signed, table, tag
+from driftwise.service.dashboard.markup import (
+    Html,
+    badge,
+    card,
+    count,
+    decimal,
+    html_table,
+    joined,
+    shown_time,
+    signed,
+    tag,
+)
 from driftwise.service.stores.records import DecisionRow
 from driftwise.service.wire.protocol import Explained
 
@@ -31,19 +42,19 @@ def decision(why: Why) -> dict[str, Html]:
     """The parts of a decision's page."""
     row, told = why.row, why.told
     facts: list[tuple[object, object]] = [
-        ("number", count(row.seq)), ("at (UTC)", moment(row.at)), ("played", arm_name(row.arm, row.item)),
-        ("chosen by", WHO.get(row.cohort, row.cohort)), ("propensity", real(row.propensity, 6)),
+        ("number", count(row.seq)), ("at (UTC)", shown_time(row.at)), ("played", arm_name(row.arm, row.item)),
+        ("chosen by", WHO.get(row.cohort, row.cohort)), ("propensity", decimal(row.propensity, 6)),
         ("explored", "yes" if row.explored else "no"), ("among", f"{count(row.n)} arms"),
         ("state after", f"{count(row.state_seq)} rewards, era {row.era}"), ("born at tick", count(row.born)),
         ("policy", tag("code", told.policy[:16])),
-        ("reward", joined([real(told.reward, 6), " ", badge(told.verdict, _KIND.get(told.verdict, "open"))])),
+        ("reward", joined([decimal(told.reward, 6), " ", badge(told.verdict, _KIND.get(told.verdict, "open"))])),
     ]  # fmt: skip
     if row.cohort != "live":
         facts.insert(3, ("the policy's own", f"arm {row.proposed}"))
     again = {True: badge("recomputed to the last bit", "yes"), False: badge("does not come out again", "no"),
              None: badge("not recomputed")}[told.recomputed]  # fmt: skip
     said = tag("p", again, f" {why.reason}" if why.reason else "")
-    found = {"facts": card("What was decided", said, table((), facts, (), "The decision"))}
+    found = {"facts": card("What was decided", said, html_table((), facts, (), "The decision"))}
     if why.pulls:
         found["pulls"] = _pulls(why)
     if told.arms:
@@ -65,13 +76,13 @@ def _arms(why: Why) -> Html:
         name = arm_name(arm.arm, arm.item)
         marks = [badge("played", "yes")] if arm.arm == row.arm else []
         marks += [badge("proposed")] if arm.arm == row.proposed != row.arm else []
-        bar = charts.meter(max(arm.score, 0.0) / most, f"score {real(arm.score)}")
-        rows.append((joined([name, *marks], " "), real(arm.score), real(arm.mean), real(arm.bonus), bar))
+        bar = charts.meter(max(arm.score, 0.0) / most, f"score {decimal(arm.score)}")
+        rows.append((joined([name, *marks], " "), decimal(arm.score), decimal(arm.mean), decimal(arm.bonus), bar))
     left = len(listed) - len(shown)
     more = tag("p", f"{count(left)} more arms are not listed.", class_="soft") if left else ""
     said = tag("p", "Score = estimate + bonus, on the state that it was decided on; the best first.")
     columns = ("arm", "score", "estimate", "bonus", "")
-    return card("Arms", said, table(columns, rows, (1, 2, 3), "Arms"), more)
+    return card("Arms", said, html_table(columns, rows, (1, 2, 3), "Arms"), more)
 
 
 def _pulls(why: Why) -> Html:
@@ -84,10 +95,10 @@ def _pulls(why: Why) -> Html:
     other = next(arm for arm in why.told.arms if arm.arm != why.row.proposed)
     together = f". Together {signed(own.mean - other.mean)}; the bonus makes {signed(own.bonus - other.bonus)}."
     said = tag("p", "What each feature did for the policy's arm against the runner-up, ", tag("b", why.rival), together)
-    return card("What moved the choice", said, table(("feature", "pull", ""), rows, (1,), "Pulls of features"))
+    return card("What moved the choice", said, html_table(("feature", "pull", ""), rows, (1,), "Pulls of features"))
 
 
 def _context(text: str) -> Html:
     told = msgspec.json.decode(text)
     rows = [(name, value) for name, value in told.items()] if isinstance(told, dict) else [("context", text)]
-    return card("Context", table(("field", "value"), rows, (), "Context"))
+    return card("Context", html_table(("field", "value"), rows, (), "Context"))

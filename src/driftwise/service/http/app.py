@@ -17,10 +17,10 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.core.access import authorization, caller_of, sees
-from driftwise.service.core.forgetting import moment, online
+from driftwise.service.core.forgetting import moment_before, online
 from driftwise.service.core.ramping import Ramping
 from driftwise.service.core.serving import Service
-from driftwise.service.core.waiting import Batch, leading
+from driftwise.service.core.waiting import WorkBatch, leading
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
 from driftwise.service.http import metrics
@@ -91,7 +91,7 @@ async def _decide_batch(api: Api, stream: str, body: list[DecideBody], scope: Sc
     def one(asked: DecideBody) -> Any:
         return found.decide(asked, found.offers.offer(asked), service.now(), trace)
 
-    return 200, await service.engine.submit(Batch([partial(one, asked) for asked in _few(body)]))
+    return 200, await service.engine.submit(WorkBatch([partial(one, asked) for asked in _few(body)]))
 
 
 async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Scope) -> tuple[int, Any]:
@@ -101,7 +101,7 @@ async def _reward_batch(api: Api, stream: str, body: list[RewardBody], scope: Sc
     def one(asked: RewardBody) -> Any:
         return found.reward(asked, service.now())
 
-    return 200, await service.engine.submit(Batch([partial(one, asked) for asked in _few(body)], found))
+    return 200, await service.engine.submit(WorkBatch([partial(one, asked) for asked in _few(body)], found))
 
 
 def _few(body: list[Any]) -> list[Any]:
@@ -157,7 +157,7 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
      _done(lambda service, stream, _: service.pause(stream, False)), "admin", None),
     ("POST", "/v1/streams/{stream}/reset", _done(lambda service, stream, _: service.reset(stream)), "admin", None),
     ("POST", "/v1/streams/{stream}/forget",
-     _done(lambda service, stream, body: online(service, stream, moment(body.before))), "admin", ForgetBody),
+     _done(lambda service, stream, body: online(service, stream, moment_before(body.before))), "admin", ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
     ("DELETE", "/v1/streams/{stream}",
      _done(lambda service, stream, body: service.delete(stream, body)), "admin", DeleteBody),
@@ -226,7 +226,7 @@ class Api:
             return Response(encode(slip.answer), slip.status, headers, media_type=_JSON_TYPE)
         with suppress(DriftwiseError, TimeoutError):  # counters are told all the same
             await asyncio.wait_for(self.board.gather(key), _SCRAPE)
-        return Response(metrics.text(self, self.board.signals, key), media_type=metrics.TYPE)
+        return Response(metrics.metrics_text(self, self.board.signals, key), media_type=metrics.TYPE)
 
     async def openapi(self, request: Request) -> Response:
         return Response(encode(document()), media_type=_JSON_TYPE)

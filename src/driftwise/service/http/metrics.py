@@ -105,7 +105,7 @@ class _Gathered(Collector):
         yield from gauges.values()
 
 
-def text(api: Api, signals: Signals, key: KeyRow | None) -> bytes:
+def metrics_text(api: Api, signals: Signals, key: KeyRow | None) -> bytes:
     """The server's numbers and those of the streams that a key may see, as Prometheus reads them."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Gathered(api, signals, key))

@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def settle() -> None:
+def settle_heap() -> None:
     """numba's heap is large and stays: collecting it again and again doubled what a request costs. And the thread that
     has committed is not to wait long for the one that decides."""
     sys.setswitchinterval(0.0005)
@@ -104,7 +104,7 @@ def serve(
         log.event("serving", db=str(store.path), host=host, port=bound, access=access, pid=os.getpid())
 
     def ready() -> None:
-        settle()
+        settle_heap()
         log.event("ready", streams=len(service.engine.streams))
 
     application = app(service, log, ready, site)

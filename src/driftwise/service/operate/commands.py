@@ -124,9 +124,9 @@ def forget(
     """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
     _needs("msgspec")
     from driftwise.service.core.forgetting import forget as run
-    from driftwise.service.core.forgetting import moment
+    from driftwise.service.core.forgetting import moment_before
 
-    for name, count in run(db, moment(before)).items():
+    for name, count in run(db, moment_before(before)).items():
         print(f"{name}: {count} decisions forgotten")
 
 
@@ -173,7 +173,7 @@ def _warn(sentence: str) -> None:
 
 
 @keys_app.command("list")
-def listed(db: Database) -> None:
+def list_keys(db: Database) -> None:
     """List the valid keys."""
     _needs("msgspec")
     from driftwise.service.operate.keeping import keys

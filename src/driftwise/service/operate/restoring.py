@@ -19,7 +19,7 @@ from driftwise.service.stores.lock import Lock
 from driftwise.service.stores.opening import one_file
 from driftwise.service.stores.records import Damaged
 from driftwise.service.stores.sqlite import SQLiteStore
-from driftwise.service.stores.wal import log_of
+from driftwise.service.stores.wal import wal_of
 
 _BESIDE = ("-wal", "-journal", "-shm")  # files of SQLite's that belong to a database
 _DUMPS = (b"PGDMP", b"--\n-- PostgreSQL")  # how files of pg_dump begin
@@ -62,7 +62,7 @@ def _opened(backup: Path, target: Path) -> SQLiteStore:
             raise BadInput("backup", f"a dump of PostgreSQL, {backup}", wanted, "pg_restore or psql puts it back")
     if target.exists() and target.samefile(backup):
         raise BadInput("backup", f"the database itself, {backup}", wanted, way_out)
-    log = log_of(Path(os.path.realpath(backup)))
+    log = wal_of(Path(os.path.realpath(backup)))
     if log.exists() and log.stat().st_size:
         raise BadInput("backup", f"a database with a log, {log}", wanted, "driftwise backup copies it whole")
     return SQLiteStore(backup, writes=False)

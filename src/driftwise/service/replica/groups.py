@@ -16,7 +16,7 @@ from typing import Any
 from driftwise.service.core.engine import Engine, end
 from driftwise.service.core.waiting import LONG, Waiting, halves
 from driftwise.service.replica.peers import others
-from driftwise.service.stores.records import Broken, Conflict, Failed, Full, Held, Lost
+from driftwise.service.stores.records import Broken, Failed, Full, Held, Lost, WriteConflict
 from driftwise.service.wire.protocol import Refusal
 
 _TRIES = 4  # of a group that met another's
@@ -63,7 +63,7 @@ class JointGroups:
             refusal = Refusal("uncertain_write", f"the group may not have been written: {type(slip).__name__}")
         elif parts := halves(group):
             return [told for part in parts for told in self._group(part)]
-        elif isinstance(slip, Conflict):
+        elif isinstance(slip, WriteConflict):
             refusal = Refusal("replica_conflict")
         else:
             return [(one, engine.refused(slip, one)) for one in group]
@@ -71,7 +71,7 @@ class JointGroups:
 
     def _once_more(self, slip: Exception) -> bool:
         """Whether a group that failed for this is to be done again as it is."""
-        if isinstance(slip, Conflict):
+        if isinstance(slip, WriteConflict):
             with suppress(Failed):
                 self.refresh()  # it may have been another era, or another stream of this name
             return True

@@ -14,7 +14,7 @@ from driftwise.service.core.overdue import MOST
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.stream import Stream
 from driftwise.service.stores.postgres import PostgresStore, Replica
-from driftwise.service.stores.records import Broken, Conflict, EraRow, Held, RewardRow
+from driftwise.service.stores.records import Broken, EraRow, Held, RewardRow, WriteConflict
 from driftwise.service.wire.protocol import Refusal
 
 _FEW = 64  # lessons from others that are published at once
@@ -92,7 +92,7 @@ class Others:
             self.held = True
             raise
         if head.era != stream.era.number:
-            raise Conflict(f"stream {stream.row.name} has begun another era")
+            raise WriteConflict(f"stream {stream.row.name} has begun another era")
         self._take(rows)
         if stream.rewarded < head.rewarded:  # there were too many to come at once
             self.catch_up()
@@ -153,7 +153,7 @@ class Others:
 
 def _vector(x: bytes | None, dim: int) -> Any:
     if x is None:
-        raise Conflict("a reward was forgotten before it was learned here")
+        raise WriteConflict("a reward was forgotten before it was learned here")
     if len(x) != 8 * dim:
         raise Broken("a reward without the vector that was played")
     return np.frombuffer(x, dtype="<f8").reshape(1, dim, 1).astype(np.float64)

@@ -26,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from driftwise.errors import BadInput
-from driftwise.service.stores.records import Conflict, Failed, Full, Held, Lost, Rejected
+from driftwise.service.stores.records import Failed, Full, Held, Lost, Rejected, WriteConflict
 from driftwise.service.stores.tables import migrate, version_of
 
 CHANNEL = "driftwise"
@@ -246,7 +246,7 @@ class Connection:
         try:
             yield made
         except _AGAIN as slip:
-            raise Conflict(f"{self.path}: {_first_line(slip)}") from None
+            raise WriteConflict(f"{self.path}: {_first_line(slip)}") from None
         except errors.LockNotAvailable as slip:
             raise Held(f"{self.path}: {_first_line(slip)}") from None
         except _REJECTED as slip:

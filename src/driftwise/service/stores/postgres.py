@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from driftwise.service.stores.connection import CHANNEL, WRITER, Connection
-from driftwise.service.stores.records import Conflict, EraRow, RewardRow, viewed
+from driftwise.service.stores.records import EraRow, RewardRow, WriteConflict, viewed
 from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store, select
 
 HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
@@ -188,7 +188,7 @@ class PostgresStore(Connection, Store):
             lost = [sets[digest] for digest in rest if digest not in found]
             found |= self._added(lost) if lost else {}
         if not all(digest in found or digest in self._sets for digest in sets):
-            raise Conflict(f"{self.path}: another writes the same arms")
+            raise WriteConflict(f"{self.path}: another writes the same arms")
         numbers = [found[digest] if digest in found else self._sets[digest] for digest, *_ in wanted]
         self._know_sets(found)
         return numbers
@@ -244,7 +244,7 @@ class PostgresStore(Connection, Store):
             (last.seq, last.learned, last.tick, last.stream, first.seq - 1),
         )
         if moved.rowcount != 1:
-            raise Conflict(f"{self.path}: reward {first.seq} does not follow the last")
+            raise WriteConflict(f"{self.path}: reward {first.seq} does not follow the last")
         if time.monotonic() - self._noticed > HUSH:
             self._noticed = time.monotonic()
             self._later(f"NOTIFY {CHANNEL}")

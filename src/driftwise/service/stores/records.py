@@ -205,7 +205,7 @@ class Lost(Failed):
     """The connection to the store broke: what was to be written may be there or not, and may be sent again."""
 
 
-class Conflict(Broken):
+class WriteConflict(Broken):
     """Somebody else wrote this id or number first, in a store that several share: nothing of the group was written."""
 
 

@@ -33,7 +33,7 @@ from driftwise.service.stores.records import (
 )
 from driftwise.service.stores.schema import migrate, version_of
 from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store
-from driftwise.service.stores.wal import damage_of, has_log, log_of, strange_log
+from driftwise.service.stores.wal import damage_of, has_log, strange_log, wal_of
 
 _WAIT = 5.0  # seconds that another process may hold the file's lock before this one gives up
 _FULL = ("SQLITE_FULL", "SQLITE_NOMEM")
@@ -102,7 +102,7 @@ class SQLiteStore(Store):
         if not writes:
             self._database.execute("BEGIN")  # all that is read is of one moment
         if self._lock is not None:
-            self._lock.watch(log_of(self.path))
+            self._lock.watch(wal_of(self.path))
 
     def _check_files(self, writes: bool) -> None:
         """Refuse files that SQLite would read wrongly without a word."""

@@ -23,7 +23,7 @@ _MAGIC = (0x377F0682, 0x377F0683)
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
-def log_of(database: Path) -> Path:
+def wal_of(database: Path) -> Path:
     """The write-ahead log of a database, which SQLite names after it."""
     return database.with_name(database.name + "-wal")
 
@@ -40,7 +40,7 @@ def strange_log(database: Path, head: bytes) -> str:
     none. So a log beside a file that says so is what an earlier database of this name left behind, and SQLite would
     mix the two.
     """
-    path = log_of(database)
+    path = wal_of(database)
     if not path.is_file() or path.stat().st_size <= _HEADER.size:
         return ""
     with path.open("rb") as file:
@@ -53,7 +53,7 @@ def strange_log(database: Path, head: bytes) -> str:
 
 def damage_of(database: Path, same_boot: bool) -> str:
     """What is wrong with the log beside a database, or nothing. `same_boot`: the machine has not been off since."""
-    path = log_of(database)
+    path = wal_of(database)
     raw = path.read_bytes() if path.is_file() else b""
     if len(raw) < _HEADER.size:
         return ""
