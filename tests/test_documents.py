@@ -31,6 +31,18 @@ def test_the_README_fits_on_its_screens():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
+def test_the_READMEs_evidence_is_that_of_its_page():
+    def rows(name):
+        lines = re.findall(r"^\| *(\w+)[,:][^|]*\|(.*)\|$", (ROOT / name).read_text(encoding="utf-8"), flags=re.M)
+        return {first: [cell.strip() for cell in rest.split("|")] for first, rest in lines}
+
+    page, shown = rows("docs/evidence.md"), rows("README.md")
+    assert shown and set(shown) == set(page) - {"set"}
+    for name, (draws, *rewards, _) in shown.items():
+        places = (1, 2, 4)  # static, Auto, the best half-life
+        assert [draws, *rewards] == [page[name][0], *(f"{float(page[name][i].split()[0]):.3f}" for i in places)], name
+
+
 def test_docs_theory_prints_the_horizon_it_names(capsys):
     for block in blocks("docs/theory.md"):
         exec(compile(block, "theory.md", "exec"), {})

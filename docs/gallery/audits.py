@@ -1,9 +1,9 @@
 """A hidden change, and audits.
 
-An arm that nobody plays tells nothing. Here the third of three arms, which share no feature, is worst at first and
-best from the middle on; whoever has settled on the first never learns of it. `audit=` plays a small and shrinking
-share of rounds, min(1, a/√t), by a theorem's radius and a short memory: that finds the change, and costs a little
-where nothing changes.
+An arm that is not played gives no information. Here the third of three arms, which share no feature, is the worst at
+first and the best from the middle on. A policy that has settled on the first arm does not notice. `audit=` plays a
+small and shrinking share of rounds, min(1, a/√t), by a theorem's radius and a short memory. It finds the change, and
+costs a little where nothing changes.
 """
 
 import numpy as np

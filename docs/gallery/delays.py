@@ -1,8 +1,8 @@
-"""Delayed rewards: what it costs to be told late.
+"""Delayed rewards: what late rewards cost.
 
-The same product four times: rewards at once, up to 50, 200 and 800 rounds late. A late reward is learned with its
-age, so it weighs what it would weigh had it come in time; what is lost is lost while nobody can know better, at the
-start and after the jump in the middle.
+The same product four times, with rewards at once and up to 50, 200 and 800 rounds late. A late reward is learned with
+its age, so it has the weight that it would have had in time. The loss comes from the rounds before rewards arrive, at
+the start and after the jump in the middle.
 """
 
 import numpy as np

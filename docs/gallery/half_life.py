@@ -1,8 +1,8 @@
 """A wrong half-life, and what it costs.
 
-θ makes one turn in 6000 rounds. A memory that is too short learns from too little, one that is too long from what is
-no longer so; between them, with so few features, a factor of four in the half-life costs little. `Auto` has memories of
-all lengths and follows the one that predicts best.
+θ makes one turn in 6000 rounds. A memory that is too short has too few data, and one that is too long has outdated
+data. In between, with so few features, a factor of four in the half-life costs little. `Auto` has memories of all
+lengths and uses the one that predicts best.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """A jump: from one round to the next all is different.
 
-Three times in 6000 rounds θ jumps to another direction. OFUL forgets nothing and never recovers. The others are told
-how far θ moves in all and forget in three ways: by fading, by a window, by starting anew. `Auto` is told nothing.
+Three times in 6000 rounds θ jumps to another direction. OFUL forgets nothing and never recovers. The others are given
+the path length of θ and forget in three ways: by fading, by a window, by restarts. `Auto` is given nothing.
 """
 
 import driftwise as dw

@@ -1,7 +1,7 @@
 """Language models: which one answers, when the good ones cost more and all of them change.
 
-Quality, from 0 to 1, is what a reviewer says of an answer; the cost is known beforehand and taken off the score. A
-model is crossed with the difficulty of the request. Halfway the small model is improved, and nobody tells the agent.
+Quality, from 0 to 1, is a reviewer's mark for an answer. The cost is known beforehand and is subtracted from the score.
+A model is crossed with the difficulty of the request. Halfway the small model is improved; the agent is not informed.
 """
 
 import numpy as np

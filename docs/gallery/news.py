@@ -1,8 +1,8 @@
 """News: readers who change their minds.
 
-A front page shows one of ten articles. What readers like turns slowly, half of the clicks come up to sixty readers
-later, and nobody says how fast tastes change. `dw.Agent.for_clicks` finds out by itself; the same agent with a memory
-that never ends does not, and its readers leave.
+A front page shows one of ten articles. What readers like changes slowly, and half of the clicks come up to sixty
+readers later. The speed of change is not given. `dw.Agent.for_clicks` learns it. The same agent with a memory that
+keeps everything does not adapt, and gets fewer clicks.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def live(agent, readers, seed):
 
 
 def main(readers=4000, seed=0):
-    told = {"expire_after": 60, "default_reward": 0.0}  # who has not clicked after sixty readers never will
+    told = {"expire_after": 60, "default_reward": 0.0}  # no click comes after sixty readers
     auto, best, blind = live(dw.Agent.for_clicks(4, **told), readers, seed)
     keeps = dw.Agent(dw.PosteriorUCB(dim=4, memory=dw.Keep(), L=2.0, estimate="one-pass"), rewards=(0.0, 1.0), **told)
     kept = live(keeps, readers, seed)[0]

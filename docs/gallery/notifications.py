@@ -1,8 +1,8 @@
 """Notifications: which hour, for whom, and then come the holidays.
 
 Each day every user gets one message in one of six slots. Students open theirs in the evening, others in the morning,
-until the holidays make late risers of all. `dw.Features` crosses who it is with the slot, so that the agent learns a
-taste for each kind of user, and forgets both when they change.
+until the holidays, when all get up late. `dw.Features` crosses the kind of user with the slot, so that the agent
+learns the preference of each kind, and forgets it when it changes.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Prices: what customers will pay moves with the season.
 
-A shop asks one of nine prices; the reward is what it earns, and it is known a day or two later. Time is the
-calendar's: the memory has a half-life of ten days. Every night the agent is saved, open decisions included, and a new
-process loads it. A price is described by how near it is to each of six, so that neighbours learn from each other.
+A shop asks one of nine prices. The reward is its revenue, which is known a day or two later. Time is that of the
+calendar: the memory has a half-life of ten days. Every night the agent is saved with its open decisions, and a new
+process loads it. The features of a price say how near it is to each of six, so that neighbours learn from each other.
 """
 
 import numpy as np

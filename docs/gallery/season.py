@@ -1,8 +1,8 @@
 """A season: everything sells better in December.
 
-All twenty options rise and fall together, and which of them is better hardly changes. A memory short enough to follow
-the season forgets the ranking with it; one that keeps everything mistakes December for a good option. `Auto` tells a
-level that all options share from what is preferred; `levels=False` is the same without that.
+All twenty options rise and fall together, and their order hardly changes. A memory that is short enough to follow the
+season forgets the order. A memory that keeps everything takes December for a good option. `Auto` distinguishes a level
+that all options share from preferences; `levels=False` is Auto without that.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """A thousand arms, and ten numbers to describe each.
 
-What is learned of one arm holds for all that look like it, so a thousand cost ten numbers' worth of looking, not a
-thousand. θ walks at random. `dw.simulate` plays compiled rounds; the time is of this machine, the ratio of both is
-not.
+What is learned about one arm holds for all similar arms, so exploration has to learn ten numbers and not a thousand.
+θ is a random walk. `dw.simulate` plays compiled rounds. The times depend on this machine; their ratio does not.
 """
 
 import numpy as np

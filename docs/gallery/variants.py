@@ -1,8 +1,8 @@
 """Variants: an A/B test that never ends.
 
 Four variants of a button, each a basis vector. Their rates drift, so that the best in March is not the best in May. A
-test of the usual kind shows all of them alike to the first fifth of visitors and the winner to the rest. The agent
-keeps looking: what it pays for that is little, and a winner that stops winning is found out.
+usual A/B test shows all of them equally often to the first fifth of visitors, and the winner to the rest. The agent
+continues to explore. This costs little, and the agent notices when the winner is no longer the best.
 """
 
 import numpy as np
