@@ -17,15 +17,15 @@ Kind = Literal["rounds", "wall", "rewards"]
 KINDS = ("rounds", "wall", "rewards")
 
 
-# A time that is told may be so many half-lives ahead of the last one, or so many times the longest silence so far.
-# Where nothing is forgotten at a known rate, no silence counts as shorter than an hour.
+# The limits of a `now=` ahead of the last time: so many half-lives, or so many times the longest silence so far.
+# Without a known half-life, a silence counts as at least an hour.
 HALF_LIVES, SILENCES, HOUR = 40.0, 1000.0, 3600.0
 
 
 class Clock:
     """Time in ticks, which never runs backwards. `tick` is seconds a tick on the wall clock, None on the others.
 
-    `silence` is the longest time so far, in ticks, in which a wall clock was not asked.
+    `silence` is the longest time so far, in ticks, between two calls on the wall clock.
     """
 
     __slots__ = ("kind", "newest", "silence", "tick")
@@ -36,10 +36,11 @@ class Clock:
         self.silence = 0.0
 
     def hear(self, at: float, told: bool, jump: bool, half_life: float) -> None:
-        """A time at which something happens. One that was told and is far ahead is refused unless a jump is meant:
-        it would make all that was learned old, and no later time would count before it is reached.
+        """Move the clock to the time of a call. A time that the caller gave (`told`) and that is far ahead is refused
+        without `jump`: it would make everything that was learned old, and the clock would stand until that time is
+        reached.
 
-        half_life is the policy's in ticks, infinite where there is none.
+        half_life is the policy's, in ticks; infinite if it has none.
         """
         if self.tick is None or jump or not self.newest:
             return
@@ -105,12 +106,12 @@ class Clock:
         return ticks(name, span, self.tick)
 
     def days(self, span: float) -> float | None:
-        """Ticks as days, where the clock knows."""
+        """Ticks as days; None on clocks that do not measure time."""
         return span * self.tick / 86400.0 if self.tick is not None and not math.isnan(span) else None
 
 
 def clock_for(kind: object, tick: object, half_life: object, policy: Asked, expire_after: object = None) -> Clock:
-    """The clock asked for; for None the wall clock if anything is given in time, else the round clock."""
+    """The clock of this kind. For None it is the wall clock if a setting is a time, and otherwise the round clock."""
     memory = policy.single_memory
     numbers = {"half_life": half_life, "expire_after": expire_after}
     spans: dict[str, Any] = {name: value for name, value in numbers.items() if isinstance(value, str)}
@@ -138,8 +139,8 @@ def clock_for(kind: object, tick: object, half_life: object, policy: Asked, expi
 
 
 def _tick(tick: object, half_life: object, policy: Asked, expire_after: object) -> float:
-    """Seconds a tick on the wall clock: as given, or a thousandth of the half-life, of a memory given in time, or of
-    the time after which a bank's decisions expire; a second where nothing is forgotten."""
+    """The seconds of a tick on the wall clock. Unless given, it is a thousandth of the half-life, of a memory given in
+    time, or of the time after which a bank's decisions expire; a second if nothing is forgotten."""
     if tick is not None:
         return seconds("tick", tick)
     if half_life is not None:
@@ -169,7 +170,7 @@ def in_ticks(policy: Asked, half_life: object, clock: Clock) -> Any:
 
 
 def check_meaning(policy: Asked, clock: Clock) -> None:
-    """Refuse the combinations that mean nothing (docs/contract.md#ticks)."""
+    """Refuse meaningless combinations of policy and clock (docs/contract.md#ticks)."""
     if policy.counts_rounds and clock.kind != "rounds":
         wanted = f'clock="rounds": {type(policy).__name__} counts rounds that follow each other'
         raise BadInput("clock", clock.kind, wanted, "use a bank, which takes any clock")
@@ -178,6 +179,6 @@ def check_meaning(policy: Asked, clock: Clock) -> None:
 
 
 def moment(name: str, value: object) -> float:
-    """A point in time in seconds since 1970; a datetime will do."""
+    """A point in time in seconds since 1970, from a number or a datetime."""
     stamp = getattr(value, "timestamp", None)
     return real(name, stamp() if callable(stamp) else value, -1e15, 1e15, way_out="pass seconds, as time.time() does")

@@ -1,9 +1,9 @@
 """The drift meter: how long an agent remembers, and whether another memory would have predicted better.
 
-A bank weighs its memories, and its weights over time are the answer. Another policy has one memory. For it the last
-rewards (1024 at most) are predicted again with a quarter, half, once, twice and four times that memory (replay.py),
-only when the meter is read. A policy of the user's own does not say how long it remembers; a few memories are then
-compared with one that forgets nothing.
+For a bank the meter shows the weights of its memories over time. Another policy has one memory. For it the meter
+predicts the last rewards (1024 at most) again with a quarter, half, once, twice and four times that memory
+(replay.py), each time it is read. The memory of a policy of the user's own is unknown. For it the meter compares a few
+memories with one that forgets nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from driftwise.policies.questions import Asked
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
-# Rewards whose lessons are kept for the meter, and points of its history.
+# The number of lessons that the meter keeps, and of points of its history.
 RECENT, HISTORY = 1024, 512
-# Memories beside which one that forgets nothing is held.
+# The memories that are compared with one that forgets nothing.
 SHORTER = (32.0, 128.0, 512.0)
 
 
 class Meter:
-    """What the meter reads: the last lessons (tick, born, x, reward), and weights of a bank's memories over time."""
+    """The data of the meter: the last lessons (tick, born, x, reward), and weights of a bank's memories over time."""
 
     __slots__ = ("history", "recent", "stride", "waited")
 
@@ -59,7 +59,7 @@ class Meter:
         }
 
     def fill(self, facts: dict[str, Any], arrays: dict[str, Any], policy: Asked, terms: Terms, states: States) -> None:
-        """Read the section of an agent that has these."""
+        """Read the section of a snapshot, for an agent with this policy, terms and states."""
         self.stride, self.waited = max(1, section_count(facts, "stride")), section_count(facts, "waited")
         dim, many = policy.dim or 1, arrays["recent"].shape[0]
         ticks = shaped(arrays, "recent_ticks", (many, 2), "i8").tolist()
@@ -82,7 +82,7 @@ class Meter:
         self.history = [(tick, row.copy()) for tick, row in zip(at, weights, strict=True)]
 
     def weigh(self, tick: int, weights: Floats | None) -> None:
-        """Weights of memories, every so many rewards: twice as many whenever the history is full."""
+        """Record the weights of memories every k rewards; k doubles whenever the history is full."""
         if weights is None:
             return
         self.waited += 1
@@ -203,7 +203,7 @@ def reading(
     policy: Asked, front: Any, meter: Meter, rewards: tuple[float, float], in_days: Callable[[float], float | None],
     progress: bool | None = False,
 ) -> Drift:
-    """What the meter says of a policy in this state, whose rewards lie in this range. progress: see `bar`."""
+    """The reading of the meter for a policy in this state, with rewards in this range. progress: see `bar`."""
     history, recent = meter.history, list(meter.recent)
     now = policy.remembered(front)
     days = in_days(now)

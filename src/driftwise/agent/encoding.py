@@ -31,7 +31,7 @@ def encoder_for(features: object, policy: Asked) -> Locked:
 
 
 class Locked(Encoder):
-    """An encoder for many threads, which take turns: items that one brings all know."""
+    """An encoder with a lock, for many threads. All threads share the items."""
 
     def __init__(self, features: Features) -> None:
         super().__init__(features)
@@ -45,7 +45,7 @@ def encoded(
     encoder = agent._encoder
     if encoder is None:
         got = "no arms" if context is None else "a context"
-        raise BadInput("arms", got, "arms (n, d), or features= for an agent that is told contexts", "pass arms")
+        raise BadInput("arms", got, "arms (n, d), or features= for an agent that takes contexts", "pass arms")
     if arms is not None:
         raise BadInput("arms", "arms and a context", "one of the two", "leave out the arms: features make them")
     if items is None or isinstance(items, str):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Rounds in a row that may be missing from the log of a policy that counts them, where gaps are meant.
 _MOST_MISSED = 10_000
 
-# Rows that are folded before anybody wonders how long it takes.
+# A progress bar is shown for more rows than these.
 _SHORT = 1e5
 
 _NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
@@ -38,7 +38,7 @@ _NEEDED = ("x", "reward", "reward_seq", "reward_tick", "born")
 
 @dataclass
 class _Progress:
-    """How far a fold has come, and what the books are told when it is over."""
+    """The progress of a fold, and what is entered in the book at its end."""
 
     state: Any
     meter: Any
@@ -67,14 +67,14 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
         done = counts["learned"] + counts["defaulted"]
         states = agent._states
         at = _Progress(states.front.copy(), copy.deepcopy(agent._meter), states.tick, states.zero, done)
-        # Counting rows means reading a file of JSON lines once more: only for a bar that was asked for.
+        # Counting the rows of JSON lines reads the file once more, so it is done only if a bar was asked for.
         total = 0 if progress is False else log.rows
         with bar("rows", total, progress, least=_SHORT) as tick:
             for batch in log.batches(_columns(agent, log)):
                 _batch(agent, batch, at, gaps)
                 tick(batch.rows)
         lineage = agent._lineage.copy()
-        if policy.adds_up:  # others are never merged, and need not know
+        if policy.adds_up:  # other policies cannot be merged and need no lineage
             lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
 
         def then() -> None:
@@ -86,7 +86,7 @@ def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> i
 
 
 def _columns(agent: Agent, log: Log) -> list[str]:
-    """What is read: of rows without a lesson only their number and verdict, ids only where decisions are open."""
+    """The columns to read. Ids are read only if decisions are open."""
     more = ["seq", "verdict"]
     if agent._book.open:
         log.require(["decision_id"], "because decisions are open that it may close")
@@ -157,7 +157,7 @@ def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps
 
 
 def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
-    """What enters the kernel is what an agent would have let in."""
+    """Refuse rows that a live agent would have refused."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
     (low, high, *_), reach = agent._terms, agent._policy.reach
@@ -181,7 +181,7 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
-    """Checked lessons: in one call where the policy takes many, one after the other else."""
+    """Learn checked lessons: in one call if the policy takes many, otherwise one after the other."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     policy = agent._policy
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
@@ -223,7 +223,7 @@ def _lent(batch: Batch, row: int) -> Lent:
 
 
 def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
-    """MASTER and BOB: a round that ended without a reward passes before the next is learned from, as it did live."""
+    """Learn for MASTER and BOB: a round without a reward passes before the next lesson, as it did live."""
     assert batch.reward is not None and batch.reward_seq is not None
     assert batch.born is not None and batch.reward_tick is not None
     for row in range(batch.rows):
@@ -245,7 +245,7 @@ def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> Non
 
 
 def _quiet(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
-    """Decisions that closed without a lesson, of which the agent has not heard."""
+    """Count decisions that closed without a lesson and are new to the agent."""
     if batch.verdict is None or batch.seq is None:
         return
     opened = agent._book.open
@@ -260,7 +260,7 @@ def _quiet(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _tell(agent: Agent, at: _Progress) -> None:
-    """The books and clocks, at the moment the state is published."""
+    """Update the book and the clock when the state is published."""
     book, clock = agent._book, agent._clock
     known = [(book.open[id], verdict, value) for id, verdict, value in at.closed if id in book.open]
     lessons = dict(at.verdicts)

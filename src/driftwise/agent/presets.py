@@ -37,11 +37,11 @@ def values(
 
 
 def _clock(half_life: float | str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """A half-life in time is on the wall clock, one in rounds on theirs."""
+    """The clock of a half-life: the wall clock for a time, the round clock for a number."""
     more = dict(options)
     for taken in ("half_life", "rewards", "policy"):
         if taken in more:
-            raise BadInput(taken, more[taken], "what for_clicks and for_values say themselves", "use dw.Agent")
+            raise BadInput(taken, more[taken], "no such option: for_clicks and for_values set it", "use dw.Agent")
     if isinstance(half_life, str):
         more.setdefault("clock", "wall")
     return more

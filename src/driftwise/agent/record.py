@@ -90,8 +90,8 @@ class Book:
         self.closed: dict[str, Entry] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
         self.log: AgentLog | None = None
-        self.unlogged = 0  # rows that logs which are closed by now could not hold
-        self.told_at = 0.0  # when the reward that is being learned came
+        self.unlogged = 0  # rows that closed logs could not hold
+        self.told_at = 0.0  # the arrival time of the reward that is being learned
 
     @property
     def lessons(self) -> int:
@@ -108,7 +108,7 @@ class Book:
         if log is not None:
             waiting, rows = log.waiting, [log.row(entry, verdict, value)]
         oldest = next(iter(self.closed)) if len(self.closed) >= self.remember > 0 else None
-        # From here on nothing is called, so that no Ctrl-C comes in between.
+        # No function is called from here on, so Ctrl-C cannot interrupt between these assignments.
         waiting += rows
         del self.open[id]
         entry.verdict, entry.value, entry.x, entry.shown = verdict, value, None, None
@@ -135,7 +135,7 @@ class Shown(NamedTuple):
     place: int
 
 
-# How many of the last decisions have their arms at hand to be explained, and how many numbers all of these are: 16 MB.
+# The number of last decisions whose arms are kept for explanations, and the total of their numbers: 16 MB.
 SHOWN, SHOWN_NUMBERS = 64, 2_000_000
 
 
@@ -154,7 +154,7 @@ class Recent:
         size = one.arms.count * one.arms.dim
         if size > SHOWN_NUMBERS:
             return
-        known = self._kept.pop(one.id, None)  # an id that was forgotten meanwhile
+        known = self._kept.pop(one.id, None)  # the id may have been dropped and used again
         self._numbers += size - (0 if known is None else known.arms.count * known.arms.dim)
         self._kept[one.id] = one
         while len(self._kept) > SHOWN or self._numbers > SHOWN_NUMBERS:
@@ -187,7 +187,7 @@ _AUTOMATIC = re.compile(r"[1-9a-f][0-9a-f]*\.[0-9a-f]{8}", re.ASCII)
 
 
 def new_process() -> str:
-    """Eight digits that tell the automatic ids of one process from those of another."""
+    """Eight digits that distinguish the automatic ids of this process from those of others."""
     return os.urandom(4).hex()
 
 

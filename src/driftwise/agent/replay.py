@@ -1,8 +1,8 @@
-"""The last rewards predicted once more, each before it is learned, with memories of several lengths.
+"""Predicts the last rewards again, each before it is learned, with memories of several lengths.
 
-Linear policies: ridge regressions, paid the log density of N(x'θ, R²(1+‖x‖²)). Generalized linear ones: μ(x'θ) of an
-estimate that takes one Newton step a reward, as a bank's does, paid the log of the chance it gave a click, or a normal
-log density for rewards that are no chances. All fade with the memory, and start from nothing.
+Linear policies use ridge regressions, scored by the log density of N(x'θ, R²(1+‖x‖²)). Generalized linear ones use
+μ(x'θ) of an estimate with one Newton step per reward, as in a bank. It is scored by the log of the probability of a
+click, or by a normal log density for rewards that are not probabilities. All fade with the memory and start empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftwise.policies.questions import Asked, LinkCurve, Predicts
 
 # tick, born, x (1, d, 1), reward
 Lesson = tuple[int, int, Floats, float]
-# The least chance that a prediction is taken to give: one surprise must not decide between memories.
+# The lower limit of a predicted probability: one surprise must not decide between memories.
 LEAST = 1e-4
 
 
@@ -43,10 +43,10 @@ def replayed(
 
 
 class _Linear:
-    """Ridge regressions, one a memory.
+    """Ridge regressions, one per memory.
 
-    R is the policy's, or half the range of rewards; rewards are measured from the middle of their range, so that a
-    short memory is not taken for a bad one where no feature is constant.
+    R is the policy's, or half the range of rewards. Rewards are measured from the middle of their range. Otherwise a
+    short memory would look worse than it is where no feature is constant.
     """
 
     def __init__(self, about: Predicts, count: int, dim: int, rewards: tuple[float, float]) -> None:
@@ -54,7 +54,7 @@ class _Linear:
         self.noise = about.noise if about.noise > 0.0 else (high - low) / 2.0
         L = about.length if math.isfinite(about.length) else 1.0  # not every policy says
         reach = max((high - low) / 2.0, 1e-12) / L
-        ridge = max(dim / reach**2 * self.noise**2, 1e-9 * L**2)  # a range declared without thought must not fail
+        ridge = max(dim / reach**2 * self.noise**2, 1e-9 * L**2)  # a range that is far too wide must not fail
         self.middle, self.eye = (low + high) / 2.0, ridge * np.eye(dim)
         self.G, self.b = np.zeros((count, dim, dim)), np.zeros((count, dim))
 
@@ -73,7 +73,8 @@ class _Linear:
 
 
 class _Curved:
-    """Estimates behind a link, one a memory: θ += H⁻¹x (r - μ(x'θ)), H faded sums of μ' xx' above the ridge d/S²."""
+    """Estimates with a link, one per memory: θ += H⁻¹x (r - μ(x'θ)). H is the faded sum of μ' xx' plus the ridge
+    d/S²."""
 
     def __init__(self, curve: LinkCurve, count: int, dim: int) -> None:
         self.curve, self.eye = curve, curve.ridge * np.eye(dim)
@@ -93,7 +94,7 @@ class _Curved:
         return nats
 
     def _paid(self, z: Floats, variance: Floats, value: float) -> Floats:
-        """Log density of a reward, the estimate's own doubt being counted in."""
+        """The log density of a reward, with the uncertainty of the estimate."""
         if not self.curve.chances:
             spread = self.curve.noise**2 + self.curve.slope(z) ** 2 * variance
             return np.asarray(-0.5 * (np.log(spread) + (value - self.curve.mean(z)) ** 2 / spread))

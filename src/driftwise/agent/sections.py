@@ -1,4 +1,5 @@
-"""Sections of a snapshot: each part of an agent writes its own, and reads it with these, which prove what they give."""
+"""Sections of a snapshot. Each part of an agent writes its own section, and reads it with these functions, which check
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ MOST = 2**53
 
 
 def no(what: str, wanted: str = "the snapshot of an agent") -> BadInput:
-    """What is said of a snapshot that no agent wrote."""
+    """The error for data that are not the snapshot of an agent."""
     return BadInput("data", what, wanted, ANEW)
 
 
@@ -27,12 +28,12 @@ def section_count(facts: dict[str, Any], name: str, most: int = MOST) -> int:
 
 
 def section_table(rows: list[Any], width: int, kind: Any) -> Any:
-    """Rows as one array, also where there are none."""
+    """Rows as one array, also for no rows."""
     return np.array(rows, dtype=kind).reshape(len(rows), width)
 
 
 def shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str, unknown: bool = False) -> Any:
-    """A table of the snapshot; `unknown` numbers, which are NaN, are for policies that do not say what they think."""
+    """An array of the snapshot with this shape. NaN is allowed with `unknown`, for policies without estimates."""
     found = arrays[name]
     if found.shape != shape or found.dtype != np.dtype(kind):
         raise no(f"{name} of shape {found.shape}", f"shape {shape}")
@@ -44,7 +45,7 @@ def shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str,
 
 
 def check_vectors(policy: Any, vectors: Any) -> None:
-    """Vectors of arms that the policy could have been shown."""
+    """Refuse vectors that the policy would not have accepted as arms."""
     longest = policy.reach * (1.0 + 1e-6)
     if (np.abs(vectors) > longest).any() or (np.sqrt((vectors**2).sum(axis=1)) > longest).any():
         raise no("a vector longer than L", f"vectors of norm {policy.reach:g} at most")

@@ -1,6 +1,6 @@
-"""What only agents with features or a log keep in a snapshot: item rows, and what open decisions will be logged with.
+"""The parts of a snapshot that only agents with features or a log have: item rows, and log data of open decisions.
 
-Agents without them have none of these arrays, and the bytes they always had.
+Snapshots of other agents have none of these arrays, and the same bytes as in earlier versions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from driftwise.tables.encoder import Encoder
 
 
 def arrays(encoder: Encoder | None, book: Book, dim: int) -> dict[str, Any]:
-    """The arrays, where there is something to keep."""
+    """The arrays; none if there is nothing to keep."""
     made: dict[str, Any] = {}
     if encoder is not None:
         made["items"] = packed(list(encoder.rows.items()))
@@ -35,7 +35,7 @@ def _plain(one: Logged) -> list[Any]:
 
 
 def fill(encoder: Encoder | None, book: Book, dim: int, found: dict[str, Any]) -> None:
-    """Item rows are encoded anew; what open decisions will be logged with is checked against them."""
+    """Encode item rows again, and check the log data of open decisions against them."""
     if encoder is not None:
         encoder.know(dict(plain_section(found["items"])))
     if "logged" not in found:

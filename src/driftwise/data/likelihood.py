@@ -4,7 +4,7 @@ Rows are drawn with weights w of mean 1. Distributions on the rows seen, and on 
 compete: those whose likelihood is within a quantile of the largest, and under which the controls have mean 0, give the
 interval of the mean of a term (Owen 2001; for logged choices Karampatziakis, Langford, Mineiro 2020). Rows that were
 not seen matter: an arm that the log plays once in 10,000 rows is missing from most samples of 5,000, and with it the
-largest weight, which the variance of a sample knows nothing of.
+largest weight, which the variance of the sample does not contain.
 
 With shares p of the rows, controls c and term g the upper end is the least value over (a, b) of
 

@@ -1,4 +1,5 @@
-"""A log's parts reduced by an executor: paths go out, sums come back as bytes, in chunks of about ten seconds."""
+"""Reduces the parts of a log on an executor, in chunks of about ten seconds: paths are sent, and sums return as
+bytes."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from driftwise.data.sums import Sums
 from driftwise.errors import BadInput
 from driftwise.tables.logs import Filed, Log, Part, read_log
 
-# Of a part: its digest, its sums (none where it is too old to be read), and rows of it that were not read.
+# The result for a part: its digest, its sums (None if it is too old to be read), and the number of rows not read.
 Reduced = tuple[str, Sums | None, int]
 
 
 def spread_parts(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool], executor: Executor) -> Iterator[Reduced]:
-    """Every part by some worker; parts come in order, however they were reduced, so that they add up to the same."""
+    """Reduce every part on some worker, and yield the results in the order of parts, so that they add up to the same
+    bits."""
     paths = [_path(part) for part in log.parts]
     sizes = [path.stat().st_size for path in paths]
     known, found = shelf.names(), dict[int, Reduced]()
@@ -57,7 +59,7 @@ def _expected(size: int, taken: Sequence[float]) -> float:
 def _path(part: Part) -> Path:
     if not isinstance(part, Filed):
         wanted = "parts that are files, which workers can read"
-        raise BadInput("log", f"{part.name}, which is no file", wanted, "write it to Parquet, or leave executor out")
+        raise BadInput("log", f"{part.name}, which is not a file", wanted, "write it to Parquet, or leave executor out")
     return part.path.resolve()
 
 

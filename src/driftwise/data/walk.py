@@ -1,7 +1,7 @@
-"""A policy walks through a log: what it would have played at each choice, on the state that the choice was made on.
+"""Replays a log with a policy: the arm it would have played at each choice, on the state of that choice.
 
-Lessons come in the order of the log, and choices in the order of the states they were made on, so the policy that wrote
-the log repeats it bit for bit. Arms are read a stretch at a time and kept from a choice to its reward.
+Lessons are learned in the order of the log, and choices are made in the order of their states, so the policy that wrote
+the log repeats it bit for bit. Arms are read in stretches and kept from a choice to its reward.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Model = Literal["policy", "ridge"]
 
 
 class ArmSource:
-    """Where arms come from: the column arms, or candidates with vectors of items, or with features and contexts."""
+    """The source of arms: the column arms, or candidates with vectors of items, or with features and contexts."""
 
     def __init__(self, log: Log, items: Mapping[str, Any] | None, features: Features | None) -> None:
         self.log = log
@@ -92,7 +92,8 @@ class ArmSource:
         return made
 
     def _encoded(self, batch: Batch, row: int) -> Floats:
-        """Arms that the features make of the context and the candidates: the one played is the one logged."""
+        """The arms that the features make of the context and the candidates. The vector played must be the logged
+        one."""
         assert self.encoder is not None
         known = self.encoder.rows if self.encoder.features.item else None
         named = self._named(batch, row, known)
@@ -116,14 +117,14 @@ def _alike(made: Floats, logged: Floats) -> bool:
 
 
 class BorrowedRows:
-    """Rows as they are asked for: each twice, for its choice and for its lesson, or once."""
+    """Rows that are read when they are needed: twice, for the choice and for the lesson, or once."""
 
     def __init__(self, rows: Iterator[tuple[int, Lent]], uses: Ints) -> None:
         self._rows, self._left = rows, uses
         self._held: dict[int, Lent] = {}
 
     def take(self, place: int) -> Lent:
-        """A row by its number; rows before it are read, and held while they are to be asked for."""
+        """A row by its number. Rows before it are read, and kept while they will still be needed."""
         while place not in self._held:
             number, row = next(self._rows)
             if self._left[number]:
@@ -133,7 +134,7 @@ class BorrowedRows:
 
 
 class Player:
-    """A policy with its state, asked and taught a row at a time, as an agent is."""
+    """A policy with its state, which chooses and learns row by row, as in an agent."""
 
     def __init__(self, policy: Policy, epsilon: float, seed: int, wall: bool = False) -> None:
         self.policy, self.epsilon, self.seed = asked(policy), epsilon, seed
@@ -169,11 +170,11 @@ class Player:
         return np.asarray(self.policy.scores(self.at(tick), arms).mean)
 
     def check(self, arms: ArmSet) -> None:
-        """Arms that it can learn from, where it is not asked to choose among them."""
+        """Refuse arms that the policy cannot learn from, for rows at which it does not choose."""
         self.policy.check_set(arms)
 
     def report(self) -> dict[str, Any]:
-        """What a policy that learns more than θ has to say."""
+        """The report of a policy that learns more than θ."""
         return dict(self.policy.report(self._states.front)) if self.policy.reports else {}
 
     def learn(self, row: Lent, reward: float, tick: int, born: int) -> None:
@@ -207,10 +208,10 @@ def model_of(player: Player, source: ArmSource, model: Model, ridge: float) -> P
 def weigh_rows(
     player: Player, source: ArmSource, model: Player | None, rewards: tuple[float, float], tick: Callable[[float], None]
 ) -> tuple[Ints, RowTerms]:
-    """The weight of every row that counts, and what the model says, each on the state it was chosen on; in time.
+    """The weight of every row that counts, and the model's predictions, on the state of each choice, in order of time.
 
-    What the model says of an arm is clipped to the range of rewards before the policy's shares weigh it: the mean of
-    w q̂ is Σπq̂ only where both are of the same q̂.
+    A prediction is clipped to the range of rewards before it is weighted by the policy's shares: the mean of w q̂ is Σπq̂
+    only if both use the same q̂.
     """
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.empty(n)

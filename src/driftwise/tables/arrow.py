@@ -1,8 +1,8 @@
 """Logs in Parquet and Arrow, and data frames: batches of pyarrow as batches of numpy columns.
 
-Columns of the schema's own types are handed over as they lie in memory; anything else goes through Python values
-(columns.py), which has the sentences. Bytes from a file are validated in full before they are looked at: pyarrow trusts
-offsets that a damaged file may hold.
+Columns of the schema's own types are used without a copy. Others are converted through Python values (columns.py),
+which has the error messages. Bytes from a file are validated in full before they are used, because pyarrow trusts the
+offsets of a damaged file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ except ImportError:
 
 @contextmanager
 def told(name: str) -> Iterator[None]:
-    """What pyarrow says of a file that is none, as the one sentence."""
+    """Turn pyarrow's errors about an unreadable file into BadInput."""
     try:
         yield
     except BadInput:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError) as error:
         words = " ".join(str(error).split())[:70] or type(error).__name__
-        raise BadInput("log", f"{name}: {words}", "a whole Parquet or Arrow file", "write it anew") from None
+        raise BadInput("log", f"{name}: {words}", "a whole Parquet or Arrow file", "write it again") from None
 
 
 class ArrowBased(Part):
@@ -97,7 +97,7 @@ class ArrowBased(Part):
 
 
 class ParquetPart(Filed, ArrowBased):
-    """A part that is a Parquet file; of a row group only what the batch needs is in memory."""
+    """A part that is a Parquet file. Only the part of a row group that a batch needs is in memory."""
 
     groups: list[int] | None = None  # those that are read
 
@@ -114,7 +114,7 @@ class ParquetPart(Filed, ArrowBased):
 
     @cached_property
     def _proven(self) -> bool:
-        """Whether all bytes are those that were written, or the sentence; False where the file does not say."""
+        """Whether a seal shows that all bytes are as written; False without a seal. Changed bytes raise BadInput."""
         holds = file_holds(self.path)
         if holds is False:
             got, wanted = f"changed bytes in {self.name}", "a part as it was written"
@@ -122,7 +122,7 @@ class ParquetPart(Filed, ArrowBased):
         return holds is True
 
     def _open(self) -> Any:
-        """The file; without a seal of all its bytes those pages are checked that have a checksum."""
+        """The open file. Without a seal, pages with a checksum are checked."""
         return pa.parquet.ParquetFile(
             self.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=not self._proven
         )
@@ -142,7 +142,7 @@ class ParquetPart(Filed, ArrowBased):
 
 
 def _group(group: Any) -> RowGroup | None:
-    """What the statistics of a row group say; None where they do not say it, and the rows themselves will tell."""
+    """The ranges of a row group from its statistics; None without statistics, and then the rows are read."""
     columns: dict[str, Any] = {}
     missing: Any = None
     for k in range(group.num_columns):
@@ -296,7 +296,7 @@ def _ragged(place: Place, values: Any) -> Any:
 
 
 def _texts(place: Place, values: Any) -> Any:
-    """Words that repeat, as an array that holds each of them once."""
+    """Repeating words as an array that shares equal ones."""
     if not pa.types.is_string(values.type) or place.column not in _REPEATED:
         return None
     coded = values.dictionary_encode()

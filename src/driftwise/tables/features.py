@@ -121,7 +121,7 @@ class Features:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, BadInput):
                 raise
-            raise BadInput("features", data, "what Features.to_dict wrote", "write it anew") from None
+            raise BadInput("features", data, "what Features.to_dict wrote", "write it again") from None
 
     @classmethod
     def fit(
