@@ -119,6 +119,7 @@ def test_a_bad_command_ends_in_one_sentence_and_status_2(words, said):
     assert done.stderr.startswith("driftwise: ") and done.stderr.count("\n") == 1 and said in done.stderr
 
 
-def test_bench_says_what_a_round_costs_relative_to_LB_WeightUCB():
-    printed = command("bench", "--horizon", "200", "--repeats", "1").stdout
+@pytest.mark.parametrize("words", [["--only", "LB-WeightUCB"], pytest.param([], marks=pytest.mark.slow)], ids=len)
+def test_bench_says_what_a_round_costs_relative_to_LB_WeightUCB(words):
+    printed = command("bench", "--horizon", "200", "--repeats", "1", *words).stdout
     assert "LB-WeightUCB" in printed and "1.00" in printed and "NumPy" in printed

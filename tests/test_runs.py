@@ -21,16 +21,16 @@ from driftwise.experiments.run import results, trials
 from driftwise.experiments.run.folder import alone, writable
 from driftwise.experiments.run.spec import parse
 
-# Two kinds of policy, one of them a call at a time, a slow one with fewer trials, and rounds enough to be killed in.
+# Two kinds of policy, one of them a call at a time, and a slow one with fewer trials.
 TEXT = """\
 title = "Short"
 trials = 6
 seed = 3
-record = 100
+record = 20
 
 [world]
 kind = "Turn"
-horizon = 1500
+horizon = 300
 reward = "bernoulli"
 
 [[policies]]
@@ -44,7 +44,8 @@ name = "SCB-PW-WeightUCB"
 changes = 3
 trials = 4
 """
-SWEPT = TEXT.replace("record = 100\n", "") + '\n[[sweep]]\nover = "world.turns"\nvalues = [0.0, 1.0]\n'
+SWEPT = TEXT.replace("record = 20\n", "") + '\n[[sweep]]\nover = "world.turns"\nvalues = [0.0, 1.0]\n'
+LONG = TEXT.replace("horizon = 300", "horizon = 1500")  # rounds enough to be killed in
 # The only files that may differ between two runs: they hold seconds.
 TIMED = {"seconds.json", "timings.jsonl"}
 
@@ -89,13 +90,13 @@ def test_a_run_writes_what_simulate_gives(written):
         ".lock", "trials", "specs", "timings.jsonl", "seconds.json", "curves.npz", "summary.json", "figure.png",
         "figure.svg",
     }  # fmt: skip
-    world = dw.worlds.Turn(horizon=1500, reward="bernoulli")
+    world = dw.worlds.Turn(horizon=300, reward="bernoulli")
     policy = dw.make("SCB-WeightUCB", **world.facts)
-    expected = dw.simulate({"it": policy}, world, trials=6, seed=3, record=100).regret["it"]
+    expected = dw.simulate({"it": policy}, world, trials=6, seed=3, record=20).regret["it"]
     with np.load(out / "curves.npz") as arrays:
         assert (arrays["short/SCB-WeightUCB"] == expected).all()
         assert arrays["short/SCB-PW-WeightUCB"].shape == (4, 15)
-        assert arrays["short/rounds"].tolist() == list(range(100, 1501, 100))
+        assert arrays["short/rounds"].tolist() == list(range(20, 301, 20))
     assert json.loads((out / "summary.json").read_text())["panels"][0]["policies"][2]["trials"] == 4
 
 
@@ -256,7 +257,7 @@ def test_what_cannot_be_written_is_one_sentence(written, tmp_path, capsys, name)
 
 def test_strange_words_are_shown_as_they_are(tmp_path, capsys):
     spec = tmp_path / "my strange spec.toml"
-    text = TEXT.replace('"Short"', '"[/] [red]"').replace("horizon = 1500", "horizon = 300")
+    text = TEXT.replace('"Short"', '"[/] [red]"')
     text = text.replace('name = "GLM-UCB"', 'name = "GLM-UCB"\nlabel = "[/b] :smile: ±"')
     spec.write_text("\ufeff" + text.replace("\n", "\r\n"), encoding="utf-8")
     for _ in range(2):
@@ -278,7 +279,7 @@ def test_fields_without_end_are_written(tmp_path):
 
 def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
     spec = tmp_path / "short.toml"
-    spec.write_text(TEXT.replace("trials = 6", "trials = 60"), encoding="utf-8")
+    spec.write_text(LONG.replace("trials = 6", "trials = 60"), encoding="utf-8")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command(spec, tmp_path / "out"), **pipes)
     while not list((tmp_path / "out").glob("trials/*/*.rows")):
@@ -310,7 +311,7 @@ def killed(spec, out, times, total):
 @pytest.mark.parametrize(("times", "trials"), [(4, 8), pytest.param(30, 80, marks=pytest.mark.slow)])
 def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path, times, trials):
     spec = tmp_path / "short.toml"
-    spec.write_text(TEXT.replace("trials = 6", f"trials = {trials}").replace("trials = 4\n", ""), encoding="utf-8")
+    spec.write_text(LONG.replace("trials = 6", f"trials = {trials}").replace("trials = 4\n", ""), encoding="utf-8")
     subprocess.run(command(spec, tmp_path / "unbroken"), check=True, capture_output=True)
     assert killed(spec, tmp_path / "broken", times, 3 * trials) >= times // 3
     subprocess.run(command(spec, tmp_path / "broken"), check=True, capture_output=True)

@@ -65,7 +65,7 @@ def clicks(arms, epsilon, rows, seed, rate=0.1):
     return log_of(arms=[np.eye(arms)] * rows, arm=arm, propensity=p, reward=reward)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_log_that_hardly_plays_the_policy_gets_no_verdict(seed):
     """500 rows among 100 arms have about 0.25 rows of the first arm: a handful of effective rows, or none."""
     found = dw.evaluate(naive.First(), clicks(100, 0.05, 500, seed), blocks=2, progress=False)

@@ -710,7 +710,9 @@ name = "OFUL"
 """
 
 
-@pytest.mark.parametrize("words", [["run", "tiny.toml"], ["reproduce", "lb", "--trials", "1"]], ids=" ".join)
+@pytest.mark.parametrize("words", [
+    ["run", "tiny.toml"], pytest.param(["reproduce", "lb", "--trials", "1"], marks=pytest.mark.slow),
+], ids=" ".join)  # fmt: skip
 def test_without_matplotlib_a_run_plays_prints_its_table_and_says_what_is_missing(words, tmp_path):
     (tmp_path / "tiny.toml").write_text(SPEC, encoding="utf-8")
     command = [sys.executable, "-c", BLOCK, *words, "--out", "out", "--jobs", "1"]

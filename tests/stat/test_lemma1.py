@@ -37,7 +37,10 @@ DRIFTS = {
 }
 
 
-@pytest.mark.parametrize(("world", "lam"), DRIFTS.values(), ids=DRIFTS)
+@pytest.mark.parametrize(("world", "lam"), [
+    pytest.param(*case, id=name, marks=pytest.mark.slow if name == "a slow turn" else ())
+    for name, case in DRIFTS.items()
+])  # fmt: skip
 def test_violations_in_200_drifting_runs_are_no_more_than_delta_allows(world, lam):
     # At most the 99.9% quantile of Binomial(200, δ), which the lemma allows: a false alarm once in 1000, fixed seeds.
     policy = dw.make("LB-WeightUCB", **world.facts, delta=DELTA, lam=lam)
