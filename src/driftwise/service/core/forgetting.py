@@ -1,4 +1,5 @@
-"""Erasing arms, contexts and vectors of decisions that closed before a time: what was learned of them stays.
+"""Erasing arms, contexts, vectors, traces and guardrails of decisions that closed before a time, or of all decisions of
+a unit: what was learned of them stays.
 
 The fold goes on from a snapshot at the last reward that was forgotten, which is sealed by its own sha256. A server does
 it a stretch at a time, each with a group of its own, so that others are decided in between; other replicas hear of it
@@ -7,7 +8,9 @@ as of another era. The command does all at once, where no server has the file.
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +18,10 @@ from driftwise.errors import BadInput
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.origin import check_machine, elsewhere, foreign, refused
 from driftwise.service.core.recompute import Era, eras_of
+from driftwise.service.core.steps import hashed_unit
 from driftwise.service.core.warming import warm
 from driftwise.service.stores.opening import check_there, one_file
-from driftwise.service.stores.records import EraRow, Taken
+from driftwise.service.stores.records import DecisionRow, EraRow, RewardRow, Taken
 from driftwise.service.stores.sqlite import SQLiteStore
 from driftwise.service.stores.store import seal, seal_era
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from driftwise.service.core.stream import Stream
 
 STRETCH = 500  # rewards that a server forgets with one group
+_HEARD = 1.0  # seconds within which every replica hears of a change
 
 
 class Forgotten(NamedTuple):
@@ -45,7 +50,15 @@ def moment_before(before: str) -> float:
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()
 
 
-def forget(path: str | Path, before: float) -> dict[str, int]:
+def asked_to(before: str | None, unit: str | None) -> float | str:
+    """What is to be forgotten: all that closed before a time, or all of a unit."""
+    if (before is None) == (unit is None):
+        got = "neither" if unit is None else "both"
+        raise BadInput("before", got, "a time or a unit", "pass one of before and unit")
+    return moment_before(before) if before is not None else str(unit)
+
+
+def forget(path: str | Path, what: float | str) -> dict[str, int]:
     """Forget in a database that no server has; how many decisions of each stream."""
     one_file(path, "POST …/forget asks a server that has it")
     check_there(path)
@@ -57,7 +70,7 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
     try:
         store.erase_wholly()
         store.begin()
-        found = {row.name: len(expired_stretch(store, row.id, before).ids) for row in store.streams()}
+        found = {row.name: len(_at_once(store, row.id, what).ids) for row in store.streams()}
         store.drop_sets()
         store.commit()
         store.checkpoint()
@@ -71,24 +84,51 @@ def forget(path: str | Path, before: float) -> dict[str, int]:
         store.close()
 
 
-async def online(service: Service, name: str, before: float) -> dict[str, int]:
+def _at_once(store: Any, stream: int, what: float | str) -> Forgotten:
+    if isinstance(what, float):
+        return expired_stretch(store, stream, what)
+    return erased(store, stream, ids_of(store, stream, what, 2**62))
+
+
+async def online(service: Service, name: str, what: float | str) -> dict[str, int]:
     """Forget in a stream that is served, a stretch a group."""
-    return await service.changed(_forgotten, service, service.stream(name), before)
+    return await service.changed(_forgotten, service, service.stream(name), what)
 
 
-async def _forgotten(service: Service, stream: Stream, before: float) -> dict[str, int]:
+async def _forgotten(service: Service, stream: Stream, what: float | str) -> dict[str, int]:
     store = service.store
     await service.aside(_warm_eras, stream.row.id)  # those of eras before may be of other policies
     await service.engine.submit(store.erase_wholly)
-    done = count = 0
-    while True:
-        found = await _group(service, stream, before, done)
-        count += len(found.ids)
-        if found.cut < done + STRETCH:
-            break
-        done = found.cut
+    count = await (_before(service, stream, what) if isinstance(what, float) else _of_unit(service, stream, what))
     await service.drop_sets()
     return {"forgotten": count}
+
+
+async def _before(service: Service, stream: Stream, before: float) -> int:
+    done = count = 0
+    while True:
+        found = await _group(service, stream, lambda done=done: expired_stretch(  # type: ignore[misc]
+            service.store, stream.row.id, before, done, STRETCH))  # fmt: skip
+        count += len(found.ids)
+        if found.cut < done + STRETCH:
+            return count
+        done = found.cut
+
+
+async def _of_unit(service: Service, stream: Stream, unit: str) -> int:
+    """All decisions of a unit, also those that wait. A replica may have one of these at hand until it hears of it, and
+    write its vector with a reward: that is looked for once more."""
+    gone: list[str] = []
+    while ids := await service.aside(ids_of, stream.row.id, unit, STRETCH):
+        gone += ids
+        await _group(service, stream, lambda ids=ids: erased(service.store, stream.row.id, ids))  # type: ignore[misc]
+    if gone and service.store.shared:
+        await service.written(lambda: service.event(stream, "forgotten", by="unit"), lambda: None, stream)
+        await asyncio.sleep(_HEARD)
+        for start in range(0, len(gone), STRETCH):
+            ids = gone[start : start + STRETCH]
+            await _group(service, stream, lambda ids=ids: erased(service.store, stream.row.id, ids))  # type: ignore[misc]
+    return len(gone)
 
 
 def _warm_eras(store: Any, stream: int) -> None:
@@ -96,12 +136,12 @@ def _warm_eras(store: Any, stream: int) -> None:
         warm(era.setup.policy, era.setup.terms.low)
 
 
-async def _group(service: Service, stream: Stream, before: float, done: int) -> Forgotten:
+async def _group(service: Service, stream: Stream, work: Callable[[], Forgotten]) -> Forgotten:
     """One stretch, written with the next group; what is at hand of it is let go when it is on disk."""
     found: list[Forgotten] = []
 
     def write() -> None:
-        found[:] = [expired_stretch(service.store, stream.row.id, before, done, STRETCH)]
+        found[:] = [work()]
 
     def then() -> None:
         for id in found[0].ids:
@@ -121,6 +161,35 @@ def expired_stretch(store: Any, stream: int, before: float, done: int = 0, most:
         if reward.at >= before:
             break
         cut = reward.seq
+    changed = _rebased(store, stream, cut)  # before vectors are erased, which it folds
+    return Forgotten(cut, _erase(store, stream, done, cut), changed)
+
+
+def ids_of(store: Any, stream: int, unit: str, most: int) -> list[str]:
+    """Decisions of a unit that were not forgotten, so many at most."""
+    units = sorted({hashed_unit(era.setup.body.seed, unit) for era in eras_of(store, stream)})
+    marks = ", ".join("?" * len(units))
+    statement = f"SELECT event_id FROM decision WHERE stream = ? AND unit IN ({marks}) LIMIT ?"
+    return [row[0] for row in store.run(statement, values=(stream, *units, most))]
+
+
+def erased(store: Any, stream: int, ids: list[str]) -> Forgotten:
+    """Forget decisions by their ids, open ones too, in the transaction at hand. The fold goes on from the last of their
+    rewards: without their vectors the states before it cannot be folded."""
+    rewards = {id: store.reward(stream, id) for id in ids}
+    cut = max((one.seq for one in rewards.values() if one is not None), default=0)
+    changed = _rebased(store, stream, cut)
+    for id, reward in rewards.items():
+        decision = store.decision(stream, id)
+        store.run("DELETE FROM detail WHERE stream = ? AND seq = ?", values=(stream, decision.seq))
+        if reward is not None:
+            store.run("DELETE FROM guardrail WHERE stream = ? AND seq = ?", values=(stream, reward.seq))
+        _blank(store, decision, reward)
+    return Forgotten(cut, ids, changed)
+
+
+def _rebased(store: Any, stream: int, cut: int) -> list[EraRow]:
+    """Let every era go on from a snapshot at a reward, or at its end where that is before; the eras that changed."""
     changed = []
     eras = eras_of(store, stream)
     for place, (row, _) in enumerate(eras):
@@ -137,7 +206,7 @@ def expired_stretch(store: Any, stream: int, before: float, done: int = 0, most:
         store.run("DELETE FROM snapshot WHERE stream = ? AND era = ? AND seq < ?", values=(stream, row.number, base))
     if changed:
         store.changed()
-    return Forgotten(cut, _erase(store, stream, done, cut), changed)
+    return changed
 
 
 def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
@@ -165,13 +234,20 @@ def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
               "r.stream = d.stream AND r.event_id = d.event_id WHERE r.stream = ? AND r.seq > ? AND r.seq <= ?)",
               values=(stream, *stretch))  # fmt: skip
     for reward in list(store.rewards(stream, done, cut)):
-        bare = reward._replace(x=None)
-        store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
-                  values=(seal(bare), stream, reward.seq))  # fmt: skip
         decision = store.decision(stream, reward.id)
         if decision is not None and decision.arm_set is not None:
-            empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
-            store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
-                      "WHERE stream = ? AND seq = ?", values=(seal(empty), stream, decision.seq))  # fmt: skip
             ids.append(reward.id)
+        _blank(store, decision, reward)
     return ids
+
+
+def _blank(store: Any, decision: DecisionRow | None, reward: RewardRow | None) -> None:
+    """A decision and its reward without what they were about."""
+    if reward is not None:
+        bare = reward._replace(x=None)
+        store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
+                  values=(seal(bare), bare.stream, bare.seq))  # fmt: skip
+    if decision is not None and decision.arm_set is not None:
+        empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
+        store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
+                  "WHERE stream = ? AND seq = ?", values=(seal(empty), empty.stream, empty.seq))  # fmt: skip

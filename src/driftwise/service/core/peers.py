@@ -65,9 +65,11 @@ class Alone:
 
     @property
     def decided(self) -> int:
-        return self._stream.kept[0]
+        return self._stream.kept[0] - self._stream.skipped
 
-    last = decided
+    @property
+    def last(self) -> int:
+        return self._stream.kept[0]
 
     def number(self) -> int:
         return self._stream.seq + 1

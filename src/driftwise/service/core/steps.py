@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from driftwise._internal.rng import key
 from driftwise.lift import Guardrail, Ramp, RampVerdict
 from driftwise.service.core.setup import Setup
 from driftwise.service.stores.records import EraRow, EventRow
@@ -23,6 +24,11 @@ class Steps(NamedTuple):
     place: int = 0
     stopped: bool = False
     fallback: int | str | None = None
+
+
+def hashed_unit(seed: int, unit: str) -> int:
+    """What is kept of a unit: a keyed hash, in the integers of SQLite, which have a sign."""
+    return key(seed, "holdback", unit) - 2**63
 
 
 def ramp_of(body: StreamBody) -> Ramp | None:

@@ -23,7 +23,7 @@ from driftwise.service.core.fold import EVERY, Fold
 from driftwise.service.core.offers import FREE, Offer, Offers, offered
 from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
-from driftwise.service.core.steps import steps_of
+from driftwise.service.core.steps import hashed_unit, steps_of
 from driftwise.service.stores.records import DecisionRow, DetailRow, EraRow, GuardrailRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import (
@@ -71,6 +71,7 @@ class Stream:
 
     kept: tuple[int, int, int]  # seq, rewarded and learned as they are on disk
     defaults: dict[str, int]  # rewards on disk that were not sent but defaults, by verdict
+    skipped: int  # numbers before that of its first decision, where that was imported
 
     def __init__(
         self, row: StreamRow, setup: Setup, fold: Fold, store: Store, peers_of: Callable[[Stream], Peers] = Alone
@@ -183,9 +184,8 @@ class Stream:
             unit = asked.id if asked.unit is None else asked.unit
             if unit is None:
                 raise Refusal("missing_unit")
-            drawn = key(body.seed, "holdback", unit)
-            hashed = drawn - 2**63  # SQLite's integers have a sign
-            if drawn < self.steps.held * 2.0**64:
+            hashed = hashed_unit(body.seed, unit)
+            if hashed + 2**63 < self.steps.held * 2.0**64:
                 if body.baseline == "first":
                     return limits.arm(0), 1.0, "baseline", hashed
                 count = count if limits.places is None else len(limits.places)
@@ -395,7 +395,8 @@ class Stream:
         """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
         ever had a default: the store looks through all rewards for them."""
         made = {"defaulted": 0, "expired": 0, "kept": 0}
-        bodies = [msgspec.json.decode(era.body) for era in self.store.eras(self.row.id)]
+        eras = self.store.eras(self.row.id)
+        self.skipped, bodies = eras[0].after, [msgspec.json.decode(era.body) for era in eras]
         paused = any(event.kind == "paused" for event in self.store.events(self.row.id))
         if paused or any(body.get("default_reward") is not None or body.get("keep_out") for body in bodies):
             made |= self.store.defaults(self.row.id, rewarded)

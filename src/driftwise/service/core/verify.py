@@ -149,7 +149,7 @@ def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:
     return bytes(arms[1][decision.arm].tobytes()) == row.x
 
 
-class _Way:
+class Refolding:
     """The fold of an era from its first reward, compared with every digest and snapshot on its way.
 
     It ends where the next era begins, at reward `end`. Where it differs it is told, and there is no fold any more.
@@ -199,7 +199,7 @@ class _Way:
 def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: bool = True) -> None:
     """One fold from its first reward on, and its decisions as it passes them."""
     row = era.row
-    way, seq = _Way(store, era, end, found), row.after
+    way, seq = Refolding(store, era, end, found), row.after
     for decision in store.decisions(row.stream, row.number) if decisions else ():
         seq += 1
         if decision.seq != seq and not store.shared:  # replicas leave gaps of a few numbers where they end
@@ -211,7 +211,7 @@ def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: 
     found.digest = "" if fold is None else fold.digest()
 
 
-def _decision(store: Store, era: Era, way: _Way, row: DecisionRow, found: Found) -> None:
+def _decision(store: Store, era: Era, way: Refolding, row: DecisionRow, found: Found) -> None:
     if store.decision(row.stream, row.id) != row:
         found.tell(f"id {row.id!r} has two decisions")
     arms = arms_of(store, row)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from driftwise.errors import DriftwiseError
 from driftwise.service.core.access import authorization, caller_of, sees
-from driftwise.service.core.forgetting import moment_before, online
+from driftwise.service.core.forgetting import asked_to, online
 from driftwise.service.core.ramping import Ramping
 from driftwise.service.core.serving import Service
 from driftwise.service.core.waiting import WorkBatch, leading
@@ -157,7 +157,8 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
      _done(lambda service, stream, _: service.pause(stream, False)), "admin", None),
     ("POST", "/v1/streams/{stream}/reset", _done(lambda service, stream, _: service.reset(stream)), "admin", None),
     ("POST", "/v1/streams/{stream}/forget",
-     _done(lambda service, stream, body: online(service, stream, moment_before(body.before))), "admin", ForgetBody),
+     _done(lambda service, stream, body: online(service, stream, asked_to(body.before, body.unit))), "admin",
+     ForgetBody),
     ("PUT", "/v1/streams/{stream}", _put, "admin", StreamBody),
     ("DELETE", "/v1/streams/{stream}",
      _done(lambda service, stream, body: service.delete(stream, body)), "admin", DeleteBody),

@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     for command in (serve, verify, export, backup, restore, forget, refold):
         app.command()(command)
+    app.command("import")(import_)
     app.add_typer(keys_app, name="keys")
 
 
@@ -94,6 +95,19 @@ def export(
     print(f"{out}: {found.rows} rows{forgotten}{before}")
 
 
+def import_(
+    db: Database,
+    stream: Annotated[str, typer.Argument(help="A stream of the database that has not decided yet.")],
+    log: Annotated[Path, typer.Argument(help="A log: a folder of parts, or a file.")],
+) -> None:
+    """Write a log into a stream, to the same bits as if the stream had lived it: all of it, or nothing."""
+    _needs("msgspec")
+    from driftwise.service.operate.importing import import_log as run
+
+    found = run(db, stream, log)
+    print(f"{stream}: {found.decisions} decisions, {found.rewards} rewards, digest {found.digest}")
+
+
 def backup(db: Database, out: Annotated[Path, typer.Option(help="Path of the copy, which must not exist.")]) -> None:
     """Copy a database, also while a server uses it."""
     _needs("msgspec")
@@ -119,14 +133,17 @@ def restore(
 
 def forget(
     db: Database,
-    before: Annotated[str, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC by default.")],
+    before: Annotated[
+        str | None, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC by default.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="A unit, as decide was asked with it.")] = None,
 ) -> None:
-    """Erase arms, contexts and vectors of decisions that closed before a time; what was learned stays."""
+    """Erase arms, contexts and vectors of decisions that closed before a time, or of a unit; what was learned stays."""
     _needs("msgspec")
+    from driftwise.service.core.forgetting import asked_to
     from driftwise.service.core.forgetting import forget as run
-    from driftwise.service.core.forgetting import moment_before
 
-    for name, count in run(db, moment_before(before)).items():
+    for name, count in run(db, asked_to(before, unit)).items():
         print(f"{name}: {count} decisions forgotten")
 
 

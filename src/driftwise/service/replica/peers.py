@@ -32,6 +32,7 @@ class Others:
         self.stream = stream
         self.store = cast(PostgresStore, stream.store)
         self.forgotten = 0  # up to which reward this replica knows that vectors are erased
+        self.forgets = 0  # and how often it has heard that decisions of a unit are
         self._open_from = 0.0  # no open decision is older, but for what a replica writes late
         self._numbers = range(0)
         self.leading = False

@@ -138,6 +138,10 @@ class Watching:
             stream.paused = row.paused
             stream.read_steps()
             peers = others(stream)
+            forgets = sum(event.kind == "forgotten" for event in self.store.events(row.id))
+            if forgets != peers.forgets:  # of decisions that wait too
+                stream.known.clear()
+                peers.forgets = forgets
             if erased > peers.forgotten:
                 peers.forget(erased, last.row, last.setup)
             if last.row != stream.era:

@@ -120,6 +120,10 @@ class PostgresStore(Connection, Store):
         first = int(self._one(f"SELECT nextval('numbers_{int(stream)}')")[0])
         return range(first, first + NUMBERS)
 
+    def skip_numbers(self, stream: int, upto: int) -> None:
+        first = (max(upto, 1) - 1) // NUMBERS * NUMBERS + 1
+        self._run(f"SELECT setval('numbers_{int(stream)}', %s)", (first,))
+
     def last_number(self, stream: int) -> int:
         """No decision has a larger one."""
         return int(self._one(f"SELECT last_value FROM numbers_{int(stream)}")[0]) + NUMBERS - 1

@@ -121,6 +121,10 @@ class Store(Protocol):
         """Something other than decisions and rewards was written, which others have to read."""
         return
 
+    def skip_numbers(self, stream: int, upto: int) -> None:
+        """Decisions up to a number were written by a command: those that come get larger ones."""
+        return
+
     def take_time(self) -> None:
         """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
         return

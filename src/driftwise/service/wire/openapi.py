@@ -63,7 +63,7 @@ def document() -> dict[str, Any]:
         ("put", "/policy", "Another policy, taught the same rewards", of[StreamBody], of[StreamAnswer], (200,)),
         ("put", "/items", "Rows of items, to be called by name", of[ItemsBody],
          {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
-        ("post", "/forget", "Erase what closed before a time", of[ForgetBody],
+        ("post", "/forget", "Erase what closed before a time, or all of a unit", of[ForgetBody],
          {"type": "object", "properties": {"forgotten": {"type": "integer"}}, "required": ["forgotten"]}, (200,)),
         ("post", "/pause", "Decide no more, or play a fallback", of[PauseBody], of[StreamAnswer], (200,)),
         ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),

@@ -103,9 +103,10 @@ class RewardBody(Wire):
 
 
 class ForgetBody(Wire):
-    """The date or time before which what closed is forgotten."""
+    """The date or time before which what closed is forgotten, or the unit of which everything is."""
 
-    before: Annotated[str, Meta(max_length=64)]
+    before: Annotated[str, Meta(max_length=64)] | None = None
+    unit: Text | None = None
 
 
 class DeleteBody(Wire):
