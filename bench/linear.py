@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
-from driftwise.experiments.bench.rivals import compile_limit, compiler
+from driftwise.experiments.bench.rivals import c_compiler, compile_limit
 from driftwise.policies.base import Compiled
 from driftwise.worlds import Tape, World
 
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        cc = compiler()
+        cc = c_compiler()
         program = compile_limit(Path(folder), cc) if cc else None
         if program is None:
             sys.exit("there is no C compiler here that can build the loop to measure against")

@@ -11,12 +11,14 @@ code without the GIL. Each level is a module of Python's limited API (3.11 and l
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,7 @@ def _module_of(kernel: Any, signature: Any, symbol: str) -> Any:
 
     from driftwise._internal import jit, numba_text
 
-    made = numba_text.text_of(kernel.py_func, False, jit._COMMON | kernel.options)
+    made = numba_text.llvm_text(kernel.py_func, False, jit._COMMON | kernel.options)
     made.compile(signature)
     found = made.overloads[signature.args]
     if found.signature.return_type != signature.return_type:
@@ -178,21 +180,52 @@ void *NRT_MemInfo_alloc_aligned(size_t size, uint32_t alignment)
 }
 void NRT_MemInfo_call_dtor(void *made) { free(made); }
 
-/* A packed array of doubles or of 64-bit whole numbers, that may be written to where code does. */
-static int take(PyObject *given, Py_buffer *held, int dimensions, int whole, int written, const char *name)
+/* An array that is held for many calls: its buffer, asked for once. */
+struct held { PyObject_HEAD Py_buffer view; };
+struct own { PyTypeObject *held; };
+static void held_end(PyObject *self)
 {
-    int flags = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(given, held, flags)) return -1;
+    PyTypeObject *type = Py_TYPE(self);
+    PyBuffer_Release(&((struct held *)self)->view);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+static PyType_Slot held_slots[] = {{Py_tp_dealloc, held_end}, {0, 0}};
+static PyType_Spec held_spec = {"driftwise.Held", sizeof(struct held), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+                                held_slots};
+
+static PyObject *hold(PyObject *self, PyObject *array)
+{
+    PyTypeObject *type = ((struct own *)PyModule_GetState(self))->held;
+    struct held *made = (struct held *)PyType_GenericAlloc(type, 0);
+    if (!made) return 0;
+    if (PyObject_GetBuffer(array, &made->view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) {
+        made->view.obj = 0;
+        Py_DECREF(made);
+        return 0;
+    }
+    return (PyObject *)made;
+}
+
+/* A packed array of doubles or of 64-bit whole numbers, that may be written to where code does: held already, or asked
+   for now, in which case the room keeps what is to be given back. */
+static Py_buffer *take(PyObject *self, PyObject *given, Py_buffer *room, int dimensions, int whole, int written,
+                       const char *name)
+{
+    Py_buffer *held = room;
+    if (Py_TYPE(given) == ((struct own *)PyModule_GetState(self))->held) held = &((struct held *)given)->view;
+    else if (PyObject_GetBuffer(given, room, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0)))
+        return 0;
     const char *format = held->format ? held->format : "B";
     if (*format == '@' || *format == '=') format++;
-    int right = whole ? !strcmp(format, "l") || !strcmp(format, "q") : !strcmp(format, "d");
-    if (!right || held->itemsize != 8 || held->ndim != dimensions || !held->shape || !held->strides
-        || (uintptr_t)held->buf % 8) {
-        PyErr_Format(PyExc_TypeError, "%s: wanted a packed, aligned array of %d dimensions of %s", name, dimensions,
-                     whole ? "int64" : "float64");
-        PyBuffer_Release(held);
-        return -1;
-    }
+    int right = format[0] && !format[1] && (whole ? *format == 'l' || *format == 'q' : *format == 'd');
+    if (right && held->itemsize == 8 && held->ndim == dimensions && held->shape && held->strides
+        && (uintptr_t)held->buf % 8 == 0 && !(written && held->readonly))
+        return held;
+    PyErr_Format(PyExc_TypeError, "%s: wanted a packed, aligned%s array of %d dimensions of %s", name,
+                 written ? ", writable" : "", dimensions, whole ? "int64" : "float64");
+    if (held == room) PyBuffer_Release(room);
     return 0;
 }
 
@@ -203,9 +236,9 @@ static int take_tuple(PyObject *given, Py_ssize_t size, const char *name)
     return -1;
 }
 
-static void give_back(Py_buffer *held, int count)
+static void give_back(Py_buffer **held, Py_buffer *rooms, int count)
 {
-    while (count > 0) PyBuffer_Release(&held[--count]);
+    while (count-- > 0) if (held[count] == &rooms[count]) PyBuffer_Release(&rooms[count]);
 }
 """
 TAIL = """
@@ -221,11 +254,29 @@ static PyObject *level(PyObject *self, PyObject *none)
 static PyMethodDef methods[] = {
 %(methods)s
     {"level", level, METH_NOARGS, "The level of x86-64 that the processor has."},
+    {"hold", hold, METH_O, "An array as entries take it, for many calls."},
     {0, 0, 0, 0}};
-static int fill(PyObject *module) { return PyModule_AddStringConstant(module, "sources", "%(sources)s"); }
+static int fill(PyObject *module)
+{
+    struct own *own = PyModule_GetState(module);
+    own->held = (PyTypeObject *)PyType_FromModuleAndSpec(module, &held_spec, 0);
+    return own->held ? PyModule_AddStringConstant(module, "sources", "%(sources)s") : -1;
+}
+static int visit(PyObject *module, visitproc visit, void *arg)
+{
+    struct own *own = PyModule_GetState(module);
+    if (own) Py_VISIT(own->held);
+    return 0;
+}
+static int clear(PyObject *module)
+{
+    struct own *own = PyModule_GetState(module);
+    if (own) Py_CLEAR(own->held);
+    return 0;
+}
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)fill}, {0, 0}};
-static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for x86-64-%(level)s.", 0, methods,
-                                  slots, 0, 0, 0};
+static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for x86-64-%(level)s.",
+                                  sizeof(struct own), methods, slots, visit, clear, 0};
 PyMODINIT_FUNC PyInit_%(level)s(void) { return PyModuleDef_Init(&made); }
 """
 NAMES = {"int64": "int64_t", "float64": "double", "boolean": "uint8_t", "none": "void *", "bool": "uint8_t"}
@@ -253,13 +304,13 @@ class Wrapper:
             if kind.layout != "C" or not kind.mutable:
                 raise Broken(f"{told}: {kind}")
             held, n = f"held[{self.buffers}]", kind.ndim
-            whole = int(str(kind.dtype) == "int64")
-            self.taken.append(f'if (take({given}, &{held}, {n}, {whole}, {int(not read)}, "{told}")) goto out;')
+            demands = f'{n}, {int(c == "int64_t")}, {int(not read)}, "{told}"'
+            self.taken.append(f"if (!({held} = take(self, {given}, &rooms[{self.buffers}], {demands}))) goto out;")
             self.taken.append(f"count = {self.buffers + 1};")
             self.buffers += 1
             self.kinds += ["void *", "void *", "int64_t", "int64_t", f"{c} *"] + ["int64_t"] * (2 * n)
-            shape = [f"{held}.{field}[{j}]" for field in ("shape", "strides") for j in range(n)]
-            self.handed.append(f"0, 0, {held}.len / 8, 8, ({c} *){held}.buf, {', '.join(shape)}")
+            shape = [f"{held}->{field}[{j}]" for field in ("shape", "strides") for j in range(n)]
+            self.handed.append(f"0, 0, {held}->len / 8, 8, ({c} *){held}->buf, {', '.join(shape)}")
         elif isinstance(kind, types.BaseTuple):
             self.taken.append(f'if (take_tuple({given}, {len(kind)}, "{told}")) goto out;')
             for place, one in enumerate(kind):
@@ -292,7 +343,7 @@ class Wrapper:
             f"static PyObject *call_{self.name}(PyObject *self, PyObject *const *args, Py_ssize_t size)",
             "{",
             "    (void)self;",
-            f"    Py_buffer held[{max(1, self.buffers)}];",
+            f"    Py_buffer rooms[{max(1, self.buffers)}], *held[{max(1, self.buffers)}];",
             "    int count = 0;",
             "    PyObject *found = 0;",
             *(f"    {line}" for line in declared),
@@ -311,7 +362,7 @@ class Wrapper:
             f'    if (status > 0 || status == -1) PyErr_SetString(PyExc_MemoryError, "{self.name}: no memory");',
             f"    else found = {give};",
             "out:",
-            "    give_back(held, count);",
+            "    give_back(held, rooms, count);",
             "    return found;",
             "}",
         ]
@@ -373,25 +424,35 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
     from driftwise._internal.sources import COMPILED, source_hash
     from driftwise.kernels import entries
 
-    cc, names = compiler(), only or list(entries.LIST)
+    cc, names, sources = compiler(), only or list(entries.LIST), source_hash(*COMPILED)
     text, signatures = text_of(names)
     out.mkdir(parents=True, exist_ok=True)
+    if len(levels) == 1:
+        objects = [object_of(text, levels[0], names)]
+    else:
+        workers = min(len(levels), os.cpu_count() or 1)
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            objects = list(pool.map(object_of, [text] * len(levels), levels, [names] * len(levels)))
     made = []
-    for level in levels:
-        with tempfile.TemporaryDirectory() as folder:
-            code, source, target = Path(folder, "code.o"), Path(folder, "machine.c"), out / f"{level}.abi3.so"
-            code.write_bytes(object_of(text, level, names))
-            source.write_text(source_of(signatures, level, source_hash(*COMPILED)), encoding="utf-8")
-            flags = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2", "-s"]
-            subprocess.run(
-                [cc, *flags, "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror", "-Wno-unused-function",
-                 "-Wl,-Bsymbolic",
-                 "-Wl,-z,noexecstack", "-Wl,--build-id=none", f"-I{sysconfig.get_paths()['include']}",
-                 "-o", str(target), str(source), str(code), "-lm"],
-                check=True, cwd=folder,
-            )  # fmt: skip
-            made.append(target)
+    for level, code in zip(levels, objects, strict=True):
+        source = source_of(signatures, level, sources)
+        made.append(linked(cc, source, code, out / f"{level}.abi3.so", sanitize))
     return made
+
+
+def linked(cc: str, source: str, code: bytes, target: Path, sanitize: bool) -> Path:
+    """Object code and the C file as one module."""
+    flags = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2", "-s"]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "code.o").write_bytes(code)
+        Path(folder, "machine.c").write_text(source, encoding="utf-8")
+        subprocess.run(
+            [cc, *flags, "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror", "-Wno-unused-function",
+             "-Wl,-Bsymbolic", "-Wl,-z,noexecstack", "-Wl,--build-id=none",
+             f"-I{sysconfig.get_paths()['include']}", "-o", str(target), "machine.c", "code.o", "-lm"],
+            check=True, cwd=folder,
+        )  # fmt: skip
+    return target
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -208,7 +209,7 @@ def test_two_threads_on_one_state_are_refused_where_machine_code_runs(code, monk
         refused.append(True)
         return code.score_linear_(*given)
 
-    monkeypatch.setitem(vars(policy), "_live", policy._live._replace(scores=scores, many=1e9))
+    monkeypatch.setitem(vars(policy), "_live", replace(policy._live, scores=scores, many=1e9))
     assert policy.choose(state, arms).arm == 0 and refused == [True]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.shipped import buffer_of
 
 DIM = 3
 TESTS = Path(__file__).resolve().parent.parent
@@ -64,6 +65,7 @@ class Walls:
             whole[self.THICK : self.THICK + inside.size] = inside
             setattr(state, name, whole[self.THICK : self.THICK + inside.size])
             self.whole.append((whole, mark))
+        state.packed = buffer_of(state.floats), buffer_of(state.ints)
 
     def stand(self):
         walls = [(whole[: self.THICK], whole[-self.THICK :], mark) for whole, mark in self.whole]

@@ -25,7 +25,8 @@ INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
 @cache
 def can_compile() -> bool:
     """Whether numba is there to compile loops and functions of the user's own."""
-    return not INTERPRETED and find_spec("numba") is not None
+    found = find_spec("numba")
+    return not INTERPRETED and found is not None and found.origin is not None  # a folder of that name is no package
 
 
 def compiles() -> bool:

@@ -64,6 +64,12 @@ def _found(wanted: str) -> Shipped:
     return Shipped(None, None, "the processor is older than x86-64-v2")
 
 
+def buffer_of(array: Any) -> Any:
+    """An array as entries take it in many calls: machine code asks once for its buffer."""
+    module = shipped().module
+    return array if module is None else module.hold(array)
+
+
 def code_of(name: str) -> Callable[..., Any] | None:
     """The machine code of an entry, where there is some."""
     found: Callable[..., Any] | None = getattr(shipped().module, name, None)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwise._internal.compiling import at_hand
+from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
 from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies.answers import Answers
-from driftwise.policies.arms import Arms, ArmSet, Choice, Scores, action_set, observed_arm
+from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
@@ -40,23 +42,34 @@ class Entries(NamedTuple):
     ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
 
 
-class Live(NamedTuple):
-    """What a live call needs of a policy; `plain`: nothing but the compiled lesson is to be done."""
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a live call needs of a policy, in slots, which are read faster than a tuple's fields.
+
+    `straight`: a choice is the best of a list by one entry. `plain`: a lesson is one entry and nothing else.
+    """
 
     scores: Callable[..., int]
     learn: Callable[..., int]
-    point: Point
+    flags: Any  # of the policy's point, as entries take them
+    table: Any
     layout: Layout
     dim: int
     L: float
     low: float
     high: float
+    straight: bool
     plain: bool
     many: float  # from so many arms on they are scored by another entry, to the same bits
     score_many: Callable[..., int]
     form: Callable[..., int] | None
     ball: Callable[..., int] | None
     judged: bool
+    nothing: Any  # no scratch, as entries take it
+
+    @property
+    def point(self) -> tuple[Any, Any]:
+        return self.flags, self.table
 
 
 class Compiled(Answers):
@@ -82,11 +95,16 @@ class Compiled(Answers):
         low, high = self.reward_range
         many, score_many = self._many()
         return Live(
-            at_hand(self.entries.scores), at_hand(self.entries.learn), self.point, self.layout, self.dim, self.reach,
-            low, high,
+            at_hand(self.entries.scores), at_hand(self.entries.learn), buffer_of(self.point.flags),
+            buffer_of(self.point.table), self.layout, self.dim, self.reach, low, high,
+            type(self).best_of is Compiled.best_of and type(self)._number is Compiled._number,
             plain and not windowed and not self.stepped, many, at_hand(score_many), self.form, self.entries.ball,
-            self.judged,
+            self.judged, buffer_of(NO_SCRATCH),
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: not the arrays that machine code holds here."""
+        return {name: value for name, value in vars(self).items() if name != "_live"}
 
     @cached_property
     def digest(self) -> str:
@@ -108,7 +126,28 @@ class Compiled(Answers):
 
         `draw` is the number that a rule which samples draws by (policies/sampling.py); others do not look at it.
         """
-        live, prepared = self._live, arms if type(arms) is ArmSet else action_set(arms)
+        live = self._live
+        if (
+            live.straight and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
+            and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
+        ):  # fmt: skip
+            try:  # nothing is left to check; a state that was not scored on so many arms or is damaged goes on below
+                n, scratch, second, taken = state.scratch
+                if n == arms.count:
+                    scores, (floats, ints) = live.scores if n < live.many else live.score_many, state.packed
+                    arm = scores(live.flags, live.table, floats, ints, taken, arms.columns)
+                    if arm >= 0:
+                        mean, bonus = scratch.item(arm), scratch.item(second + arm)
+                        # Choice(…) itself takes 0.1 µs longer
+                        found: Choice = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
+                        return found
+            finally:
+                state.in_use.release()
+        return self._choose(state, arms if type(arms) is ArmSet else action_set(arms), draw)
+
+    def _choose(self, state: State, prepared: ActionSet, draw: int | None) -> Choice:
+        """`choose` with all checks."""
+        live = self._live
         if type(prepared) is not ArmSet or prepared.dim != live.dim or not prepared.shortest_reach <= live.L:
             prepared.check_for(self)
         number = self._number(state, draw)
@@ -134,7 +173,6 @@ class Compiled(Answers):
         """The best of a list X (1, d, n) that was checked, by the index of this number; the state is held."""
         arm, scratch, second = self._score(state, X)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
-        # Choice(…) itself takes 0.1 µs longer
         return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
 
     @property
@@ -150,21 +188,22 @@ class Compiled(Answers):
     def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
         """The best arm, and scratch with means at its beginning and bonuses from a second place on."""
         n = X.shape[2]
-        scratch, second = self._scoring_scratch(state, n)
+        scratch, second, taken = self._scoring_scratch(state, n)
         live = self._live
         scores = live.scores if n < live.many else live.score_many
-        arm = scores(*live.point, state.floats, state.ints, scratch, X)
+        arm = scores(*live.point, *state.packed, taken, X)
         if arm < 0:
             report(arm)
         return arm, scratch, second
 
-    def _scoring_scratch(self, state: State, n: int) -> tuple[Floats, int]:
-        """Scratch for so many arms, kept with the state, and where bonuses begin."""
-        arms, scratch, second = state.scratch
+    def _scoring_scratch(self, state: State, n: int) -> tuple[Floats, int, Any]:
+        """Scratch for so many arms, kept with the state, where bonuses begin, and scratch as entries take it."""
+        arms, scratch, second, taken = state.scratch
         if arms != n:
             scratch, second = for_scores(self.dim, n)
-            state.scratch = n, scratch, second
-        return scratch, second
+            taken = buffer_of(scratch)
+            state.scratch = n, scratch, second, taken
+        return scratch, second, taken
 
     def learn(
         self, state: State, arms: Arms, arm: Any, reward: float, ticks: float = 1.0, age: float = 0.0
@@ -182,8 +221,8 @@ class Compiled(Answers):
             and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
         ):  # fmt: skip
             try:  # nothing is left to check, and nothing to do in Python
-                floats, ints = state.floats, state.ints
-                if live.learn(*live.point, floats, ints, NO_SCRATCH, arms.columns, 0, arm, reward, 1.0, 0.0) == FINE:
+                flags, table, (floats, ints), x = live.flags, live.table, state.packed, arms.columns
+                if live.learn(flags, table, floats, ints, live.nothing, x, 0, arm, reward, 1.0, 0.0) == FINE:
                     return
             finally:
                 state.in_use.release()
@@ -200,7 +239,7 @@ class Compiled(Answers):
             self.hold.enter(state)
         try:
             if live.plain and ticks <= 1e6:
-                report(live.learn(*live.point, state.floats, state.ints, NO_SCRATCH, x, 0, 0, reward, ticks, age))
+                report(live.learn(*live.point, *state.packed, live.nothing, x, 0, 0, reward, ticks, age))
             else:
                 self._take(state, x, 0, reward, ticks, age, self._beside(state, x[0].T))
         finally:
@@ -224,7 +263,7 @@ class Compiled(Answers):
         taken = [one if one.flags.writeable else one.copy() for one in (rows, rewards, ticks, ages)]
         X = taken[0].reshape(len(rows), self.dim, 1)
         with self.hold(state):
-            report(fold(*live.point, state.floats, state.ints, NO_SCRATCH, X, *taken[1:]))
+            report(fold(*live.point, *state.packed, NO_SCRATCH, X, *taken[1:]))
 
     def advance(self, state: State, ticks: float = 1.0) -> None:
         """Let time pass without an observation. Only the state changes."""

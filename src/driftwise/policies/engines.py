@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from driftwise._internal.compiling import compiles
+from driftwise._internal.shipped import code_of
 from driftwise.kernels import point, rounds, tiled, trials
 from driftwise.kernels.entries import LIST
 from driftwise.kernels.linear import CONSTANT, LINEAR, WEIGHTED
@@ -26,7 +27,7 @@ TILED_ARMS = 8
 LAZY_DIM, LAZY_WORK = 12, 20_000
 # Rounds below which carrying widths does not pay; a stretch of none is what has an entry compiled.
 LAZY_ROUNDS = 16
-# Those from which a live choice goes by tiles: below, what it spares is little beside the call.
+# Those from which a live choice goes by tiles where numba compiles: below, what it spares is little beside a first use.
 TILED_WORK = 20_000
 # Beyond these docs/lazy.md proves nothing: a smaller ridge or weight, longer arms.
 LEAST_RIDGE, LEAST_GAMMA, MOST_LENGTH = 1e-100, 1e-6, 1e70
@@ -159,5 +160,6 @@ def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
 
 
 def many(family: Family, at: Point, dim: int) -> float:
-    """The arms from which a live choice goes by tiles."""
-    return max(TILED_ARMS, TILED_WORK / (dim * dim)) if TILED.knows(family, at) else math.inf
+    """The arms from which a live choice goes by tiles; where their entry has to be compiled, more."""
+    work = 0 if code_of("score_tiled_") else TILED_WORK
+    return max(TILED_ARMS, work / (dim * dim)) if TILED.knows(family, at) else math.inf

@@ -87,8 +87,9 @@ class Sampling(Compiled):
 
     def _sampled(self, state: State, X: Floats, number: int, shares: Floats) -> tuple[int, Floats, int]:
         """The best arm by a draw and the scratch, as `_score` gives them; or, where there is room for them, shares."""
-        scratch, second = self._scoring_scratch(state, X.shape[2])
-        arm = self.entries.scores(*self.point, state.floats, state.ints, scratch, X, number, TRIES, shares)
+        scratch, second, taken = self._scoring_scratch(state, X.shape[2])
+        live = self._live
+        arm = live.scores(*live.point, *state.packed, taken, X, number, TRIES, shares)
         report(arm)
         return arm, scratch, second
 

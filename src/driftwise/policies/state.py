@@ -11,6 +11,7 @@ import numpy as np
 
 from driftwise._internal import container
 from driftwise._internal.rng import checked_seed
+from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
 from driftwise.kernels import groups
 from driftwise.kernels.adapt.book import TICK
@@ -134,14 +135,17 @@ class State:
     """
 
     __slots__ = (
-        "floats", "form", "in_use", "ints", "layout", "outside", "owner", "scratch", "spare", "vetted", "warned",
+        "floats", "form", "in_use", "ints", "layout", "outside", "owner", "packed", "scratch", "spare", "vetted",
+        "warned",
     )  # fmt: skip
 
     def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
         self.spare: State | None = None  # what a lesson that fails is taken back to
-        self.scratch = (0, NO_SCRATCH, 0)  # how many arms were scored last, scratch for as many, where bonuses begin
+        self.packed = buffer_of(floats), buffer_of(ints)  # the same as entries take them
+        # How many arms were scored last, scratch for as many, where bonuses begin, and scratch as entries take it.
+        self.scratch = (0, NO_SCRATCH, 0, NO_SCRATCH)
         self.form: Any = None  # the Index of a search over a set that is no list, which is scratch too
         self.outside = 0  # lessons in a row after which the estimate lay outside the ball
         self.warned = False  # whether a warning about dropped observations was given
