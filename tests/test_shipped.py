@@ -245,6 +245,21 @@ sys.meta_path.insert(0, Gone())
 """
 
 
+def test_an_entry_finds_its_machine_code_whoever_calls_it_first(code):
+    program = WITHOUT + f"""
+import importlib.util, numpy as np
+spec = importlib.util.spec_from_file_location("v2", {code.__file__!r})
+made = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(made)
+sys.modules["driftwise._machine.v2"] = made
+import driftwise as dw
+assert dw.ArmSet(np.eye(2)).reach == 1.0
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_without_numba_the_package_imports_and_says_what_is_missing():
     program = WITHOUT + """
 import driftwise as dw

@@ -75,9 +75,10 @@ def _compiled() -> dict[str, Any]:
     from driftwise._internal import compiling, machine, shipped, sources  # other commands must start without them
 
     found = shipped.shipped()
+    rounds = "compiled for each policy" if compiling.compiles() else "machine code of the wheel"
     known = {
         "machine code": found.level or f"none: {found.why}",
-        "rounds of simulate": "compiled for each policy" if compiling.compiles() else "machine code of the wheel",
+        "rounds of simulate": rounds if found.level or compiling.compiles() else "none: they need driftwise[jit]",
         "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
     }  # fmt: skip
     if not compiling.can_compile():

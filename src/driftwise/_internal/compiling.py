@@ -74,6 +74,8 @@ class Kernel:
     @cached_property
     def call(self) -> Callable[..., Any]:
         """What runs where Python calls it."""
+        if self.shipped is None and import_module("driftwise._internal.shipped").shipped().module is not None:
+            import_module("driftwise.kernels.entries")  # gives entries their machine code
         if self.shipped is not None:
             return self.shipped
         if self.plain:
