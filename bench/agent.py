@@ -1,4 +1,4 @@
-"""What an agent costs above the policy it plays: decide + reward against bare choose + learn, in one run.
+"""The cost of an agent above that of its policy: decide + reward against choose + learn, in one run.
 
     python bench/agent.py [--repeats 9]
 

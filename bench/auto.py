@@ -1,4 +1,4 @@
-"""What a default that is told nothing costs and loses: Auto against all that are told, and against itself mis-told.
+"""Regret and cost of Auto, which is given nothing: against policies that are given R, S or P_T, and with wrong values.
 
     python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks|rates|tails|untold|horizons|cost] [--world NAME]
 

@@ -1,8 +1,8 @@
-"""The picture of docs/service.md: a front page whose readers turn to other items, looked at while it is asked.
+"""Makes the picture of docs/service.md: the dashboard of a front page whose readers change their preferences.
 
     python bench/dashboard.py [--decisions 6000] [--out docs/dashboard.png]
 
-Needs chromium and playwright. Arms have an intercept, so that a mood which all items share is told from tastes.
+Needs chromium and playwright. Arms have an intercept, so that a level which all items share differs from preferences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The worlds that adaptation to unknown drift is judged by: a named list, not a product of all factors."""
+"""The worlds for judging adaptation to unknown drift: a named list, not a product of all factors."""
 
 from __future__ import annotations
 

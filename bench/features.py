@@ -1,4 +1,4 @@
-"""What arms of a context cost beside the choice among them: 50 items at d=181, in one run.
+"""The cost of making arms from a context, beside the choice among them: 50 items at d=181, in one run.
 
     python bench/features.py [--repeats 9]
 

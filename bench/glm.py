@@ -1,4 +1,4 @@
-"""What a generalized linear round costs: in LB-WeightUCB rounds, with fresh arms, and after a million rounds.
+"""The cost of a generalized linear round: in LB-WeightUCB rounds, with fresh arms, and after a million rounds.
 
     python bench/glm.py [--repeats 7] [--horizon 1000000]
 

@@ -1,4 +1,4 @@
-"""What must not become slower, as ratios of one run: `make test` runs it alone, before the tests.
+"""A guard against slower code, by ratios within one run: `make test` runs it alone, before the tests.
 
     python bench/guard.py [--repeats 7]
 

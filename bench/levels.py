@@ -1,4 +1,4 @@
-"""A level that all arms share, told from preferences; and audits of arms that nobody plays.
+"""Levels that all arms share, distinguished from preferences; and audits of arms that are not played.
 
     python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits|late]
 

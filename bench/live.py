@@ -1,4 +1,4 @@
-"""What a live call costs: choose + learn from Python, in compiled rounds of the same run.
+"""The cost of a live call: choose + learn from Python, in compiled rounds of the same run.
 
     python bench/live.py [--repeats 9] [--dim 10] [--arms 50]
 

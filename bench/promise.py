@@ -1,4 +1,4 @@
-"""What can be promised with fresh arms: how the squared error of what is played grows with T and with P_T.
+"""The sketched bound for fresh arms: how the squared error of the arms played grows with T and with P_T.
 
     python bench/promise.py [--trials 4] [--seed 0]
 

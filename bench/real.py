@@ -1,4 +1,4 @@
-"""Real data: does forgetting help there, and what does it cost where it does not?
+"""Real data: whether forgetting helps, and what it costs where it does not.
 
     python bench/real.py [--only flights|bikes|prompts] [--draws 10] [--bikes WHEEL]
 

@@ -1,8 +1,8 @@
-"""Every rival at its best memory and exploration in hindsight, beside Auto, which is told nothing.
+"""Every rival with its best memory and exploration in hindsight, beside Auto, which is given nothing.
 
     python bench/rivals.py [--trials 20] [--seed 0] [--only values|clicks] [--world NAME]
 
-A rival is told noise and scale, and plays every memory with every exploration on a quarter of the trials; the five best
+A rival is given noise and scale. It plays every memory with every exploration on a quarter of the trials; the five best
 of those play all, and the best of these counts. Tables are Markdown on stdout; docs/unknown-drift-tables.md holds them.
 """
 

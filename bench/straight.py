@@ -1,4 +1,4 @@
-"""Server CPU of a decision by the short way (service/http/straight.py) and by Starlette, in turns on one server.
+"""Server CPU of a decision through service/http/straight.py and through Starlette, in turns on one server.
 
 `python bench/straight.py [CLIENTS [DECISIONS [PAIRS]]]`: a query sends a request the ordinary way. The short way stays
 while it saves a fifth at 8 clients or more.

@@ -1,4 +1,4 @@
-"""What adapting to unknown drift costs and buys: the bank against rivals that are told the path length.
+"""Costs and gains of adapting to unknown drift: the bank against rivals that are given the path length.
 
     python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation|cost] [--world NAME]
 
