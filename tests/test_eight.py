@@ -1,4 +1,4 @@
-"""Eight trials at a time are the same eight trials: arms and regret bit for bit, whoever they are and however many."""
+"""Trials played eight at a time equal single trials: arms and regret, bit for bit, for any trials and any number."""
 
 import math
 import threading

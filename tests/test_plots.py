@@ -1,4 +1,4 @@
-"""The style of the figures: who can be told apart, labels that can be read, the same bytes for the same figure."""
+"""The style of the figures: distinguishable lines, legible labels, the same bytes for the same figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies of the user's own: what owes start, choose and learn can be played live."""
+"""Policies of the user's own: an object with start, choose and learn can be played live."""
 
 import dataclasses
 import json

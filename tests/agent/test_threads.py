@@ -1,4 +1,4 @@
-"""Many threads: nobody who decides waits for a lesson, and what comes of it is some serial order."""
+"""Many threads: a thread that decides never waits for a lesson, and the result is that of some serial order."""
 
 import threading
 import time

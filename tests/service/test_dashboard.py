@@ -1,4 +1,4 @@
-"""The dashboard says what the log says, to nobody but those who may see it, and keeps nobody waiting."""
+"""The dashboard agrees with the log, is visible only with an admin key, and delays no request."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What every store owes (store.py). PostgreSQL joins by a line of STORES."""
+"""The laws of every store (store.py). PostgreSQL is added by a line of STORES."""
 
 import hashlib
 import os
