@@ -1,4 +1,4 @@
-"""A database that another machine, library or version computed: distinguished from damage, and continued by a refold."""
+"""A database that another machine, library or version computed: not taken for damage, and continued by a refold."""
 
 import json
 import os
