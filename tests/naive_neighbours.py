@@ -112,3 +112,167 @@ def naive_exp3_shares(history, n, mix, share):
         estimate[arm] = reward / p[arm]
         w = w * np.exp(mix * estimate / n) + math.e * share / n * w.sum()
     return (1 - mix) * w / w.sum() + mix / n
+
+
+class NaiveGLUCB:
+    """D-GLUCB and SW-GLUCB (Russac, Cappé, Garivier 2020): clicks, a discount or a window, told d, T, Γ_T and S.
+
+    θ̂ solves λθ + Σ w (μ(x'θ) - r) x = 0. V = (λ/c) I + Σ w xx', c = μ'(S). The index is μ(x'θ̃) + (2k/c) β ‖x‖ in V⁻¹,
+    β = √(λc) S + R √(2 log(1/δ) + d log(1 + cE/(λd))), E = Σ w². θ̃ is θ̂, or the point of the ball that is nearest in
+    ‖g(θ) - g(θ̂)‖ in V⁻¹. w is γ^age with 1-γ = (Γ/(dT))^(2/3), or 1 at ages below 1/(1-γ).
+    """
+
+    def __init__(self, *, dim, horizon, changes, S, kind, R=0.5, lam=1.0, project=True):
+        self.dim, self.S, self.R, self.lam, self.kind, self.project = dim, S, R, lam, kind, project
+        self.delta, self.forget = 1 / horizon, (changes / (dim * horizon)) ** (2 / 3)
+        self.k, self.c = 0.25, self.mu(S) * (1 - self.mu(S))
+        self.data = []
+
+    @staticmethod
+    def mu(z):
+        return 1 / (1 + np.exp(-z))
+
+    def weights(self):
+        age = np.arange(len(self.data))[::-1]
+        return (1 - self.forget) ** age if self.kind == "fade" else (age < 1 / self.forget).astype(float)
+
+    def xs(self):
+        return np.array([x for x, _ in self.data]).reshape(-1, self.dim)
+
+    def g(self, theta):
+        return self.lam * theta + self.xs().T @ (self.weights() * self.mu(self.xs() @ theta))
+
+    def V(self):
+        return self.lam / self.c * np.eye(self.dim) + (self.xs().T * self.weights()) @ self.xs()
+
+    def estimate(self):
+        """Newton's steps from 0 on the sums above."""
+        b, theta = self.xs().T @ (self.weights() * np.array([r for _, r in self.data])), np.zeros(self.dim)
+        for _ in range(60):
+            p = self.mu(self.xs() @ theta)
+            H = self.lam * np.eye(self.dim) + (self.xs().T * (self.weights() * p * (1 - p))) @ self.xs()
+            step = np.linalg.solve(H, b - self.g(theta))
+            theta = theta + step
+            if np.linalg.norm(step) < 1e-12:
+                return theta
+        raise AssertionError("Newton's steps did not settle")
+
+    def theta(self):
+        found = self.estimate()
+        if not self.project or np.linalg.norm(found) <= self.S:
+            return found
+        inverse, at = np.linalg.inv(self.V()), self.g(found)
+
+        def gap(angle):  # d = 2: the nearest point lies on the circle
+            apart = self.g(self.S * np.array([math.cos(angle), math.sin(angle)])) - at
+            return float(apart @ inverse @ apart)
+
+        best, width = min(np.linspace(0, 2 * math.pi, 121), key=gap), 0.06
+        while width > 1e-8:
+            best, width = min(np.linspace(best - width, best + width, 9), key=gap), width / 3
+        return self.S * np.array([math.cos(best), math.sin(best)])
+
+    def scores(self, arms):
+        inverse, theta = np.linalg.inv(self.V()), self.theta()
+        E = float((self.weights() ** 2).sum())
+        inside = 2 * math.log(1 / self.delta) + self.dim * math.log(1 + self.c * E / (self.lam * self.dim))
+        beta = math.sqrt(self.lam * self.c) * self.S + self.R * math.sqrt(inside)
+        return np.array([self.mu(x @ theta) + 2 * self.k / self.c * beta * math.sqrt(x @ inverse @ x) for x in arms])
+
+    def choose(self, arms):
+        return int(np.argmax(self.scores(arms)))
+
+    def learn(self, arms, arm, reward):
+        self.data.append((np.array(arms[arm]), reward))
+
+
+class NaiveLogisticCode:
+    """GLM-UCB and LogUCB1 of logistic_bandit, from the formulas in the docstring of `LogisticCodeUCB`, by scipy."""
+
+    def __init__(self, *, dim, delta, S, L, constants):
+        self.dim, self.delta, self.S, self.constants, self.data = dim, delta, S, constants, []
+        self.kappa = 2 + math.exp(S * L) + math.exp(-S * L)
+
+    def lam(self):
+        return self.dim * math.log(2 + len(self.data)) if self.constants == "log" and self.data else float(self.dim)
+
+    def theta(self):
+        from scipy.optimize import root
+
+        def equation(theta):
+            return self.lam() * theta + sum((x * (NaiveGLUCB.mu(x @ theta) - r) for x, r in self.data), 0 * theta)
+
+        return root(equation, np.zeros(self.dim), tol=1e-13).x
+
+    def radius(self):
+        from scipy.stats import chi2
+
+        d, lam, S = self.dim, self.lam(), self.S
+        if self.constants == "glm":
+            inside = 2 * math.log(1 / self.delta) + math.log(np.linalg.det(self.V() / d))
+            return self.kappa / 4 * math.sqrt(inside) + math.sqrt(d) * S
+        H = lam * np.eye(d)
+        for x, _ in self.data:
+            p = NaiveGLUCB.mu(x @ self.theta())
+            H = H + p * (1 - p) * np.outer(x, x)
+        q = math.log(1 / self.delta) + math.log(np.linalg.det(H / lam)) / 2
+        q += math.log(chi2(d).cdf(2 * lam) / chi2(d).cdf(lam))
+        g = min(math.sqrt(lam) / 2 + 2 * q / math.sqrt(lam), 1 + q)
+        return math.sqrt(self.kappa) / 4 * min(math.sqrt(1 + 2 * S) * g, g + g**2 / math.sqrt(lam)) + math.sqrt(lam) * S
+
+    def V(self):
+        return self.dim * np.eye(self.dim) + sum((np.outer(x, x) for x, _ in self.data), np.zeros((self.dim,) * 2))
+
+    def scores(self, arms):
+        inverse, theta, rho = np.linalg.inv(self.V()), self.theta(), self.radius()
+        return np.array([NaiveGLUCB.mu(x @ theta) + rho * math.sqrt(x @ inverse @ x) for x in arms])
+
+    def learn(self, arms, arm, reward):
+        self.data.append((np.array(arms[arm]), reward))
+
+
+class NaiveOFUGLB:
+    """OFUGLB at d = 2: the largest x'θ over a fine grid of the ball, refined where the set's best point is."""
+
+    def __init__(self, *, dim, delta, S, window, share):
+        self.dim, self.delta, self.S, self.window, self.share, self.data = dim, delta, S, window, share, []
+
+    def loss(self, thetas):
+        """Of each row."""
+        total = np.zeros(len(thetas))
+        for x, r in self.data[-self.window :] if self.window else self.data:
+            z = thetas @ x
+            total += np.logaddexp(0, z) - r * z
+        return total
+
+    def level(self):
+        n = len(self.data) if self.window is None else min(self.window, len(self.data))
+        inside = max(math.e, 2 * math.e * self.S * (1 + self.S / 2) * n / self.dim)
+        return self.share * (math.log(1 / self.delta) + self.dim * math.log(inside))
+
+    def grid(self):
+        radius, angle = np.meshgrid(np.linspace(0, self.S, 61), np.linspace(0, 2 * math.pi, 361))
+        return np.stack([(radius * np.cos(angle)).ravel(), (radius * np.sin(angle)).ravel()], axis=1)
+
+    def values(self, arms):
+        """Optimistic x'θ of every arm, from below, to about 1% of S‖x‖."""
+        thetas = self.grid()
+        losses = self.loss(thetas)
+        kept = thetas[losses - losses.min() <= self.level()]
+        return np.array([(kept @ x).max() for x in arms])
+
+    def learn(self, arms, arm, reward):
+        self.data.append((np.array(arms[arm]), reward))
+
+
+def naive_glr(rewards):
+    """max over s of s·kl(mean of the first s, mean) + (n-s)·kl(mean of the others, mean)."""
+
+    def kl(p, q):
+        ends = ((p, q), (1 - p, 1 - q))
+        return sum(a * math.log(a / b) for a, b in ends if a > 0)
+
+    n, mean = len(rewards), sum(rewards) / len(rewards)
+    if mean in (0.0, 1.0):
+        return 0.0
+    return max(s * kl(sum(rewards[:s]) / s, mean) + (n - s) * kl(sum(rewards[s:]) / (n - s), mean) for s in range(1, n))

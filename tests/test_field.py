@@ -81,10 +81,11 @@ def test_a_verdict_is_same_when_intervals_meet():
 
 def test_the_slips_are_there_and_their_repairs_differ():
     found = slips.source_slips()
-    assert len(found) == 7 and all(one.printed != one.repaired for one in found)
+    assert len(found) == 9 and all(one.printed != one.repaired for one in found)
     slipped, meant = slips.second_matrix()
     assert slipped > 1.5 * meant
     assert slips.flipped()[0] > 0.3 and slips.flipped()[1] < -0.9
+    assert slips.shared_out()[0] < 1e-6 < 1e-3 < slips.shared_out()[1]
     many, few = slips.blind()
     assert many > 3.0 and few < 0.3
 

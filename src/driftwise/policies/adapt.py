@@ -453,6 +453,8 @@ class Bank(Adaptive):
 class FadeBank(Bank):
     """A bank of discounts that needs no path length (ours; the paper leaves adaptive weights open).
 
+    Kin: Jacobsen and Cutkosky 2024, who learn the discount of online regression.
+
     The scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's would drag short memories to 0.
 
     Over generalized linear bases with a theorem's radius every memory proposes arms by its own index and the

@@ -47,7 +47,8 @@ class GeneralizedUCB(Compiled):
 
     estimate="exact" keeps the history as weighted atoms: one per distinct arm, or per observation with fresh arms.
     Keep() and rewards without a bound need room for every observation, and so `horizon`; estimate="one-pass" needs
-    O(dim²) whatever the horizon. `capacity` is the room for atoms where more than one fresh vector comes a tick.
+    O(dim²) whatever the horizon (kin: DOMD-GLB, Lee and Oh 2026). `capacity` is the room for atoms where more than one
+    fresh vector comes a tick.
     """
 
     dim: int

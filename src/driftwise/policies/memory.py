@@ -284,7 +284,7 @@ class Trend(Memory):
     """Weight γ^age, with θ assumed to move in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
 
     γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank. The prior of the slope v is N(0,
-    S²/(d·length²)): over the length of the memory θ may move by about its own size.
+    S²/(d·length²)): over the length of the memory θ may move by about its own size. Kin: fcTS (Naghdi, Baheri 2026).
     """
 
     length: float = field()

@@ -29,6 +29,8 @@ from driftwise.policies.memory import Fade, Keep, Memory, Restart, Window
 from driftwise.policies.model import constants
 from driftwise.policies.neighbours.dlinucb import DLinUCB
 from driftwise.policies.neighbours.exp3 import Exp3S
+from driftwise.policies.neighbours.glr import GLRRestart
+from driftwise.policies.neighbours.logistic import OFUGLB, LogisticCodeUCB
 from driftwise.policies.neighbours.weighted_oful import RestartedWeightedOFUL
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.plain import kinds_of, restored
@@ -240,15 +242,30 @@ def _jump_window(p: Problem) -> Window:
     return Window(1.0 / formulas.pw_forget(p.dim, p.horizon, p.changes))
 
 
-_RUSSAC_2020 = "Russac, Cappé, Garivier 2020"
+def _plain_oful(p: Problem) -> Compiled:
+    return _tuned(_BY_NAME["OFUL"], p, {one: p.fields[one] for one in ("S", "L", "R") if one in p.fields})
+
+
+_RUSSAC_2020, _FAURY_2022 = "Russac, Cappé, Garivier 2020", "Faury, Abeille, Jun, Calauzènes 2022"
+_AS_CODED: dict[str, Callable[[Problem], Any]] = {
+    "memory": _keep, "lam": _lam_dim, "delta": lambda p: 0.05, "horizon": lambda p: p.known.get("horizon"),
+}  # fmt: skip
 # What others published and `catalogue` leaves out: points of pieces that are there, and policies that no kernel plays.
 NEIGHBOURS: tuple[Row, ...] = (
     Row("D-GLUCB", "GLB", "fade", "none", f"{_RUSSAC_2020}, discounted", _JUMPS, GLMUCB, _glm(_pw_fade, _source_ridge)),
     Row("SW-GLUCB", "GLB", "window", "none", f"{_RUSSAC_2020}, in a window", _JUMPS, GLMUCB,
         _glm(_jump_window, _source_ridge)),
+    Row("GLM-UCB-code", "GLB", "keep", "none", f"{_FAURY_2022}, as logistic_bandit has it", _STATIC, LogisticCodeUCB,
+        _AS_CODED),
+    Row("LogUCB1-code", "SCB", "keep", "none", f"{_FAURY_2022}, as logistic_bandit has it", _STATIC, LogisticCodeUCB,
+        _AS_CODED, {"constants": "log"}),
+    Row("OFUGLB", "SCB", "keep", "none", "Lee, Yun, Jun 2024", _STATIC, OFUGLB,
+        {one: rule for one, rule in _glm(_keep, _lam_dim).items() if one != "lam"}),
     Row("LinTS", "linear", "keep", "none", "Agrawal, Goyal 2013; Kim, Tewari 2020 at γ = 1", _STATIC, LinearSampling,
         _linear(_keep), {"drawn": "theta"}),
     Row("dLinUCB", "linear", "detects", "none", "Wu, Iyer, Wang 2018", ("dim",), DLinUCB, {}),
+    Row("GLR+OFUL", "linear", "detects", "none", "after Gerogiannis et al. 2025, forced plays a stand-in", _STATIC,
+        GLRRestart, {"arms": lambda p: p.dim, "horizon": lambda p: p.horizon, "base": _plain_oful}),
     Row("Restarted-WeightedOFUL+", "linear", "restart", "none", "Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1",
         ("dim", "horizon"), RestartedWeightedOFUL, {"window": lambda p: p.horizon}),
     Row("EXP3.S", "arms", "shares", "none", "Auer, Cesa-Bianchi, Freund, Schapire 2002", _DRIFT, Exp3S,

@@ -58,7 +58,7 @@ class TrendBank(Bank):
 
     levels=True adds twelve lanes that tell a level which all arms share, and which may move fast, from preferences,
     which may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
-    are played while rewards speak for them.
+    are played while rewards speak for them. Kin: ISD-linUCB (Lazzaretto, Peters, Pfister 2026).
 
     audit=a plays min(1, a/√t) of the time, t counting rewards, the best arm by a theorem's radius and a memory of 64
     rounds: what an arm that nobody plays does, nothing else can find out. Draws are those of the state's key.

@@ -24,16 +24,41 @@ VERDICTS = """
 A verdict is **same** when two intervals meet. Ours is the 95% interval of the mean over our trials. Theirs is the
 number read, ±2% where it was read by eye, widened by the half-width that the mean over their runs would have with the
 spread of ours. It is **cannot be told** where our line has one trial, or the data is a surrogate."""
+PUBLIC = """
+On one stream every arm is that of the public code, and θ̂ to 1e-9. Linear, 400 rounds with a jump: D-LinUCB with its
+slip, SW-LinUCB, LinUCB and dLinUCB of YRussac/WeightedLinearBandits at 9cc1edf, and D-LinUCB of
+baekjin-kim/NonstationaryLB at 7f8d7d1, which does not have the slip. Clicks: GLM-UCB and LogUCB1 of
+louisfaury/logistic_bandit at 286335b, 300 rounds, and OFUGLB of nick-jhlee/logistic_bandit at 8434b6d, 120 rounds,
+whose θ̂ is a solver's and was not compared. OFULog-r of that code stops its planning after 20 steps, so that its
+choices are not those of the set it describes. The code of Russac et al. 2020 and 2021, of Wang et al. 2025 and of
+Gerogiannis et al. 2025 could not be had."""
 MISSING = (
-    "**Restarted SAVE+** (Wang et al. 2025) and **GLB-OMD** (2025): not implemented.",
-    """**DAL** and **QCD+** (Gerogiannis et al. 2025): the text of DAL's forced plays could not be read; neither is
-    implemented. **OFUGLB** (Lee, Yun, Jun 2024): not implemented; its public code is among the slips below.""",
+    """**Restarted SAVE+** (Wang et al. 2025), **GLB-OMD** (Zhang, Xu, Zhao, Sugiyama 2025) and **DOMD-GLB**: not
+    implemented; beyond abstracts their texts could not be read.""",
+    """**DAL** (Gerogiannis et al. 2025): its forced plays could not be read. `GLR+OFUL` has the GLR test of QCD+ and
+    forced plays that stand in for them, on a list of arms that stays.""",
     """**D-GLUCB**, **SW-GLUCB** (Russac, Cappé, Garivier 2020): the text could not be read. They are GLM-UCB's rule
-    with a fade or a window, the ridge λ/c in V with λ = 1, and 1-γ = (Γ_T/(dT))^(2/3), the order that the abstract
-    states.""",
+    with a fade or a window, the ridge λ/c in V with λ = 1, and 1-γ = (Γ_T/(dT))^(2/3), the order that the
+    abstract states. Their slow twins are of the same formulas.""",
+    """β and σ̄ of **Restarted-WeightedOFUL+** and the exploration rate of **EXP3.S** were written from memory, and no
+    public text or code was found to hold them to. EXP3.S's update is that of the public notes on Auer et al.
+    2002, Figure 6 (Bandits.jl).""",
     """Constants of Restarted-WeightedOFUL+ and of Modified EXP3.S in the published runs, and γ, λ and δ of Zhao et al.
-    and of Russac et al. 2021: could not be read. Sections say which were taken.""",
+    and of Russac et al. 2021: could not be read. Sections say which were taken. Of the eight horizons
+    three of Cheung et al. and two of Wang et al. are played.""",
 )
+KIN = (
+    "**Trend** beside fcTS (Naghdi, Baheri 2026), which carries old rewards to the present by a slope and samples.",
+    "**Levels** beside ISD-linUCB (Lazzaretto, Peters, Pfister 2026), which learns what stays from past data.",
+    "**The one-pass estimate under a fade** beside DOMD-GLB (Lee, Oh 2026), discounted mirror descent with a theorem.",
+    """**The bank of discounts** beside Jacobsen and Cutkosky 2024, who learn the discount of online regression over a
+    grid. Hu 2026 could not be found.""",
+)
+OWN_POLICY = """
+`driftwise compare --policy mypackage:MyPolicy --out DIR` plays it on the worlds of the page, beside the policies
+there, and writes the page with its rank and intervals. `--worlds russac2019` takes the worlds of one paper. A class
+or function gets those of dim, horizon, path_length, changes, S, L, R, arms, link and reward that it has arguments
+for."""
 
 
 def write_field(
@@ -88,8 +113,13 @@ def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumb
             yield _picture(figure)
             mine = [one for one in ones if one.spec == key]
             yield _numbers(mine) if mine else text_table(figure)
-        yield Bullets([*(note[:1].upper() + note[1:] + "." for note in outcome.spec.notes), f"`driftwise run {key}`"])
+        yield Bullets([*(_sentence(note) for note in outcome.spec.notes), f"`driftwise run {key}`"])
     yield Text(f"**Where it differs.** {paper.reason}")
+
+
+def _sentence(note: str) -> str:
+    """A capital and a full stop; θ stays θ."""
+    return f"{note[:1].upper() if note[:1].isascii() else note[:1]}{note[1:]}."
 
 
 def _picture(figure: Figure) -> Picture:
@@ -111,8 +141,15 @@ def _slips() -> Iterator[Block]:
     yield Text("Each is shown by a program: `python -m driftwise.experiments.field.slips`.")
     rows = [[one.source, one.statement, one.printed, one.repaired] for one in slips.source_slips()]
     yield Table(("source", "what", "as published", "as meant"), rows)
+    yield Heading("Public code, choice by choice")
+    yield Text(PUBLIC)
     yield Heading("What is missing")
     yield Bullets(MISSING)
+    yield Heading("Your own policy")
+    yield Text(OWN_POLICY)
+    yield Heading("Kin")
+    yield Text("Features of driftwise that resemble others' work; of these papers we read the abstracts.")
+    yield Bullets(KIN)
 
 
 def _made(name: str, outcomes: Sequence[Outcome]) -> Iterator[Block]:

@@ -77,6 +77,25 @@ def lag(S: float = 4.0, t: int = 2) -> tuple[float, float]:
     return (1.0 + S / 2.0) * (t - 2), (1.0 + S / 2.0) * (t - 1)
 
 
+def two_gaps(lam: float = 10.0, g: float = 8.0) -> tuple[float, float]:
+    """The radius γ + γ²/λ of ofulogr.py, and γ + γ²/√λ of logistic_ucb_1.py, for the same bound."""
+    return g + g * g / lam, g + g * g / math.sqrt(lam)
+
+
+def shared_out(n: int = 3) -> tuple[float, float]:
+    """The weight of an arm not played after 1000 rewards of 1 of another, α = 0.01, mix 0.2: as coded, and as meant."""
+    found = []
+    for everywhere in (False, True):
+        w = np.ones(n)
+        for _ in range(1000):
+            p, total = 0.8 * w / w.sum() + 0.2 / n, w.sum()
+            w[0] *= math.exp(0.2 / p[0] / n)
+            w[slice(None) if everywhere else slice(1)] += math.e * 0.01 / n * total
+            w /= w.max()
+        found.append(float(w[1]))
+    return found[0], found[1]
+
+
 def _numbers(program: Callable[[], tuple[float, float]], form: str = ".3g") -> tuple[str, str]:
     first, second = program()
     return f"{first:{form}}", f"{second:{form}}"
@@ -97,6 +116,11 @@ def source_slips() -> list[SourceSlip]:
         SourceSlip("Faury et al. 2022, code (logistic_bandit)",
              "GLM-UCB with do_proj projects estimates inside the ball: is one outside projected?",
              *("yes" if one else "no" for one in projected())),
+        SourceSlip("Faury et al. 2022, code (logistic_bandit)",
+             "OFULog-r widens γ by γ²/λ, LogUCB1 by γ²/√λ, for one bound: at γ = 8, λ = 10", *_numbers(two_gaps)),
+        SourceSlip("Bandits.jl, code of EXP3.S",
+             "weights are shared out to the played arm only: weight of another after 1,000 rewards",
+             *_numbers(shared_out, ".1e")),
         SourceSlip("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
     ]  # fmt: skip
 
