@@ -6,6 +6,12 @@ import os
 import threading
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCKS = fcntl is not None  # whether the system has locks that end with their process
 # The suffix of a file that is not yet complete.
 HALF = ".tmp"
 PRIVATE = 0o600  # the mode of new databases, locks, snapshots, logs and backups, whatever the umask allows
@@ -82,3 +88,22 @@ def sync_folder(folder: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def lock(file: int) -> bool:
+    """Lock an open file or folder until this process ends or unlocks it; False where another process has it.
+
+    A system without such locks grants every one. A file system that cannot lock raises OSError.
+    """
+    if LOCKS:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def unlock(file: int) -> None:
+    """Unlock it, also where a child of a fork has the descriptor too."""
+    if LOCKS:
+        fcntl.flock(file, fcntl.LOCK_UN)

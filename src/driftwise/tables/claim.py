@@ -6,19 +6,15 @@ import os
 import weakref
 from pathlib import Path
 
+from driftwise._internal.files import LOCKS, lock, unlock
 from driftwise.errors import BadInput
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where parts still never replace each other
-    fcntl = None  # type: ignore[assignment]
 
 
 class FolderClaim:
     """A lock on a folder itself, held until `release` or the end of the process.
 
     The child of a fork releases its copy, and the parent keeps the lock. A file system that cannot lock folders (NFS)
-    grants every claim; parts are then created under names that no other part has, so none is lost.
+    grants every claim, as Windows does; parts are then created under names that no other part has, so none is lost.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,26 +25,26 @@ class FolderClaim:
 
     def renew(self) -> None:
         """Claim the folder that has this name now. The first one may have been moved away, and another made."""
-        if fcntl is None or (self._file is not None and os.path.samestat(os.stat(self.folder), os.fstat(self._file))):
+        if not LOCKS or (self._file is not None and os.path.samestat(os.stat(self.folder), os.fstat(self._file))):
             return
         self.release()
         file = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            free = lock(file)
+        except OSError:
+            os.close(file)
+            return
+        if not free:
             os.close(file)
             wanted = "a folder that no other agent or process logs into"
             way_out = f'give each its own, {self.folder.name}/{os.getpid()} say'
-            raise BadInput("path", str(self.folder), wanted, way_out) from None
-        except OSError:
-            os.close(file)
-        else:
-            self._file = file
+            raise BadInput("path", str(self.folder), wanted, way_out)
+        self._file = file
 
     def release(self) -> None:
         """Release the folder, also if a child of a fork has the descriptor too."""
-        if self._file is not None and fcntl is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+        if self._file is not None:
+            unlock(self._file)
         self.leave()
 
     def leave(self) -> None:

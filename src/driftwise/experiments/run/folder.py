@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from driftwise._internal.files import HALF
+from driftwise._internal.files import HALF, lock
 from driftwise.errors import BadInput
 
 
@@ -25,17 +25,10 @@ def writable(folder: Path) -> Path:
 def alone(folder: Path) -> Iterator[Path]:
     """Hold the lock of a folder. The operating system releases it when the process ends, in any way."""
     writable(folder)
-    with _refusals(folder), (folder / ".lock").open("w") as lock:
-        try:
-            import fcntl
-        except ImportError:  # not on Windows; two runs there do the same work twice and agree
-            yield folder
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with _refusals(folder), (folder / ".lock").open("w") as file:
+        if not lock(file.fileno()):  # where there are no locks, two runs do the same work twice and agree
             wanted = "a folder that no other run is writing to"
-            raise BadInput("out", str(folder), wanted, "wait for it, or pass another --out") from None
+            raise BadInput("out", str(folder), wanted, "wait for it, or pass another --out")
         yield folder
 
 
