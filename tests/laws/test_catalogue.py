@@ -190,7 +190,7 @@ def test_a_policy_that_says_it_samples_but_never_does_is_caught():
     class Still(Sampler):
         spread = 0.0
 
-    with pytest.raises(AssertionError, match="what does it draw"):
+    with pytest.raises(AssertionError, match="nothing is drawn"):
         checks.check_policy(Still(), dim=3)
 
 
