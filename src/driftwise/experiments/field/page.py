@@ -31,7 +31,7 @@ baekjin-kim/NonstationaryLB at 7f8d7d1, which does not have the slip. Clicks: GL
 louisfaury/logistic_bandit at 286335b, 300 rounds, and OFUGLB of nick-jhlee/logistic_bandit at 8434b6d, 120 rounds,
 whose θ̂ is a solver's and was not compared. OFULog-r of that code stops its planning after 20 steps, so that its
 choices are not those of the set it describes. The code of Russac et al. 2020 and 2021, of Wang et al. 2025 and of
-Gerogiannis et al. 2025 could not be had."""
+Gerogiannis et al. 2025 was not found."""
 MISSING = (
     """**Restarted SAVE+** (Wang et al. 2025), **GLB-OMD** (Zhang, Xu, Zhao, Sugiyama 2025) and **DOMD-GLB**: not
     implemented; beyond abstracts their texts could not be read.""",
