@@ -1,4 +1,4 @@
-"""Who may do what: bearer keys of which only the sha256 is known, scopes a stream, and a limit on guessing."""
+"""Access: bearer keys, of which only the sha256 is stored, scopes per stream, and a limit on failed attempts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from driftwise.service.wire.protocol import Refusal
 SCOPES = ("decide", "reward", "admin")
 _FAILURES, _MINUTE = 10, 60.0
 _MOST_CALLERS = 10_000
-_EVERY = 0.25  # seconds from look to look at the keys
+_EVERY = 0.25  # seconds between two readings of the keys
 
 
 def new_key() -> str:
@@ -30,7 +30,7 @@ def new_key() -> str:
 
 
 def hashed(key: str) -> bytes:
-    """What is stored of a key. It is random, so no salt and no slow hash is needed."""
+    """The stored hash of a key. A key is random, so it needs no salt and no slow hash."""
     return hashlib.sha256(key.encode(errors="replace")).digest()
 
 
@@ -73,7 +73,7 @@ def sees(key: KeyRow | None, stream: str) -> bool:
 
 class Access:
     """The valid keys, and whether one is needed. A server is open only while it listens on loopback and its database
-    has never had a key; from then on it is closed for good, whatever becomes of the keys."""
+    has never had a key. After the first key it is closed for good, even if all keys are revoked."""
 
     def __init__(self, keys: Sequence[KeyRow], now: Callable[[], float] = time.monotonic) -> None:
         self.keys: list[KeyRow] = []
@@ -91,7 +91,7 @@ class Access:
         self.keys = [key for key in keys if key.revoked is None]
 
     def close(self) -> None:
-        """Need a key from now on: the server listens on an address that other machines reach."""
+        """Require a key from now on: the server listens on an address that other machines can reach."""
         self.closed = True
 
     def check(
@@ -106,7 +106,7 @@ class Access:
         known = None
         if given is not None:
             presented = hashed(given)
-            for key in self.keys:  # all of them, whichever fits: time tells nothing
+            for key in self.keys:  # all keys are compared, so the time does not depend on which one fits
                 if hmac.compare_digest(key.sha256, presented):
                     known = key
         if known is None:
@@ -132,11 +132,11 @@ class Access:
 
 
 class KeyWatch:
-    """Reads the keys of a database four times a second, in a thread and on a connection of its own: the store's other
-    connection may be busy with commits for seconds."""
+    """Reads the keys of a database four times a second, in its own thread and connection, because commits may keep the
+    store's other connection busy for seconds."""
 
-    def __init__(self, access: Access, store: Store, slip: Callable[[Exception], None]) -> None:
-        self._access, self._store, self._slip = access, store, slip
+    def __init__(self, access: Access, store: Store, error: Callable[[Exception], None]) -> None:
+        self._access, self._store, self._slip = access, store, error
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="driftwise keys", daemon=True)
 
@@ -157,8 +157,8 @@ class KeyWatch:
                         self._access.take(aside.keys())
                         failing = False
                         self._ended.wait(_EVERY)
-            except Exception as slip:  # the database is away, say: the keys stay as they were until a read succeeds
+            except Exception as error:  # the database is away, say: the keys stay as they were until a read succeeds
                 if not failing:
-                    self._slip(slip)
+                    self._slip(error)
                 failing = True
                 self._ended.wait(_EVERY)

@@ -1,4 +1,4 @@
-"""The comparison of a policy with those held back, followed along the log.
+"""The comparison of a policy with the units held back, computed along the log.
 
 A comparison is about the decisions of one era, or of one step of a ramp: the policy and the share of units that are
 held back are fixed there. It reads rewards in their order, so that the dashboard, `/metrics`, a ramp and `verify` get
@@ -17,7 +17,7 @@ from driftwise.service.core.steps import Steps
 from driftwise.service.stores.records import EraRow
 from driftwise.service.stores.store import Store
 
-MOST = 50_000  # rewards that are read at a time; another look goes on
+MOST = 50_000  # rewards that are read at once; the next look continues
 _STRETCH = 2_000
 _WORD = 2.0**64
 _REWARDS = """
@@ -53,8 +53,8 @@ class Following:
         return self.seq >= upto
 
     def _add(self, store: Store, rows: list[Any]) -> None:
-        """Rewards of decisions whose cohort is the one that the share gives their unit. A replica that heard of a step
-        later has decided by the share before it, and a fallback or a forgotten unit is of no cohort."""
+        """Add rewards of decisions whose cohort agrees with the share. A replica that learned of a step later has
+        decided by the earlier share; a fallback or a forgotten unit has no cohort."""
         found = [
             (seq, unit, cohort == "live", value)
             for seq, number, cohort, unit, value in rows

@@ -55,12 +55,12 @@ def check_machine(where: object, stream: str, era: EraRow) -> None:
         raise _foreign(where, stream, elsewhere(era))
 
 
-def refused(where: object, stream: str, slip: Unlike) -> BadInput:
+def refused(where: object, stream: str, error: Unlike) -> BadInput:
     """The sentence for an era that does not come out as it was written down."""
-    other = elsewhere(slip.era)
+    other = elsewhere(error.era)
     if other:
         return _foreign(where, stream, other)
-    return Damaged(str(where), f"rewards of stream {stream} that fold to another state: {slip}")
+    return Damaged(str(where), f"rewards of stream {stream} that fold to another state: {error}")
 
 
 def _foreign(where: object, stream: str, other: str) -> Foreign:

@@ -1,7 +1,7 @@
-"""Decisions whose time is over without a reward: their default is learned, the oldest first (docs/contract.md#rewards).
+"""Decisions without a reward at their deadline: the default is learned, the oldest first (docs/contract.md#rewards).
 
-What waits is read from the store a stretch at a time, because there may be millions. A default is a row like that of
-any reward, so that a fold, a verify and an export know nothing of clocks.
+Open decisions are read from the store in stretches, because there may be millions. A default is stored as a row like
+any reward, so folds, `verify` and exports need no clock.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from driftwise.service.core.stream import Stream
 
 STRETCH = 1_000
-LOOKED = 20_000  # decisions that are looked through at a time, a twentieth of a second: after a start there are many
-MOST = 1_000  # defaults that are learned at a time: after a long stop there are many
+LOOKED = 20_000  # decisions that are read at once, in a twentieth of a second; there are many after a start
+MOST = 1_000  # defaults that are learned at once; there are many after a long stop
 
 
 class Overdue:
-    """What had no reward when it was read; births never run backwards, so that numbers are in their order."""
+    """Decisions without a reward when they were read. Births never decrease, so the order of numbers is that of
+    births."""
 
     def __init__(self, store: Store, stream: int) -> None:
         self._store, self._stream = store, stream
         self._waiting: deque[OpenRow] = deque()
-        self._read = 0  # the decision up to which the store was asked
-        self._taken: list[OpenRow] = []  # by the group at hand
+        self._read = 0  # the last decision that was read from the store
+        self._taken: list[OpenRow] = []  # those of the current group
 
     def expire(self, stream: Stream, at: float) -> None:
-        """Learn the defaults that are due now, so many at a time."""
+        """Learn the defaults that are due now, at most MOST at once."""
         before = stream.limit(at)
         for _ in range(MOST):
             if not self._waits(before, stream.kept[0]):
@@ -51,10 +52,10 @@ class Overdue:
         return bool(self._waiting) and self._waiting[0].born < before
 
     def publish(self) -> None:
-        """The group is on disk."""
+        """The group was committed."""
         self._taken.clear()
 
     def undo(self) -> None:
-        """The group has never been: whom it took waits again."""
+        """The group was rolled back: its decisions are open again."""
         self._waiting.extendleft(reversed(self._taken))
         self._taken.clear()

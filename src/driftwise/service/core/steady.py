@@ -1,8 +1,8 @@
-"""The time of a server: that of its machine, unless that leaps ahead.
+"""The time of a server: that of its machine, unless that jumps ahead.
 
-A wall clock that is set ahead by mistake would make all that was learned old, and no later time would count before
-the wrong one is reached. So a time more than a minute ahead of what another clock says has passed is not believed. The
-first time after a start is: how long a server was away only the machine knows.
+A wall clock that is set ahead by mistake would make everything that was learned old, and the server's time would stand
+until the wrong time is reached. A time more than a minute ahead of the monotonic clock is therefore held back. The
+first time after a start is accepted, because only the machine's clock knows how long the server was stopped.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ AHEAD = 60.0  # seconds that a clock may be set ahead at once
 
 
 def seconds_passed() -> float:
-    """Seconds since some point in the past, those in which the machine slept included where it counts them."""
+    """Monotonic seconds, with the time in which the machine was suspended if the system counts it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 class Steady:
-    """`wall`, held back to the largest time so far and what passed since where it is more than AHEAD beyond that.
+    """The time `wall`, held back if it is more than AHEAD beyond the largest time so far plus the monotonic time since.
 
-    `held` counts the times that were held back, and `ahead` is by how many seconds the last one was. A clock that is
-    set back is believed, and may return to where it was.
+    `held` counts how often it was held back, and `ahead` is by how many seconds the last time. A clock that is set back
+    is accepted, and may return to where it was.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = seconds_passed) -> None:
@@ -43,14 +43,14 @@ class Steady:
 
     @property
     def word(self) -> str:
-        """What there is to say of it, if anything."""
+        """The warning about the clock; empty if there is none."""
         if not self.ahead:
             return ""
         return f"the machine's clock leapt {self.ahead:.0f} s ahead and is held back; restart to take its time as right"
 
 
 def steady(now: Callable[[], float] | None) -> Steady:
-    """The machine's clock; a clock that was given is believed whatever it says."""
+    """The machine's clock, held back; a clock that was given is used unchanged."""
     if now is None:
         return Steady()
     return now if isinstance(now, Steady) else Steady(now, now)

@@ -1,7 +1,7 @@
-"""Requests that wait, and when their turn comes: all that came while the last group was committed make the next one.
+"""The queue of requests. All requests that arrive while a group is committed form the next group.
 
-The next commit is started before the last group is answered, unless syncs take long: then a quarter of a sync is
-waited, at most, for those who were just answered to ask again, because two small groups in turn cost each caller two
+The next commit starts before the last group is answered. If syncs take long, it waits at most a quarter of a sync for
+the clients that were just answered to send their next requests: two small groups in turn would cost each client two
 syncs.
 """
 
@@ -16,19 +16,19 @@ from driftwise.errors import DriftwiseError
 from driftwise.service.stores.records import Failed
 from driftwise.service.wire.protocol import MOST_WAITING, Refusal, error_of
 
-SHORT, LONG = 0.0005, 0.002  # seconds: what is worth neither a wait nor a thread, and the most that is waited
-_LOOKS = 8  # turns of the event loop in which nobody came, before a group is complete
+SHORT, LONG = 0.0005, 0.002  # seconds: syncs shorter than the first need no wait and no thread; the second is the most
+_LOOKS = 8  # turns of the event loop without a new request, after which a group is complete
 
 
 class Waiting(NamedTuple):
-    """Work on the streams, and who is told what came of it: an answer, or what was raised."""
+    """Work on the streams, and the future or callback that gets its answer or its exception."""
 
     work: Callable[[], Any]
     tell: Callable[[Any], None]
 
 
 class WorkBatch:
-    """Work of many members, each with an answer of its own: a member that is refused stops no other."""
+    """Work of many members, each with its own answer. A refused member does not stop the others."""
 
     def __init__(self, works: Sequence[Callable[[], Any]], leads: Any = None) -> None:
         self.works = works
@@ -44,23 +44,24 @@ class WorkBatch:
 
 
 def answer_of(work: Callable[[], Any]) -> Any:
-    """What work answers, or the refusal that it raised; a store that failed concerns the whole group."""
+    """The answer of work, or the refusal that it raised. A failure of the store concerns the whole group and is
+    raised."""
     try:
         return work()
     except Failed:
         raise
-    except DriftwiseError as slip:
-        return slip
+    except DriftwiseError as error:
+        return error
 
 
 def leading(stream: Any, work: Callable[[], Any]) -> Callable[[], Any]:
-    """Work that learns, marked by its stream: where others write too its lock is had before the group is worked on."""
+    """Mark work that learns with its stream. With replicas the stream is locked before the group is processed."""
     work.leads = stream  # type: ignore[attr-defined]
     return work
 
 
 def halves(group: list[Waiting]) -> list[list[Waiting]]:
-    """A group in two, a batch that is alone in it in two batches; nothing where nothing can be divided."""
+    """The two halves of a group, or of a batch that is alone in it; nothing if it cannot be divided."""
     if len(group) > 1:
         middle = len(group) // 2
         return [group[:middle], group[middle:]]
@@ -82,27 +83,27 @@ def halves(group: list[Waiting]) -> list[list[Waiting]]:
 
 
 class Queue:
-    """What waits. `turn` is called on the event loop with the next group, and not while `busy`."""
+    """The waiting requests. `turn` is called on the event loop with the next group, but not while `busy`."""
 
     def __init__(self, turn: Callable[[list[Waiting]], None]) -> None:
         self._turn = turn
         self.waiting: list[Waiting] = []
-        self.again: list[list[Waiting]] = []  # parts of a group that failed, which come before all that waits
-        self.busy = False  # whether a group is at work in a thread
-        self.expected = 1  # how many asked last
-        self.patience = 0.0  # seconds that they are waited for
-        self.shut: Callable[[], Refusal] | None = None  # why nothing is taken now
+        self.again: list[list[Waiting]] = []  # parts of a failed group, which come before all waiting requests
+        self.busy = False  # whether a thread works on a group
+        self.expected = 1  # the number of requests in the last group
+        self.patience = 0.0  # seconds to wait for as many requests
+        self.shut: Callable[[], Refusal] | None = None  # why requests are refused now
         self._due = False
         self._held: asyncio.TimerHandle | None = None  # the turn that waits for more to come
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Have work done with the next group; the future is its answer, and is there when the answer is on disk."""
+        """Do work with the next group. The future has the answer when it is on disk."""
         future = asyncio.get_running_loop().create_future()
         self.enter(work, partial(resolve, future))
         return future
 
     def enter(self, work: Callable[[], Any], tell: Callable[[Any], None]) -> None:
-        """`submit` for those who would rather be called than wait."""
+        """`submit` with a callback instead of a future."""
         if self.shut is not None:
             raise self.shut()
         if len(self.waiting) >= MOST_WAITING:
@@ -112,7 +113,7 @@ class Queue:
             self._gather()
 
     def _gather(self) -> None:
-        """Let the turn come: when as many wait as asked last, or nobody came for a while."""
+        """Start the next group when as many requests wait as in the last one, or when none has come for a while."""
         loop = asyncio.get_running_loop()
         if self.patience >= SHORT and len(self.waiting) < self.expected:
             if self._held is None:
@@ -125,7 +126,7 @@ class Queue:
         self._due = True
 
     def _look(self, loop: asyncio.AbstractEventLoop, seen: int, idle: int) -> None:
-        """Take the turn, or look once more for those who were just answered: less than a timer can wait."""
+        """Start the group, or wait one more turn of the event loop for new requests; a timer would wait longer."""
         count = len(self.waiting)
         idle = 0 if count > seen else idle + 1
         if count < self.expected and idle < _LOOKS:
@@ -134,7 +135,7 @@ class Queue:
             self.take()
 
     def take(self) -> None:
-        """The turn of the next group: a part of one that failed, or all that waits."""
+        """Start the next group: a part of a failed one, or all waiting requests."""
         self._due, self._held = False, None
         if self.again:
             group = self.again.pop(0)
@@ -143,12 +144,12 @@ class Queue:
         self._turn(group)
 
     def take_in(self, seconds: float) -> None:
-        """The next turn in a while."""
+        """Start the next group after some seconds."""
         self._due = True
         asyncio.get_running_loop().call_later(seconds, self.take)
 
     def next(self) -> None:
-        """Let the next turn come, if something waits for it."""
+        """Start the next group if a request waits."""
         if self.busy or self._due:
             return
         if self.again:
@@ -158,11 +159,11 @@ class Queue:
             self._gather()
 
     def done(self, count: int) -> None:
-        """A group of so many is on disk: about as many will ask again."""
+        """Note that a group of this size is on disk: about as many clients will send the next requests."""
         self.expected = min(count + len(self.waiting), MOST_WAITING // 2)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answer all that waits with a refusal."""
+        """Answer all waiting requests with a refusal."""
         waiting = [*(one for part in self.again for one in part), *self.waiting]
         self.again, self.waiting = [], []
         settle_group(waiting, [refusal] * len(waiting))
@@ -174,13 +175,13 @@ class Queue:
 
 
 def settle_group(group: list[Waiting], answers: list[Any]) -> None:
-    """Tell each of a group what came of it."""
+    """Give each request of a group its answer."""
     for one, answer in zip(group, answers, strict=True):
         one.tell(answer)
 
 
 def resolve(future: asyncio.Future[Any], answer: Any) -> None:
-    if future.done():  # whoever asked has gone
+    if future.done():  # the client has disconnected
         return
     if isinstance(answer, BaseException):
         future.set_exception(answer)

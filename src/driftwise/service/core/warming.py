@@ -11,7 +11,7 @@ from driftwise.agent.choosing import Chooser
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 
-_MOST_WAIT = 0.5  # seconds that the end of a server waits for work aside
+_MOST_WAIT = 0.5  # seconds that a stopping server waits for work in threads
 _warm: set[str] = set()  # digests of policies whose kernels are in this process
 
 
@@ -21,11 +21,11 @@ def is_warm(policy: Compiled) -> bool:
 
 
 def warm(policy: Compiled, value: float) -> None:
-    """Run every kernel that a stream's requests, its fold and its pages need, on a state that is thrown away."""
+    """Run every kernel that a stream's requests, its fold and its pages need, on a state that is discarded."""
     if is_warm(policy):
         return
     state, few = policy.start(), ArmSet(np.zeros((2, policy.dim)))
-    many = policy.many_arms  # from so many arms on another kernel scores them
+    many = policy.many_arms  # from this number of arms on another kernel scores them
     for arms in (few, ArmSet(np.zeros((int(np.ceil(many)), policy.dim)))) if np.isfinite(many) else (few,):
         for epsilon in (0.0, 0.5):
             Chooser(policy, epsilon, 0).choose(state, arms, None, 1)
@@ -40,7 +40,7 @@ def warm(policy: Compiled, value: float) -> None:
 
 
 def end_soon(pool: ThreadPoolExecutor) -> bool:
-    """End a pool of threads, and whether it has ended. Work that takes long is left: a compile cannot be stopped."""
+    """End a pool of threads; returns whether it has ended. A compile cannot be stopped and is left running."""
     pool.shutdown(wait=False, cancel_futures=True)
     waiting = threading.Thread(target=pool.shutdown, daemon=True)
     waiting.start()

@@ -1,4 +1,4 @@
-"""What a stream's page says of its log: each a heading, a sentence, a chart and its numbers."""
+"""The cards of a stream's page, made from its log: each has a heading, a sentence, a chart and its numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _ends(found: Newest) -> tuple[object, object]:
 
 
 def reward(one: LiveStream, found: Newest, look: Look | None) -> Html:
-    """What was earned over time, and against those held back."""
+    """The rewards over time, and against the units that are held back."""
     mode = one.setup.body.mode
     cohorts = [name for name in WHO if len(found) and (found.cohort == name).any()]
     said: list[object] = []
@@ -77,7 +77,7 @@ def _last(heights: Sequence[float]) -> float:
 
 
 def _ramp(one: LiveStream) -> Html:
-    """The steps of a ramp, and the one that it is at."""
+    """The steps of a ramp, and the current one."""
     shares, steps = one.setup.body.ramp or [], one.steps
     listed = [
         badge(percent(share), "yes" if place == steps.place and not steps.stopped else "open")
@@ -150,7 +150,7 @@ def drift_card(track: Track) -> Html:
     last = columns[-1] if columns else [1.0 / len(names)] * len(names)
     best = track.lasting(found.best) if found.best in found.memories else "–"
     remembers = track.lasting(found.remembers)
-    # A level that is believed is played by lanes of their own; the weights are of the others.
+    # While a level is in use, its own lanes play; the weights are those of the other lanes.
     among = "of memories without a level, " if found.level is not None and found.level.believed else ""
     said: list[object] = [tag(
         "p", "Remembers ", tag("b", remembers),
@@ -178,12 +178,12 @@ def drift_card(track: Track) -> Html:
 
 
 def _thinned(many: int, most: int = 96) -> list[int]:
-    """Places, evenly, of which the last is the last."""
+    """Evenly spaced places that include the last one."""
     return [] if not many else sorted({round(place) for place in np.linspace(0, many - 1, min(many, most))})
 
 
 def _few(names: list[str], columns: list[list[float]]) -> tuple[list[str], list[list[float]]]:
-    """The names with most weight as they are, in their order, and the others as one."""
+    """The names with the largest weights, in their order, and one name for all others."""
     if len(names) <= charts.COLOURS:
         return names, columns
     total = np.array(columns).sum(axis=0) if columns else np.zeros(len(names))
@@ -193,7 +193,7 @@ def _few(names: list[str], columns: list[list[float]]) -> tuple[list[str], list[
 
 
 def shares_card(found: Newest) -> Html:
-    """What was played over time."""
+    """The shares of arms over time."""
     names, table_of = reading.shares(found)
     now = dict(zip(names, table_of[-1].tolist(), strict=True)) if len(found) else {}
     alt = "Shares of arms over time; now " + ", ".join(f"{short(name)} {percent(share)}" for name, share in now.items())
@@ -228,7 +228,7 @@ def coefficients(track: Track) -> Html:
 
 
 def delays_card(one: LiveStream, found: Newest) -> Html:
-    """How long rewards took, and those that came too late or never."""
+    """The delays of rewards, and the rewards that came too late or never."""
     counts, quantiles = reading.delays(found)
     late, total = one.counts.late, sum(counts)
     expired = reading.expired(found, one.tick, one.setup.terms.expire_after)

@@ -1,6 +1,7 @@
-"""Charts as inline SVG that stretches to its place; the words around it are HTML, and so stay legible on a phone.
+"""Charts as inline SVG that is stretched to its place. The text around it is HTML, so it stays legible on a phone.
 
-A chart is geometry in a box of 1000 by 100 units. Colours are classes, since the page's policy allows no inline style.
+A chart is drawn in a box of 1000 by 100 units. Colours are CSS classes, because the page's content policy forbids
+inline styles.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class ChartLine(NamedTuple):
 
 
 def lines(drawn: Sequence[ChartLine], ends: tuple[object, object], alt: str, low: float | None = None) -> Html:
-    """Lines over a common axis; `low` is a height that is to be seen whatever comes."""
+    """Lines over a common axis. `low` is a height that is always visible."""
     known = [y for line in drawn for y in line.heights if math.isfinite(y)]
     if low is not None:
         known.append(low)
@@ -92,7 +93,7 @@ def interval(value: float, low: float, high: float, alt: str) -> Html:
 
 
 def meter(share: float, alt: str, colour: int = 0) -> Html:
-    """A bar from 0 to 1, to stand in a table."""
+    """A bar from 0 to 1, for a cell of a table."""
     length = WIDE * min(max(share, 0.0), 1.0)
     mark = _mark(f"M0 0H{length:.2f}V{TALL:.0f}H0z", f"area c{colour}")
     return tag("svg", mark, class_="meter", viewBox=f"0 0 {WIDE:.0f} {TALL:.0f}", preserveAspectRatio="none",
@@ -124,7 +125,7 @@ def _mark(path: str, kind: str) -> Html:
 
 
 def _range(low: float, high: float) -> tuple[float, float]:
-    """A range with a little air, and some height where all is the same."""
+    """A range with a small margin, and some height if all values are equal."""
     air = 0.06 * (high - low) or max(abs(high), 1.0) * 0.1
     return (low if low == 0.0 else low - air), high + air
 

@@ -1,4 +1,4 @@
-"""A whole page: its style and script, and the headers that let it load nothing else."""
+"""A whole page with its style and script, and the headers that forbid it to load anything else."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _SCRIPT = _file("live.js")
 
 
 def hash_of(text: str) -> str:
-    """What a content policy knows a text by."""
+    """The hash by which a content policy identifies a text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# Only this very style and script, and news from this server: text that slipped through could still do nothing.
+# Only this style and script, and events from this server: markup that was not escaped could still do nothing.
 CONTENT_POLICY = (
     f"default-src 'none'; style-src {hash_of(_STYLE)}; script-src {hash_of(_SCRIPT)}; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

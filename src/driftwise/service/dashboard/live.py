@@ -1,4 +1,4 @@
-"""What is shown without asking the log: streams as the server has them, and names for what is in them."""
+"""What the dashboard shows without reading the log: the streams in the server's memory, and names for their parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHO = {"live": "policy", "baseline": "held back", "shadow": "your own"}
 
 
 class LiveStream(NamedTuple):
-    """What the server knows of a stream without asking the log, taken between two groups."""
+    """The facts of a stream in the server's memory, copied between two groups."""
 
     name: str
     number: int
@@ -41,7 +41,7 @@ class LiveStream(NamedTuple):
 
 
 def live_of(stream: Stream, now: float) -> LiveStream:
-    """For the event loop, where nothing moves meanwhile."""
+    """Copy the facts of a stream. Call it on the event loop, where no group runs meanwhile."""
     tick, peers = stream.clock.born(now, stream.kept[2])[0], stream.peers
     return LiveStream(
         stream.row.name, stream.row.id, stream.paused, stream.setup, stream.era, stream.counts,
@@ -50,7 +50,7 @@ def live_of(stream: Stream, now: float) -> LiveStream:
 
 
 class Server(NamedTuple):
-    """What concerns all streams."""
+    """The facts that concern all streams."""
 
     commits: tuple[int, ...]
     full: str
@@ -67,7 +67,7 @@ class Server(NamedTuple):
 
 
 def mode_of(one: LiveStream) -> Html:
-    """Who decides, as a badge."""
+    """The mode of a stream, as a badge."""
     body = one.setup.body
     word = f"holdback {percent(body.holdback)}" if body.mode == "holdback" else body.mode
     return joined([badge(word, "yes" if body.mode == "live" else "open"), badge("paused", "no") if one.paused else ""],
@@ -80,5 +80,5 @@ def arm_name(arm: int, item: str | None) -> str:
 
 
 def address(stream: str, id: str) -> str:
-    """Where a decision is explained."""
+    """The address of the page that explains a decision."""
     return f"/streams/{quote(stream, safe='')}/decisions/{quote(id, safe='')}"

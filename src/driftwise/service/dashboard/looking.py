@@ -1,4 +1,4 @@
-"""What is looked at: the log read in one thread of its own, at most once a second for a stream however many look.
+"""Reads the log for the dashboard in its own thread, at most once per second and stream for all readers together.
 
 The event loop only copies a few counters.
 """
@@ -36,7 +36,7 @@ MOST_FOLD = 100_000  # rewards that are folded to explain one decision
 
 
 class Looked:
-    """What was last seen of a stream, and the look that is under way."""
+    """The last reading of a stream, and the one that is running."""
 
     def __init__(self) -> None:
         self.key: object = None
@@ -62,8 +62,8 @@ class Dashboard:
         return end_soon(self._thread)
 
     def admit(self, scope: Scope, stream: str | None) -> KeyRow | None:
-        """The key of a request: an admin's, as a bearer or as the password of Basic. Nobody is guessing who was not
-        asked yet, so a request without credentials is no failure."""
+        """The key of a request: an admin's, as a bearer or as the password of Basic. A request without credentials is
+        not counted as a failure: the browser has not been asked for a password yet."""
         access = self.service.access
         self.service.check_open()
         if not access.closed:
@@ -86,7 +86,7 @@ class Dashboard:
         return pages.streams([self.live(name) for name in names], self.server())
 
     async def one_stream(self, name: str) -> Parts:
-        """The parts of a stream's page, read anew when something came and a second has passed."""
+        """The parts of a stream's page. They are read again if something has changed and a second has passed."""
         live = self.live(name)
         looked = self._looked.setdefault(name, Looked())
         if looked.running is not None:
@@ -98,7 +98,7 @@ class Dashboard:
         look = loop.run_in_executor(self._thread, self._look, looked, live, self.server())
         looked.running = asyncio.ensure_future(look)
         looked.running.add_done_callback(lambda _: setattr(looked, "running", None))
-        return await asyncio.shield(looked.running)  # whoever goes away takes nothing from the others
+        return await asyncio.shield(looked.running)  # a reader that disconnects must not cancel it for others
 
     def _look(self, looked: Looked, live: LiveStream, server: Server) -> Parts:
         """In the thread."""
@@ -112,15 +112,15 @@ class Dashboard:
             parts = {"now": pages.now(live, server, track)}
             listed = reading.latest_decisions(reader, live.number, live.last)
             parts |= pages.parts(live, found, listed, track, self.signals.compare(reader, live))
-        except Unlike as slip:
-            raise other_result(slip) from None
+        except Unlike as error:
+            raise other_result(error) from None
         finally:
             reader.close()
         looked.parts, looked.key, looked.at = parts, _key(live, server), time.monotonic()
         return parts
 
     async def gather(self, key: KeyRow | None) -> None:
-        """Read the numbers of the streams that a key may see, those that are old by now, for `/metrics`."""
+        """Read again, for `/metrics`, the outdated numbers of the streams that a key may see."""
         if self._reading is not None:
             return await asyncio.shield(self._reading)
         names = [name for name in self.service.engine.streams if sees(key, name)]
@@ -155,12 +155,12 @@ class Dashboard:
 
 
 def _key(live: LiveStream, server: Server) -> object:
-    """What a page depends on; an era says which setup it has."""
+    """Everything that a page depends on. The era stands for the setup."""
     return live._replace(setup=None), server  # type: ignore[arg-type]
 
 
 def why(store: Store, stream: int, id: str) -> Why:
-    """A decision computed again, unless its arms were forgotten or too much would have to be folded."""
+    """Compute a decision again, unless its arms were forgotten or too many rewards would have to be folded."""
     row = decision_of(store, stream, id)
     era = next(one for one in eras_of(store, stream) if one.row.number == row.era)
     reason = _not_again(store, row, era)

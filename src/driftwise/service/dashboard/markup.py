@@ -1,4 +1,4 @@
-"""HTML from small functions: whatever is no `Html` is escaped, so that nobody need remember to."""
+"""HTML from small functions. Every value that is not `Html` is escaped, so no caller can forget it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from html import escape
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
 
 def safe(text: object) -> Html:
-    """Markup as it is, anything else as the words it says."""
+    """Markup unchanged, and anything else as escaped text."""
     return text if isinstance(text, Html) else Html(escape(str(text)))
 
 
@@ -24,7 +24,7 @@ def joined(parts: Sequence[object], between: str = "") -> Html:
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Html:
-    """An element; an underscore at the end of an attribute's name is dropped, others become hyphens."""
+    """An element. A trailing underscore of an attribute's name is removed; other underscores become hyphens."""
     told = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items() if value is not None
@@ -33,7 +33,7 @@ def tag(name: str, *inside: object, **attributes: object) -> Html:
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
-    """A table as the report has them: the first cell names its row, and what is too wide scrolls by itself."""
+    """A table in the style of the report. The first cell is the header of its row; a wide table scrolls."""
 
     def line(cells: Sequence[object], head: bool) -> Html:
         made = []
@@ -53,7 +53,7 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric
 
 
 def numbers(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
-    """What a chart shows, as a table that opens."""
+    """The numbers of a chart, as a table that the reader can open."""
     return tag("details", tag("summary", "The numbers"), html_table(columns, rows, numeric, label))
 
 
@@ -85,7 +85,7 @@ def percent(value: float, sign: bool = False) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time that something took."""
+    """A duration."""
     if math.isnan(seconds):
         return "–"
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):

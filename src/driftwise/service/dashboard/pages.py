@@ -1,4 +1,4 @@
-"""What the pages of streams say. A page is a title and parts with ids; the parts are what stays live."""
+"""The pages of streams. A page is a title and parts with ids. Events replace the parts."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def now(one: LiveStream, server: Server, track: Track) -> Html:
 
 
 def _clock(server: Server) -> Html | str:
-    """A clock that leapt ahead."""
+    """The warning about a clock that was set ahead."""
     return tag("p", badge("clock held back", "no"), " ", server.clock) if server.clock else ""
 
 
 def _replicas(one: LiveStream) -> object:
-    """How many serve the stream, and how far the last of them is behind; nothing where one is alone."""
+    """How many replicas serve the stream, and how far the last one is behind; nothing if there is only one."""
     if not one.replicas:
         return ""
     behind = max(one.lag, max(max(folded for _, folded in one.replicas) - folded for _, folded in one.replicas))
@@ -97,7 +97,7 @@ def _replicas(one: LiveStream) -> object:
 def parts(
     one: LiveStream, found: Newest, listed: Sequence[reading.NewestDecision], track: Track, look: Look | None
 ) -> dict[str, Html]:
-    """The parts of a stream's page that the log is read for."""
+    """The parts of a stream's page that need the log."""
     return {
         "reward": cards.reward(one, found, look), "drift": cards.drift_card(track), "shares": cards.shares_card(found),
         "coefficients": cards.coefficients(track), "delays": cards.delays_card(one, found),

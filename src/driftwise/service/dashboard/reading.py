@@ -1,4 +1,4 @@
-"""What the log says of the newest decisions of a stream: as many as a page needs, and never more."""
+"""Reads the newest decisions of a stream from the log: as many as a page needs, and never more."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy.typing as npt
 
 from driftwise.kernels.point import Floats, Ints
 
-WINDOW = 20_000  # decisions that a page is about: reading them takes a tenth of a second, beside those who decide
+WINDOW = 20_000  # decisions of a page: reading them takes a tenth of a second, beside the thread that decides
 LATEST = 12  # decisions that are listed
 BINS = 24
 SHOWN = 6  # arms that have a colour of their own
-# Upper ends of what delays are counted by, in seconds, and their names.
+# The upper ends of the bins of delays, in seconds, and their names.
 DELAYS = (
     (0.01, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"),
     (3600.0, "1 h"), (21600.0, "6 h"), (86400.0, "1 day"), (604800.0, "1 week"), (math.inf, "more"),
 )  # fmt: skip
 REST = "all others"
 
-# Narrow columns, by primary key and by the unique index of ids: seals are for those who fold.
+# Only narrow columns, read by primary key and by the unique index of ids. Only folds check seals.
 _NEWEST = """
 SELECT d.seq, d.at, d.arm, d.item, d.cohort, d.unit, d.explored, d.proposed, d.born, r.value, r.at, r.verdict
 FROM decision d LEFT JOIN reward r ON r.stream = d.stream AND r.event_id = d.event_id
@@ -94,7 +94,7 @@ def latest_decisions(store: Any, stream: int, last: int) -> list[NewestDecision]
 
 
 def bins(found: Newest, most: int = BINS) -> list[slice]:
-    """Stretches of about as many decisions each, in their order."""
+    """Consecutive stretches with about equally many decisions."""
     count = len(found)
     edges = np.unique(np.linspace(0, count, min(most, max(1, count)) + 1).astype(int))
     return [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
@@ -111,7 +111,7 @@ def means(found: Newest, who: str) -> list[float]:
 
 
 def shares(found: Newest, most: int = BINS) -> tuple[list[str], Floats]:
-    """Arms that were played most, and the share each had in every stretch; the others together come last."""
+    """The arms that were played most, and their shares in every stretch. The sum of the others comes last."""
     counts: dict[str, int] = {}
     for name in found.arms:
         counts[name] = counts.get(name, 0) + 1
@@ -126,14 +126,14 @@ def shares(found: Newest, most: int = BINS) -> tuple[list[str], Floats]:
 
 
 def expired(found: Newest, tick: int, after: float | None) -> int:
-    """Decisions that had no reward when their time was over."""
+    """The number of decisions without a reward at their deadline."""
     if after is None:
         return 0
     return int((found.defaulted | (np.isnan(found.value) & (tick - found.born > after))).sum())
 
 
 def delays(found: Newest) -> tuple[list[int], list[float]]:
-    """How many rewards took how long (see DELAYS), and the median, 90% and 99% quantiles in seconds."""
+    """The counts of rewards by delay (see DELAYS), and the median, 90% and 99% quantiles in seconds."""
     took = found.delay[~np.isnan(found.delay)]
     ends = np.array([end for end, _ in DELAYS])
     counts = np.bincount(np.searchsorted(ends, took), minlength=len(ends))

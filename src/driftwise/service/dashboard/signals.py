@@ -1,8 +1,8 @@
 """Numbers of streams for `/metrics`: what was earned lately, the lift, shares of arms, delays.
 
-They are read from the log in the dashboard's thread, at most once in PAUSE seconds for a stream however many scrape, so
-that a scrape neither delays an answer nor grows with the log. What the state itself knows (its memory, its effective
-observations) is read from the state that decides.
+The dashboard's thread reads them from the log, at most once in PAUSE seconds per stream for all scrapes together. So a
+scrape delays no answer, and its cost does not grow with the log. The memory and the effective observations are read
+from the state that decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WINDOW = 2_000  # decisions that means, shares and delays are about
 
 
 class Signal(NamedTuple):
-    """A stream's numbers; NaN where there is nothing to say."""
+    """A stream's numbers; NaN where there are none."""
 
     means: dict[str, float]  # by cohort
     shares: dict[str, float]  # by arm
@@ -33,7 +33,7 @@ class Signal(NamedTuple):
 
 
 class Signals:
-    """The newest numbers of each stream. `read` is for the dashboard's thread."""
+    """The newest numbers of each stream. Only the dashboard's thread calls `read`."""
 
     def __init__(self) -> None:
         self._following: dict[int, Following] = {}
@@ -65,7 +65,7 @@ class Signals:
         self._found[one.number] = time.monotonic(), told
 
     def compare(self, store: Store, one: LiveStream) -> Look | None:
-        """What the policy brings against those held back, since the era began; none where no unit is held back."""
+        """The comparison of the policy with the units held back, since the era began; None if no unit is held back."""
         if one.setup.body.mode != "holdback" or not comparable(one.steps):
             return None
         followed = self._following.get(one.number)

@@ -1,7 +1,8 @@
-"""A stream's state over time, folded from the log beside the one that decides.
+"""A stream's state over time, folded from the log in a second state.
 
-Nothing is kept for the dashboard while nobody looks: a track starts at a snapshot and follows the log, in a thread, by
-the same fold that decides. So what it shows survives a restart, and the state that decides is never touched.
+The server keeps nothing for the dashboard while no page is open. A track starts at a snapshot and follows the log in a
+thread, with the same fold as the server. So what it shows survives a restart, and it never touches the state that
+decides.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from driftwise.service.stores.store import Store
 EVERYTHING = "all since the start"
 POINTS = 256
 _SOME = 2_000  # rewards that a history should have
-_FAR = SNAPSHOT_EVERY + _SOME  # rewards behind which a snapshot is taken instead
-_AGAIN = 32  # rewards after which the meter is read anew
+_FAR = SNAPSHOT_EVERY + _SOME  # a track that is further behind starts again at a snapshot
+_AGAIN = 32  # rewards after which the meter is read again
 
 
 class TrackPoint(NamedTuple):
-    """The state after `seq` rewards: θ as it is played, what it is worth, and a bank's weights."""
+    """The state after `seq` rewards: the θ in use, its effective observations, and a bank's weights."""
 
     seq: int
     tick: int
@@ -48,7 +49,7 @@ class Track:
         self.points: list[TrackPoint] = []
         self.recent: deque[Lesson] = deque(maxlen=RECENT)
         self._stride = 1
-        self._begun: int | None = None  # when the decision was born that was learned from first
+        self._begun: int | None = None  # the birth of the first decision that was learned from
         self._start(store, newest)
         for row in store.rewards(era.stream, max(era.first, era.base, self.fold.seq - RECENT), self.fold.seq):
             self._keep(row)
@@ -56,7 +57,7 @@ class Track:
         self._drift: tuple[int, Drift] | None = None
 
     def _start(self, store: Store, newest: int) -> None:
-        """Where there is some way to go, and not too long a one: at a snapshot, or at the beginning."""
+        """Start at a snapshot or at the beginning, so that there are some rewards to fold, but not too many."""
         found = store.snapshots(self.era.stream, self.era.number)
         known = [row.seq for row in found if self.era.base <= row.seq <= newest]
         if not self.era.base:
@@ -67,7 +68,7 @@ class Track:
         self.fold = resume(store, self.era, self.setup, upto=start)
 
     def follow(self, store: Store, newest: int) -> None:
-        """Learn what has come, and write down where the state went."""
+        """Learn the new rewards, and record the path of the state."""
         if newest - self.fold.seq > _FAR:
             self._start(store, newest)
         if self._begun is None:
@@ -108,14 +109,14 @@ class Track:
         return self.fold.policy.remembered(self.fold.states.front)
 
     def lasting(self, memory: float) -> str:
-        """A memory in ticks; none lasts longer than there was something to learn."""
+        """A memory in ticks, at most the time since the first lesson."""
         if self._begun is not None and memory >= self.fold.tick - self._begun:
             return EVERYTHING
         return f"{decimal(memory, 3)} ticks"
 
     @property
     def drift(self) -> Drift:
-        """The meter; for one memory the last lessons are predicted anew, which is not done for every reward."""
+        """The drift meter. With one memory it predicts the last lessons again, which is not done for every reward."""
         wait = 1 if self.fold.policy.weighs else _AGAIN
         if self._drift is None or not 0 <= self.fold.seq - self._drift[0] < wait:
             weighed = [*self.points, self.now]
@@ -129,7 +130,7 @@ class Track:
 
     @property
     def labels(self) -> list[str]:
-        """What each coefficient is of."""
+        """The feature of each coefficient."""
         return labels_of(self.setup)
 
 

@@ -1,6 +1,6 @@
-"""The dashboard over HTTP: who may see it, and fragments that follow while somebody looks.
+"""The dashboard over HTTP: access to pages, and events that update a page while it is open.
 
-A page is whole without the script, which does nothing but swap its parts.
+A page is complete without the script. The script only replaces its parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from driftwise.service.http.endpoint import Receive, Scope, Send, headers_of
 from driftwise.service.stores.records import KeyRow
 from driftwise.service.wire.protocol import Refusal, refusal_of
 
-LONGEST = 600.0  # seconds of one connection; the browser makes the next by itself
+LONGEST = 600.0  # seconds of one connection; the browser reconnects by itself
 MOST_WATCHING = 64
 _BASIC = b'Basic realm="driftwise", charset="UTF-8"'
 _QUIET = 15  # looks without news after which a comment keeps the connection alive
@@ -39,8 +39,8 @@ class DashboardPage:
         try:
             key = self.board.admit(scope, stream or None)
             body = await self._made(stream, params.get("id", ""), key)
-        except Exception as slip:
-            refusal = refusal_of(slip) if isinstance(slip, DriftwiseError) else self.board.api.slip(slip)
+        except Exception as error:
+            refusal = refusal_of(error) if isinstance(error, DriftwiseError) else self.board.api.slip(error)
             status, answer = refusal.status, refusal.answer
             more = headers_of(refusal, _BASIC)
             inside = tag("p", answer.error, ". ", answer.hint, "." if answer.hint else "")
@@ -66,7 +66,7 @@ class DashboardPage:
 
 
 class Events:
-    """News of a page by server-sent events: the parts that changed, a second apart."""
+    """The changes of a page as server-sent events: the parts that changed, once a second."""
 
     def __init__(self, board: Dashboard, kind: str) -> None:
         self.board, self.kind = board, kind
@@ -80,8 +80,8 @@ class Events:
                 board.service.stream(stream)
             if board.watching >= MOST_WATCHING:
                 raise Refusal("many_readers")
-        except DriftwiseError as slip:
-            refusal = refusal_of(slip)
+        except DriftwiseError as error:
+            refusal = refusal_of(error)
             status = refusal.status
             headers = [*HEADERS, *headers_of(refusal, _BASIC)]
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -96,7 +96,7 @@ class Events:
         board.api.count(status)
 
     async def _follow(self, scope: Scope, stream: str, receive: Receive, send: Send) -> None:
-        """Until the reader goes, the key is revoked, the server stops or the connection is old."""
+        """Send events until the reader disconnects, the key is revoked, the server stops or the connection is old."""
         board, sent, quiet = self.board, Parts(), 0
         gone = asyncio.ensure_future(_gone(receive))
         until = time.monotonic() + LONGEST
@@ -117,10 +117,10 @@ class Events:
                 await asyncio.wait({gone}, timeout=PAUSE)
                 if gone.done():
                     return
-        except DriftwiseError:  # not welcome any more; whoever asks again is told why
+        except DriftwiseError:  # no longer allowed; the next request gets the reason
             return
-        except Exception as slip:
-            board.api.slip(slip)
+        except Exception as error:
+            board.api.slip(error)
         finally:
             board.watching -= 1
             gone.cancel()
@@ -136,7 +136,7 @@ async def _gone(receive: Receive) -> None:
 
 
 def routes(board: Dashboard) -> list[Route]:
-    """Where the pages are. An id may have slashes."""
+    """The routes of the pages. An id may contain slashes."""
     table: list[tuple[str, Any]] = [
         ("/", DashboardPage(board, "streams")), ("/events", Events(board, "streams")),
         ("/streams/{stream}", DashboardPage(board, "stream")), ("/streams/{stream}/events", Events(board, "stream")),

@@ -1,4 +1,4 @@
-"""What the page of one decision says."""
+"""The page of one decision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ARMS, _PULLS = 12, 8
 
 
 class Why(NamedTuple):
-    """A decision with what there is to say of it; `told` is none where it was not computed again, for `reason`."""
+    """A decision and its explanation. If it was not computed again, `told` is None and `reason` says why."""
 
     row: DecisionRow
     setup: Setup

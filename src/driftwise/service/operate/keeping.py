@@ -54,8 +54,8 @@ def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
         yield aside
     except FileExistsError:
         raise
-    except (sqlite3.Error, OSError) as slip:
-        raise BadInput("out", f"{out}: {slip}", "a place where the copy can be written", "pass another") from None
+    except (sqlite3.Error, OSError) as error:
+        raise BadInput("out", f"{out}: {error}", "a place where the copy can be written", "pass another") from None
     finally:
         aside.unlink(missing_ok=True)
 

@@ -42,7 +42,7 @@ class JointGroups:
 
     def _group(self, group: list[Waiting]) -> list[tuple[Waiting, Any]]:
         """In the thread: a group that is on disk or refused, each request with its answer."""
-        slip: Exception | None = None
+        error: Exception | None = None
         engine = self.engine
         for number in range(_TRIES):
             try:
@@ -52,34 +52,34 @@ class JointGroups:
                 engine.queue.patience = min(0.25 * (time.perf_counter() - began), LONG)
                 return list(zip(group, answers, strict=True))
             except Exception as met:
-                slip = met
+                error = met
                 engine.take_back()
-            if not self._once_more(slip):
+            if not self._once_more(error):
                 break
-        assert slip is not None
-        if isinstance(slip, Full):
-            refusal = engine.without_room(slip)
-        elif isinstance(slip, (Lost, Held)):
-            refusal = Refusal("uncertain_write", f"the group may not have been written: {type(slip).__name__}")
+        assert error is not None
+        if isinstance(error, Full):
+            refusal = engine.without_room(error)
+        elif isinstance(error, (Lost, Held)):
+            refusal = Refusal("uncertain_write", f"the group may not have been written: {type(error).__name__}")
         elif parts := halves(group):
             return [told for part in parts for told in self._group(part)]
-        elif isinstance(slip, WriteConflict):
+        elif isinstance(error, WriteConflict):
             refusal = Refusal("replica_conflict")
         else:
-            return [(one, engine.refused(slip, one)) for one in group]
+            return [(one, engine.refused(error, one)) for one in group]
         return [(one, refusal) for one in group]
 
-    def _once_more(self, slip: Exception) -> bool:
+    def _once_more(self, error: Exception) -> bool:
         """Whether a group that failed for this is to be done again as it is."""
-        if isinstance(slip, WriteConflict):
+        if isinstance(error, WriteConflict):
             with suppress(Failed):
                 self.refresh()  # it may have been another era, or another stream of this name
             return True
-        if isinstance(slip, Broken):
-            end(slip)
-        if isinstance(slip, (Lost, Held)):
-            self.engine.away = str(slip)
-        if isinstance(slip, Held):
+        if isinstance(error, Broken):
+            end(error)
+        if isinstance(error, (Lost, Held)):
+            self.engine.away = str(error)
+        if isinstance(error, Held):
             with suppress(Failed):
                 self.store.end_stopped()
             return bool(self._blocked())  # without what needs the lock of that stream

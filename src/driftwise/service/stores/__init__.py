@@ -1,1 +1,1 @@
-"""Where rows are kept: what a row is, the statements of both databases, SQLite's file, PostgreSQL's connection."""
+"""Storage: the types of rows, the statements of both databases, SQLite's file and PostgreSQL's connection."""

@@ -1,11 +1,11 @@
-"""A connection to PostgreSQL that says in our words what went wrong, and is made anew when it broke.
+"""A connection to PostgreSQL that raises driftwise's own errors and reconnects when it broke.
 
-No wait is without end: the server ends statements, waits for locks and transactions of a client that is silent, and a
-client that gets no answer closes the connection (`cut`).
+Every wait is bounded. The server ends long statements, waits for locks, and transactions of a silent client. A client
+that gets no answer closes the connection (`cut`).
 
-A connection that breaks is `Lost`: whether its last transaction was committed nobody knows, so whoever asked is told to
-ask again, by the same id. A turn to the server and back costs more than most statements do: those whose result nobody
-needs at once wait for the next one (`_later`) and go with it.
+A connection that breaks raises `Lost`. It is then unknown whether the last transaction was committed, so the client is
+asked to send the same id again. A round trip costs more than most statements. A statement whose result is not needed at
+once is therefore sent together with the next one (`_later`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from driftwise.service.stores.tables import migrate, version_of
 
 CHANNEL = "driftwise"
 WRITER, CHANGER, READER = "driftwise/", "driftwise change/", "driftwise reader/"  # how names of connections begin
-NO_ANSWER = 8.0  # seconds after which a statement is given up: the server would have ended it before
-STOPPING = 2.0  # and after which a server that stops waits no more
+NO_ANSWER = 8.0  # seconds after which a statement is abandoned: a working server would have ended it before
+STOPPING = 2.0  # the same while the server stops
 _NETWORK: dict[str, Any] = {  # of the client, unless the address says otherwise
     "connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
     "tcp_user_timeout": int(1000 * NO_ANSWER),
@@ -41,7 +41,7 @@ _PEER = {  # of the server: a client that is cut off loses its transaction, and 
     "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "8s",
     "synchronous_commit": "on",
 }  # fmt: skip
-# And so does a replica that is stopped.
+# A replica that is stopped (SIGSTOP) loses them too.
 _LIMITS = {"lock_timeout": "3s", "statement_timeout": "5s", "idle_in_transaction_session_timeout": "5s"}
 _AGAIN = (errors.UniqueViolation, errors.DeadlockDetected, errors.SerializationFailure)
 _REJECTED = (psycopg.DataError, psycopg.IntegrityError, UnicodeError, OverflowError)
@@ -61,7 +61,7 @@ _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()  # of this process
 
 
 def cut_silent(seconds: float) -> None:
-    """Close the connections of this process whose servers owe an answer for so long."""
+    """Close the connections of this process that have waited this long for an answer."""
     for one in list(_OPEN):
         if one.quiet() > seconds:
             one.cut()
@@ -80,7 +80,7 @@ class Connection:
     """One connection and its transaction."""
 
     _limited = False  # whether statements have limits, as a replica's have
-    _asked: float | None = None  # since when the server owes an answer
+    _asked: float | None = None  # the start of the statement that has no answer yet
 
     def __init__(self, url: str, *, writes: bool = True, lock: bool = True, pages: int | None = None) -> None:
         if pages is not None:
@@ -93,12 +93,12 @@ class Connection:
         _OPEN.add(self)
         try:
             self._connection()
-        except Failed as slip:
+        except Failed as error:
             way_out = "start it, or pass another address"
-            raise BadInput("db", str(slip), "a PostgreSQL server that answers", way_out) from None
+            raise BadInput("db", str(error), "a PostgreSQL server that answers", way_out) from None
 
     def _connection(self) -> psycopg.Connection[Any]:
-        """The connection, made anew where it broke; but not in a transaction, whose first half went with it."""
+        """The connection; it reconnects if it broke, but not in a transaction, whose first half is lost."""
         if self._database is not None and not self._database.closed:
             return self._database
         if self._inside:
@@ -112,8 +112,8 @@ class Connection:
             except BaseException:
                 made.close()
                 raise
-        except psycopg.Error as slip:
-            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+        except psycopg.Error as error:
+            raise Lost(f"{self.path}: {_first_line(error)}") from None
         finally:
             self._asked = None
         return made
@@ -132,23 +132,23 @@ class Connection:
             self._inside = True
 
     def limit(self) -> None:
-        """From now on no transaction takes longer than a replica may make others wait."""
+        """Set the limits of a replica's transactions, so that it does not block others for long."""
         self._limited = True
         with self._in_our_words() as made:
             _set(made, _LIMITS)
 
     def take_time(self) -> None:
-        """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
+        """Relax the limits for this transaction: a change of a stream may compute for a while under its lock."""
         self._later("SET LOCAL idle_in_transaction_session_timeout TO '60s'")
         self._later("SELECT set_config('application_name', %s, true)", (CHANGER + self.name,))
 
     def quiet(self) -> float:
-        """Seconds since the server was asked something that it has not answered."""
+        """Seconds since the start of the statement that has no answer yet."""
         asked = self._asked
         return 0.0 if asked is None else time.monotonic() - asked
 
     def cut(self) -> None:
-        """From any thread: end the connection under a wait for its server, which is then `Lost`."""
+        """Close the connection from any thread; a wait for the server then raises `Lost`."""
         made = self._database
         with suppress(OSError, psycopg.Error):
             if made is not None and not made.closed:
@@ -157,7 +157,7 @@ class Connection:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """While a server writes its last: a database that does not answer then is not waited for."""
+        """Shorten the waits while the server stops."""
         timer = threading.Timer(STOPPING, self.cut)
         timer.start()
         yield
@@ -176,8 +176,8 @@ class Connection:
         self._later("BEGIN")
 
     def commit(self) -> None:
-        """On disk when it returns. Where the connection breaks here, nobody knows whether it is."""
-        if self._run("COMMIT").statusmessage != "COMMIT":  # what failed before ends so, without an error
+        """Commit; the data are on disk when this returns. If the connection breaks here, the outcome is unknown."""
+        if self._run("COMMIT").statusmessage != "COMMIT":  # COMMIT of a failed transaction raises no error
             raise Lost(f"{self.path}: the transaction had failed")
         self._inside = False
 
@@ -185,7 +185,7 @@ class Connection:
         self._ahead.clear()
         self._inside = False
         if self.in_transaction:
-            with suppress(Failed):  # then there is none any more
+            with suppress(Failed):  # the connection, and with it the transaction, is gone
                 self._run("ROLLBACK")
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Connection:
             self._database.close()
 
     def soundness(self) -> str:
-        """PostgreSQL looks after its files itself."""
+        """Nothing to do: PostgreSQL manages its files itself."""
         return "ok"
 
     def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
@@ -203,7 +203,7 @@ class Connection:
     def _run(
         self, statement: str, values: Sequence[Any] = (), rows: Sequence[Any] | None = None, anew: bool = False
     ) -> Any:
-        """A statement, whose plan the server keeps unless it is to think anew."""
+        """Run a statement. The server keeps its plan, unless it is to plan again."""
         if self._ahead and rows is None and not anew:
             return self._together((statement, values))[-1]
         with self._in_our_words() as made:
@@ -215,17 +215,17 @@ class Connection:
             return cursor
 
     def _later(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """A statement of the transaction that is sent with the next one."""
+        """Send a statement of the transaction together with the next one."""
         self._ahead.append((statement, values))
 
     def _together(self, *statements: tuple[str, Sequence[Any]]) -> list[Any]:
-        """Statements in one turn to the server, each after the one before; none after one that failed."""
+        """Run statements in order in one round trip; a failure ends them."""
         with self._in_our_words() as made, made.pipeline():
             self._send_ahead(made)
             return [made.execute(*one) for one in statements]
 
     def _copy(self, where: str, types: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows into the columns of a table, by the shortest way there is."""
+        """Insert rows into the columns of a table, in the fastest way."""
         with self._in_our_words() as made:
             self._send_ahead(made)
             with made.cursor().copy(f"COPY {where} FROM STDIN (FORMAT BINARY)") as copy:
@@ -245,18 +245,18 @@ class Connection:
         self._asked = time.monotonic()
         try:
             yield made
-        except _AGAIN as slip:
-            raise WriteConflict(f"{self.path}: {_first_line(slip)}") from None
-        except errors.LockNotAvailable as slip:
-            raise Held(f"{self.path}: {_first_line(slip)}") from None
-        except _REJECTED as slip:
-            raise Rejected(_first_line(slip)) from None
-        except _FULL as slip:
-            raise Full(f"{self.path}: {_first_line(slip)}") from None
-        except psycopg.Error as slip:
-            if isinstance(slip, (psycopg.OperationalError, psycopg.InterfaceError)):
+        except _AGAIN as error:
+            raise WriteConflict(f"{self.path}: {_first_line(error)}") from None
+        except errors.LockNotAvailable as error:
+            raise Held(f"{self.path}: {_first_line(error)}") from None
+        except _REJECTED as error:
+            raise Rejected(_first_line(error)) from None
+        except _FULL as error:
+            raise Full(f"{self.path}: {_first_line(error)}") from None
+        except psycopg.Error as error:
+            if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
                 made.close()
-            raise Lost(f"{self.path}: {_first_line(slip)}") from None
+            raise Lost(f"{self.path}: {_first_line(error)}") from None
         finally:
             self._asked = None
 
@@ -265,10 +265,10 @@ class Connection:
         return found
 
     def changed(self) -> None:
-        """Tell the others that there is something other than rewards to read."""
+        """Notify the other replicas of a change that is not a reward."""
         self._run("UPDATE driftwise SET changes = changes + 1")
         self._run(f"NOTIFY {CHANNEL}")
 
 
-def _first_line(slip: Exception) -> str:
-    return (str(slip).strip().splitlines() or [type(slip).__name__])[0]
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

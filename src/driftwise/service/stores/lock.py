@@ -1,4 +1,4 @@
-"""One server a database: a lock on the file itself, and one beside it that says which process has it.
+"""The lock of a database, for one server: a lock on the file itself, and a note beside it that names the process.
 
 The lock on the file is a record lock on a byte that SQLite never locks. It follows the file and not its name: a
 symbolic link, another mount or a removed `.lock` changes nothing. Both locks end with the process that took them.
@@ -30,20 +30,20 @@ _HELD: set[tuple[int, int]] = set()  # files that this process has locked
 
 
 class Lock:
-    """Held from the moment it is made until `close`, or the end of the process however it ends."""
+    """The lock. It is held from its creation until `close` or the end of the process."""
 
     def __init__(self, database: Path) -> None:
         self.path = _beside(database)
         try:
             self.file, self._note = _take(database, _OPEN | os.O_CREAT)
-        except OSError as slip:
-            got = f"{database}: {slip.strerror}"
+        except OSError as error:
+            got = f"{database}: {error.strerror}"
             raise BadInput("db", got, "a file in a folder that can be written", "pass another --db") from None
         self._files: dict[Path, tuple[int, int] | None] = {}
         self.watch(database)
         _HELD.add(_identity(os.fstat(self.file)))
         boot = _boot()
-        # Whether all that the last holder wrote is still there, on disk or in the system's memory.
+        # Whether everything that the last holder wrote still exists, on disk or in the page cache.
         self.same_boot = boot is not None and _read(self._note).get("boot") == boot
         note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "boot": boot}  # fmt: skip
@@ -51,22 +51,22 @@ class Lock:
         os.pwrite(self._note, json.dumps(note).encode(), 0)
 
     def watch(self, path: Path) -> None:
-        """From now on `gone` tells of this file too."""
+        """Make `gone` watch this file too."""
         self._files[path] = identity(path)
 
     def gone(self) -> Path | None:
-        """A file that was removed or replaced since it was opened: what is written to it now is lost."""
+        """A watched file that was removed or replaced since it was opened; writes to it are lost."""
         return next((path for path, known in self._files.items() if identity(path) != known), None)
 
     def close(self) -> None:
-        """Let go, after SQLite has closed the file."""
+        """Release the lock. SQLite must have closed the file."""
         _HELD.discard(_identity(os.fstat(self.file)))
         os.close(self.file)
         os.close(self._note)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """What a file is known by, whichever name it goes by."""
+    """The device and inode of a file, which do not depend on its name."""
     try:
         return _identity(os.stat(path))
     except OSError:
@@ -83,7 +83,7 @@ def held(database: Path) -> bool:
 
 
 def check_free(database: Path) -> None:
-    """Say at once that another process has a database, before all that a server needs is imported."""
+    """Refuse at once if another process has the database, before the imports of a server."""
     with contextlib.suppress(FileNotFoundError, PermissionError):
         for file in _take(Path(os.path.realpath(database)), _OPEN):
             os.close(file)
@@ -105,23 +105,23 @@ def _take(database: Path, flags: int) -> tuple[int, int]:
         fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if identity(database) != _identity(os.fstat(file)):  # replaced since it was opened
             raise BlockingIOError
-    except BaseException as slip:
+    except BaseException as error:
         os.close(file)
         if note is not None:
             os.close(note)
-        if isinstance(slip, BlockingIOError):
+        if isinstance(error, BlockingIOError):
             raise _taken(database) from None
         raise
     return file, note
 
 
 def _lock_byte(file: int) -> None:
-    """Lock the file itself, where the system can; elsewhere the lock beside it is all there is."""
+    """Lock the file itself if the system can; otherwise only the lock beside it remains."""
     if hasattr(fcntl, "F_OFD_SETLK"):
         try:
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, _BYTE)
-        except PermissionError as slip:  # EACCES, which some systems say for EAGAIN
-            raise BlockingIOError(*slip.args) from None
+        except PermissionError as error:  # EACCES, which some systems say for EAGAIN
+            raise BlockingIOError(*error.args) from None
         except BlockingIOError:
             raise
         except OSError:
@@ -141,7 +141,7 @@ def _taken(database: Path) -> Taken:
 
 
 def _read(file: int) -> dict[str, Any]:
-    """What the last process that took the lock wrote of itself."""
+    """The note of the last process that took the lock."""
     with contextlib.suppress(ValueError):
         found = json.loads(os.pread(file, 1000, 0))
         return found if isinstance(found, dict) else {}
@@ -149,7 +149,7 @@ def _read(file: int) -> dict[str, Any]:
 
 
 def _boot() -> str | None:
-    """What this run of the machine is known by, where the system tells."""
+    """The id of this boot of the machine, if the system has one."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return None

@@ -1,4 +1,4 @@
-"""A store by what names it: the path of a SQLite file, or the address of a PostgreSQL database."""
+"""Opens a store: the path of a SQLite file, or the address of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_shared(db: object) -> bool:
-    """Whether it is an address, of which several servers may have the database."""
+    """Whether it is an address of PostgreSQL, whose database several servers can share."""
     return isinstance(db, str) and db.startswith(SCHEMES)
 
 
 def open_store(db: str | Path, **options: Any) -> Any:
-    """The store, opened as it is asked for."""
+    """The opened store."""
     if not is_shared(db):
         from driftwise.service.stores.sqlite import SQLiteStore
 
@@ -30,11 +30,11 @@ def open_store(db: str | Path, **options: Any) -> Any:
 
 
 def one_file(path: str | Path, way_out: str) -> None:
-    """For what is done to files alone."""
+    """Refuse a PostgreSQL database, for commands that work on files only."""
     if is_shared(path):
         raise BadInput("db", "a PostgreSQL database", "a database that is a file", way_out)
 
 
 def check_there(path: str | Path) -> None:
-    """For what is done to a database that has something in it: a slip in its name must not make a new one."""
+    """Refuse a database that does not exist: a typing error in its name must not create a new one."""
     open_store(path, writes=False).close()

@@ -223,8 +223,8 @@ def viewed(open_: Callable[[], _Opened]) -> _Opened:
         return open_()
     except Damaged:
         raise
-    except BadInput as slip:
-        raise Lost(str(slip)) from None
+    except BadInput as error:
+        raise Lost(str(error)) from None
 
 
 class Taken(BadInput):

@@ -1,7 +1,7 @@
 """The tables of a SQLite database, and how an older database becomes a newer one.
 
-What a fold or an answer rests on ends in a seal: a checksum of the row as it was written. Rows are in the order of
-their numbers, so that a fold reads a stretch of the file and a new row goes to its end.
+Rows that folds and answers depend on end in a seal, a checksum of the row as it was written. Rows are stored in the
+order of their numbers: a fold reads consecutive pages of the file, and a new row is appended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CREATE TABLE key (id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, name TEXT
     stream TEXT NOT NULL, created REAL NOT NULL, revoked REAL);
 """
 
-# Why an era began, and which machine and version computed it; nothing is known of those before.
+# Why an era began, and which machine and version computed it; unknown for older eras.
 _ORIGIN = """
 CREATE TABLE era_of_version_2 (stream INTEGER NOT NULL, number INTEGER NOT NULL, after INTEGER NOT NULL,
     first INTEGER NOT NULL, begun_at INTEGER NOT NULL, origin INTEGER NOT NULL, body TEXT NOT NULL,
@@ -68,7 +68,7 @@ VERSION = len(STEPS)
 
 
 def version_of(database: sqlite3.Connection, path: object) -> int:
-    """The version of a database of ours, 0 for an empty file, or the one sentence."""
+    """The version of a driftwise database, 0 for an empty file; BadInput for a file of another program."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = int(database.execute("PRAGMA user_version").fetchone()[0])
     empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -81,14 +81,14 @@ def version_of(database: sqlite3.Connection, path: object) -> int:
 
 
 def migrate(database: sqlite3.Connection, path: object) -> None:
-    """Bring a database to this version, a step a transaction: whoever is killed here finds the step done or not."""
+    """Migrate a database to this version, one transaction per step. After a kill each step is done or not done."""
     version = version_of(database, path)
     for number in range(version, VERSION):
         step(database, number)
 
 
 def step(database: sqlite3.Connection, number: int) -> None:
-    """One step, whole or not at all."""
+    """One step, in one transaction."""
     database.execute("BEGIN IMMEDIATE")
     try:
         for statement in STEPS[number].split(";\n"):

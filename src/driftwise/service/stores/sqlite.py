@@ -1,7 +1,7 @@
 """The store in one SQLite file: WAL, synchronous=FULL, one writer.
 
-A server locks the file; a command that only reads (verify, export, backup) takes no lock and sees what is committed.
-`commit` may run in another thread while nobody else uses the store.
+A server locks the file. A command that only reads (verify, export, backup) takes no lock and sees what is committed.
+`commit` may run in another thread while no other thread uses the store.
 
 SQLite names the log after the path of the file, so two paths of one file would give it two logs. Symbolic links are
 resolved before the file is opened; a file with hard links is refused.
@@ -43,21 +43,21 @@ _ADD = {kind: f"INSERT INTO {TABLES[kind]} ({names}) VALUES ({','.join('?' * len
         for kind, names in COLUMNS.items()}  # fmt: skip
 
 
-def _named(path: Path, slip: Exception) -> Failed:
-    """What an error of SQLite means here."""
-    name = getattr(slip, "sqlite_errorname", "")
+def _named(path: Path, error: Exception) -> Failed:
+    """The driftwise error for an error of SQLite."""
+    name = getattr(error, "sqlite_errorname", "")
     if name.startswith(_HELD):
-        return Held(f"{path}: another process holds its lock ({slip})")
+        return Held(f"{path}: another process holds its lock ({error})")
     if name in _FULL:
-        return Full(f"{path}: {slip}")
-    if isinstance(slip, _REJECTED):
-        return Rejected(str(slip))
-    return Broken(f"{path}: {slip}")
+        return Full(f"{path}: {error}")
+    if isinstance(error, _REJECTED):
+        return Rejected(str(error))
+    return Broken(f"{path}: {error}")
 
 
 class SQLiteStore(Store):
-    """A database file: `writes=False` takes no lock and reads only, `pages` is the most pages it may have. A command
-    that writes beside a server, which takes a moment and a row, does so with `lock=False`."""
+    """A database file. `writes=False` only reads and takes no lock. `pages` is the largest number of pages. A command
+    that writes a single row beside a running server uses `lock=False`."""
 
     shared = False
 
@@ -69,14 +69,14 @@ class SQLiteStore(Store):
         self._lock = Lock(self.path) if writes and lock else None
         try:
             self._open(writes, pages)
-        except BaseException as slip:
+        except BaseException as error:
             self.close()
-            if isinstance(slip, Held) or getattr(slip, "sqlite_errorname", "").startswith(_HELD):
+            if isinstance(error, Held) or getattr(error, "sqlite_errorname", "").startswith(_HELD):
                 got = f"{self.path}, whose lock another process holds"
                 raise Taken("db", got, "one that can be written", "end what holds it, then start again") from None
-            if isinstance(slip, sqlite3.Error):
+            if isinstance(error, sqlite3.Error):
                 way_out = "pass the path of a database, or restore a backup"
-                raise BadInput("db", f"{self.path}: {slip}", "a database that opens", way_out) from None
+                raise BadInput("db", f"{self.path}: {error}", "a database that opens", way_out) from None
             raise
 
     def _open(self, writes: bool, pages: int | None) -> None:
@@ -90,9 +90,9 @@ class SQLiteStore(Store):
         if writes:
             self._database.execute("PRAGMA journal_mode=WAL").fetchone()
             self._database.execute("PRAGMA synchronous=FULL")
-            self._database.execute("PRAGMA cache_size=-65536")  # 64 MB: indices of ids and arms are hit at random
-            self._database.execute("PRAGMA wal_autocheckpoint=8000")  # pages, 32 MB: fewer are copied twice
-            self._database.execute("PRAGMA journal_size_limit=50331648")  # beyond that: a log that grows syncs slower
+            self._database.execute("PRAGMA cache_size=-65536")  # 64 MB: the indices of ids and arms are read at random
+            self._database.execute("PRAGMA wal_autocheckpoint=8000")  # pages, 32 MB: fewer pages are copied twice
+            self._database.execute("PRAGMA journal_size_limit=50331648")  # keep the file: a log that grows syncs slower
             migrate(self._database, self.path)
             if pages is not None:
                 self._database.execute(f"PRAGMA max_page_count={int(pages)}")
@@ -105,7 +105,7 @@ class SQLiteStore(Store):
             self._lock.watch(wal_of(self.path))
 
     def _check_files(self, writes: bool) -> None:
-        """Refuse files that SQLite would read wrongly without a word."""
+        """Refuse files that SQLite would read wrongly without an error."""
         if held(self.path) and self._lock is None:
             return  # the server of this process has done this; see lock.py for why the file is not opened here
         if writes and not self.path.exists():
@@ -133,7 +133,8 @@ class SQLiteStore(Store):
         self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """On disk when it returns. What fails here other than for want of room or a lock leaves nothing to rely on."""
+        """Commit; the data are on disk when this returns. After a failure other than a full disk or a lock, the state
+        of the disk is unknown."""
         gone = self._gone()
         if gone is not None:
             raise Broken(f"{gone} was removed or replaced while it was in use; put a backup in place with driftwise "
@@ -142,7 +143,7 @@ class SQLiteStore(Store):
         super().commit()
 
     def _gone(self) -> Path | None:
-        """A file of ours that was removed or replaced, or a backup that was copied into the database."""
+        """A file of this database that was removed or replaced, or a backup that was copied into it."""
         if self._lock is None:
             return None
         return self._lock.gone() or (None if has_log(os.pread(self._lock.file, 100, 0)) else self.path)
@@ -153,18 +154,18 @@ class SQLiteStore(Store):
             self._database.execute("ROLLBACK")
 
     def checkpoint(self) -> None:
-        """Bring what is in the write-ahead log into the file itself."""
+        """Copy the write-ahead log into the database file."""
         self.run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def checkpoint_soon(self) -> None:
-        """The same unless another process reads or writes just now: then it comes with a later commit."""
+        """The same, unless another process reads or writes at this moment; a later commit then does it."""
         self._database.execute("PRAGMA busy_timeout=50")
         with suppress(Held):
             self.checkpoint()
         self.never_wait()
 
     def never_wait(self) -> None:
-        """From now on a lock that another process holds is `Held` at once: the event loop waits for none."""
+        """Raise `Held` at once for a lock that another process holds, so that the event loop never waits."""
         self._database.execute("PRAGMA busy_timeout=0")
 
     def close(self) -> None:
@@ -181,7 +182,7 @@ class SQLiteStore(Store):
         return viewed(lambda: SQLiteStore(self.path, writes=False))
 
     def soundness(self) -> str:
-        """What SQLite says of the file's structure: "ok", or what is wrong."""
+        """The result of SQLite's integrity check: "ok", or what is wrong."""
         return str(next(self._read("PRAGMA integrity_check(1)"))[0])
 
     def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
@@ -189,8 +190,8 @@ class SQLiteStore(Store):
             if rows is not None:
                 return self._database.executemany(statement, rows)
             return self._database.execute(statement, values)
-        except (sqlite3.Error, OverflowError, UnicodeError) as slip:
-            raise _named(self.path, slip) from None
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise _named(self.path, error) from None
 
     # ------------------------------------------------------------------------------------ rows
 
@@ -215,18 +216,18 @@ class SQLiteStore(Store):
         return number
 
     def erase_wholly(self) -> None:
-        """From now on what is erased is overwritten."""
+        """Overwrite erased data from now on."""
         self.run("PRAGMA secure_delete=ON")
 
     def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Rows, or the sentence that names the file."""
+        """Rows of a query; an error names the file."""
         try:
             for row in self._database.execute(statement, values):  # noqa: UP028 - which would close the cursor too late
                 yield row
-        except (sqlite3.Error, UnicodeError) as slip:
-            named = _named(self.path, slip)
-            if isinstance(slip, sqlite3.DatabaseError) and not isinstance(named, Held):
-                raise Damaged(str(self.path), str(slip)) from None
+        except (sqlite3.Error, UnicodeError) as error:
+            named = _named(self.path, error)
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(named, Held):
+                raise Damaged(str(self.path), str(error)) from None
             raise named from None
 
     def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
@@ -237,7 +238,7 @@ class SQLiteStore(Store):
         return ((row[:-1], row[-1]) for row in rows)
 
     def decision(self, stream: int, id: str) -> DecisionRow | None:
-        # Asked for every new id, of which there is none: that answer is the quick one.
+        # This runs for every new id. The usual result, no row, is the fast one.
         if self.run("SELECT 1 FROM decision WHERE stream = ? AND event_id = ?", values=(stream, id)).fetchone() is None:
             return None
         return super().decision(stream, id)

@@ -1,7 +1,7 @@
 """The tables of a PostgreSQL database, and how an older database becomes a newer one.
 
-As SQLite's (schema.py), rows with their seals; and what several replicas share: how far a stream is, under the lock of
-its row; numbers for decisions; a count of changes; and how far each replica has come.
+The tables are those of SQLite (schema.py), with seals, and the data that replicas share: the progress of a stream,
+under the lock of its row; numbers for decisions; a count of changes; and the progress of each replica.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _translated(told: str) -> str:
     return told
 
 
-# Why an era began, and which machine and version computed it; nothing is known of those before.
+# Why an era began, and which machine and version computed it; unknown for older eras.
 _ORIGIN = "ALTER TABLE era ADD COLUMN reason TEXT, ADD COLUMN probe TEXT, ADD COLUMN sources TEXT"
 
 # Step i takes a database of version i to version i + 1.
@@ -45,7 +45,7 @@ VERSION = len(STEPS)
 
 
 def version_of(connection: Any, where: str) -> int:
-    """The version of a database of ours, 0 where there are no tables yet, or the one sentence."""
+    """The version of a driftwise database, 0 without tables; BadInput for tables of another program."""
     if connection.execute("SELECT to_regclass('driftwise')").fetchone()[0] is None:
         theirs = connection.execute("SELECT to_regclass('decision'), to_regclass('stream')").fetchone()
         if any(theirs):
@@ -60,7 +60,7 @@ def version_of(connection: Any, where: str) -> int:
 
 
 def migrate(connection: Any, where: str) -> None:
-    """Bring a database to this version in one transaction; replicas that start together wait for each other."""
+    """Migrate a database to this version in one transaction. Replicas that start together wait for each other."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         for number in range(version_of(connection, where), VERSION):

@@ -1,12 +1,12 @@
-"""Whether SQLite's write-ahead log lost something that was acknowledged.
+"""Checks whether SQLite's write-ahead log lost something that was acknowledged.
 
-SQLite reads a log up to the first frame whose checksum does not fit and takes the rest for what a crash cut off. That
-is right for the last transaction, which nobody was answered for, and silently wrong where a byte was changed in one
-before it. A killed process leaves nothing behind a bad frame; a machine that lost power may have kept any part of the
-last transaction, and nothing of a later one, because each is synced before the next begins. Where a write was lost, the
-bytes of an older log may stand, with salts and marks of their own.
+SQLite reads a log up to the first frame with a wrong checksum, and takes the rest for an interrupted write. That is
+right for the last transaction, which was not acknowledged. It is silently wrong if a byte was changed in an earlier
+transaction. A killed process leaves nothing after a bad frame. A machine that lost power may have kept any part of the
+last transaction, and nothing of a later one, because each is synced before the next begins. Where a write was lost,
+bytes of an older log may remain, with their own salts and commit marks.
 
-A change in the very last frame looks like a write that was cut, and cannot be told from it.
+A change in the very last frame cannot be distinguished from an interrupted write.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def strange_log(database: Path, head: bytes) -> str:
 
 
 def damage_of(database: Path, same_boot: bool) -> str:
-    """What is wrong with the log beside a database, or nothing. `same_boot`: the machine has not been off since."""
+    """What is wrong with the log beside a database, or "". `same_boot`: the machine was not off since it was
+    written."""
     path = wal_of(database)
     raw = path.read_bytes() if path.is_file() else b""
     if len(raw) < _HEADER.size:
@@ -79,7 +80,7 @@ def damage_of(database: Path, same_boot: bool) -> str:
 
 
 def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, page: int, same_boot: bool) -> str:
-    """What a bad frame means, by what comes behind it."""
+    """What a bad frame means, judged by the frames after it."""
     later = [number for number in range(bad + 1, len(heads)) if ours[number]]
     if not later:
         return ""
