@@ -1,4 +1,4 @@
-"""What is done to a database from outside: a backup while it is used, and its keys."""
+"""Commands on a database that may be in use: its backup, and its keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WAIT = 10.0  # seconds for the lock of a database that a server writes to
 
 
 def backup(path: str | Path, out: Path) -> int:
-    """A consistent copy, whole or not there, of a database that may be in use; its bytes."""
+    """Make a consistent copy of a database that may be in use; the copy is complete or absent. Returns its size."""
     one_file(path, "pg_dump copies it while it is used")
     store = SQLiteStore(path, writes=False)
     try:
@@ -41,7 +41,7 @@ def backup(path: str | Path, out: Path) -> int:
 
 @contextmanager
 def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
-    """A copy of what is committed, under another name beside `out`. It says of itself that it has no log: wal.py."""
+    """A copy of what is committed, under a temporary name beside `out`. Its header says that it has no log (wal.py)."""
     aside = file_beside(out)
     try:
         os.close(private(aside))
@@ -61,9 +61,8 @@ def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
 
 
 def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> str:
-    """A new key, which is shown this once; a server that runs takes it within a second. Without scopes a key that is
-    the only valid one gets all of them, so that the owner of a database is never locked out; another decides and
-    rewards."""
+    """Make a new key. Only this call shows it; a running server accepts it within a second. Without `scopes` the only
+    valid key gets all scopes, so that the owner is never locked out; other keys get decide and reward."""
     checked = None if scopes is None else checked_scopes(scopes)
     if stream != "*":
         checked_name(stream)
@@ -79,7 +78,7 @@ def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> 
 
 
 def revoke_key(path: str | Path, number: int) -> None:
-    """A key that is no longer valid, within a second."""
+    """Revoke a key. A running server refuses it within a second."""
     check_there(path)
     with _writing(path) as store:
         changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
@@ -90,9 +89,9 @@ def revoke_key(path: str | Path, number: int) -> None:
 
 @contextmanager
 def _writing(path: str | Path) -> Iterator[Any]:
-    """One transaction beside a server that may be busy. Such a server holds SQLite's lock nearly all the time: asked
-    for each millisecond it is had in the next gap between two groups. SQLite's own wait asks ten times a second, and a
-    revocation took 5 s or failed."""
+    """One transaction beside a server that may be busy. Such a server holds SQLite's lock nearly all the time. Polling
+    every millisecond gets the lock in the next gap between two groups. SQLite's own wait polls ten times a second; with
+    it a revocation took 5 s or failed."""
     store = open_store(path, lock=False)
     try:
         if not store.shared:
@@ -114,7 +113,7 @@ def _writing(path: str | Path) -> Iterator[Any]:
 
 
 def keys(path: str | Path) -> list[KeyRow]:
-    """The valid keys; of each only a digest is known."""
+    """The valid keys; only a digest of each is stored."""
     store = open_store(path, writes=False)
     try:
         return _valid(store.keys())
@@ -134,7 +133,7 @@ def grants(key: KeyRow) -> str:
 
 
 def lacking(path: str | Path, valid: Sequence[KeyRow]) -> str:
-    """What the owner of a database can do no more with the keys that are valid, and the way back; "" for nothing."""
+    """What the valid keys no longer allow the owner of a database to do, and how to restore it; "" if nothing."""
     create = f"driftwise keys create {'DB' if is_shared(path) else path}"
     if not valid:
         return f"No key is valid: the server answers every request with 401. `{create}` on this machine makes one."

@@ -1,4 +1,4 @@
-"""`driftwise restore`: put a backup in the place of a database, without mixing the two.
+"""`driftwise restore`: replace a database by a backup, without mixing the two.
 
 A copy over a database that crashed leaves the `-wal` of the old file beside the new one, and SQLite then applies it to
 the wrong file. Here the old files get second names, the backup replaces the file in one step, and the old log goes
@@ -26,7 +26,8 @@ _DUMPS = (b"PGDMP", b"--\n-- PostgreSQL")  # how files of pg_dump begin
 
 
 def restore(backup: str | Path, db: str | Path, *, replace: bool = False) -> tuple[int, Path | None]:
-    """Make `db` the database that `backup` holds; its bytes, and where the files are that `db` had before."""
+    """Replace `db` by the database in `backup`. Returns its size, and the new path of the files that `db` had
+    before."""
     for one in (backup, db):
         one_file(one, "pg_restore puts back what pg_dump wrote")
     target = Path(os.path.realpath(db))
@@ -53,7 +54,7 @@ def restore(backup: str | Path, db: str | Path, *, replace: bool = False) -> tup
 
 
 def _opened(backup: Path, target: Path) -> SQLiteStore:
-    """The backup, or the sentence: a dump of PostgreSQL, the database itself, or a file that a server is writing."""
+    """The opened backup. A dump of PostgreSQL, the database itself and a file that a server writes are refused."""
     wanted, way_out = "a file that driftwise backup wrote", "pass another BACKUP"
     if not backup.is_file():
         raise BadInput("backup", str(backup), wanted, way_out)
@@ -69,7 +70,7 @@ def _opened(backup: Path, target: Path) -> SQLiteStore:
 
 
 def check_rows(store: SQLiteStore) -> None:
-    """The structure of a database is whole, every row is as it was written, and no reward is missing in between."""
+    """Check the structure of a database, the seal of every row, and that no reward is missing."""
     sound = store.soundness()
     if sound != "ok":
         raise Damaged(str(store.path), sound)
@@ -95,12 +96,12 @@ def _place(store: SQLiteStore, target: Path, there: list[Path]) -> Path | None:
 
 
 def _second_names(target: Path, there: list[Path]) -> Path:
-    """Give the files that are there second names, under which they stay a database with its log."""
+    """Give the existing files second names, under which they remain a database with its log."""
     stem = f"{target.name}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     names = (target.with_name(stem + more) for more in ("", *(f"-{number}" for number in range(2, 1000))))
     kept = next(name for name in names if not name.exists())
     for path in there:
-        if not path.name.endswith("-shm"):  # an index of the log, which SQLite makes anew
+        if not path.name.endswith("-shm"):  # an index of the log, which SQLite makes again
             os.link(path, kept.with_name(kept.name + path.name.removeprefix(target.name)))
     sync_folder(target.parent)
     return kept

@@ -1,1 +1,1 @@
-"""What is different where several servers share a PostgreSQL database: its groups, its peers, and who watches them."""
+"""The parts that differ if several servers share a PostgreSQL database: groups, peers, and the watch of changes."""

@@ -1,8 +1,8 @@
-"""Groups of one replica of several: in the engine's thread from their first lock to their commit.
+"""Groups of one replica of several: processed in the engine's thread from their first lock to their commit.
 
-A group may have to wait: for the lock of a stream that others are writing to, and for the network. Decisions need no
-lock: they are made and written first, so that nobody waits for them. Rewards take in what others have learned (`lead`),
-so that theirs are the next numbers.
+A group may have to wait for the network, and for the lock of a stream that another replica writes to. Decisions need no
+lock. They are made and written first, so that no replica waits for them. Rewards first learn what other replicas wrote
+(`lead`), so that they get the next numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from driftwise.service.replica.peers import others
 from driftwise.service.stores.records import Broken, Failed, Full, Held, Lost, WriteConflict
 from driftwise.service.wire.protocol import Refusal
 
-_TRIES = 4  # of a group that met another's
+_TRIES = 4  # attempts of a group that conflicts with another replica's
 
 
 class JointGroups:
-    """The turns of groups where others write to the store too."""
+    """The processing of groups where other replicas write to the store too."""
 
-    refresh: Callable[[], None]  # take in at once what others changed
+    refresh: Callable[[], None]  # read at once what other replicas changed
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -36,12 +36,12 @@ class JointGroups:
             self.engine.in_thread(partial(self._group, group), self._over)
 
     def hang(self, why: str) -> None:
-        """On the event loop: the database does not answer. What waits is refused, as is what comes, until it does."""
+        """On the event loop: the database does not answer. Refuse waiting and new requests until it does."""
         self.engine.away, self.engine.queue.shut = why, _unanswered
         self.engine.queue.refuse(_unanswered())
 
     def _group(self, group: list[Waiting]) -> list[tuple[Waiting, Any]]:
-        """In the thread: a group that is on disk or refused, each request with its answer."""
+        """In the thread: write a group, and return each request with its answer or refusal."""
         error: Exception | None = None
         engine = self.engine
         for number in range(_TRIES):
@@ -73,7 +73,7 @@ class JointGroups:
         """Whether a group that failed for this is to be done again as it is."""
         if isinstance(error, WriteConflict):
             with suppress(Failed):
-                self.refresh()  # it may have been another era, or another stream of this name
+                self.refresh()  # the cause may be another era, or another stream of this name
             return True
         if isinstance(error, Broken):
             end(error)
@@ -82,11 +82,11 @@ class JointGroups:
         if isinstance(error, Held):
             with suppress(Failed):
                 self.store.end_stopped()
-            return bool(self._blocked())  # without what needs the lock of that stream
+            return bool(self._blocked())  # then without the requests that need the lock of that stream
         return False
 
     def _blocked(self) -> str:
-        """Which streams' locks another replica holds without going on."""
+        """The streams whose locks a replica holds that makes no progress."""
         held = [name for name, stream in self.engine.streams.items() if others(stream).held]
         return f"another replica holds the locks of streams {', '.join(held)}" if held else ""
 

@@ -1,4 +1,4 @@
-"""What is written down, and what can go wrong with it."""
+"""The rows of a store, and its errors."""
 
 from __future__ import annotations
 
@@ -180,11 +180,11 @@ class KeyRow(NamedTuple):
 
 
 class Failed(DriftwiseError):
-    """The store failed: this concerns the group, not only the request in which it showed."""
+    """The store failed. The whole group fails, not only the request in which it showed."""
 
 
 class Full(Failed):
-    """There is no room for what was to be written; nothing of it was."""
+    """The disk is full. Nothing of the group was written."""
 
 
 class Held(Failed):
@@ -198,15 +198,15 @@ class Rejected(Failed):
 
 
 class Broken(Failed):
-    """The store can promise nothing any more: the process must end."""
+    """The state of the store is unknown: the process must end."""
 
 
 class Lost(Failed):
-    """The connection to the store broke: what was to be written may be there or not, and may be sent again."""
+    """The connection to the store broke. It is unknown whether the group was written; it may be sent again."""
 
 
 class WriteConflict(Broken):
-    """Somebody else wrote this id or number first, in a store that several share: nothing of the group was written."""
+    """Another replica wrote this id or number first. Nothing of the group was written."""
 
 
 class Damaged(BadInput):
@@ -217,8 +217,8 @@ class Damaged(BadInput):
 
 
 def viewed(open_: Callable[[], _Opened]) -> _Opened:
-    """Another view of a store that is being served. Where it does not open, descriptors or the server are lacking now:
-    the caller of a request asked for nothing wrong."""
+    """A second connection to a store that is being served. If it does not open, file descriptors or the server are
+    missing at the moment; the request was not wrong."""
     try:
         return open_()
     except Damaged:
