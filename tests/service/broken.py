@@ -135,8 +135,8 @@ def early():
         def told():
             try:
                 tell(work())
-            except Exception as slip:
-                tell(slip)
+            except Exception as error:
+                tell(error)
 
         self._turn._last = 2  # never in place
         enter(self, told, lambda answer: None)

@@ -164,8 +164,8 @@ def started(db, acknowledged):
             return wrong(db, acknowledged, digest)
         lost = len(acknowledged.decided)
         return [f"the stream is not there, and {lost} decisions were acknowledged"] if lost else []
-    except DriftwiseError as slip:
-        return [str(slip)]
+    except DriftwiseError as error:
+        return [str(error)]
 
 
 def until(clients, moment):

@@ -247,8 +247,8 @@ def test_failures_are_limited_to_ten_a_minute_an_address_and_the_table_is_bounde
     def status(caller, header="Bearer guess"):
         try:
             doors.check(caller, header, None, None)
-        except Refusal as slip:
-            return slip.status
+        except Refusal as error:
+            return error.status
         return 200
 
     for _ in range(3):

@@ -56,8 +56,8 @@ def opened(folder, kept, digest):
             return found.differs[0]
         assert (found.digest, found.decisions) == (digest, len(kept))
         return None
-    except DriftwiseError as slip:
-        return str(slip)
+    except DriftwiseError as error:
+        return str(error)
 
 
 def test_what_a_kill_leaves_opens_whole(killed, tmp_path):

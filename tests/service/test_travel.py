@@ -78,8 +78,8 @@ def refusal(db):
     store = open_store(db)
     try:
         service_of(store).close()
-    except BadInput as slip:
-        return slip
+    except BadInput as error:
+        return error
     finally:
         store.close()
 
@@ -104,10 +104,10 @@ def db(request, tmp_path):
 
 def test_a_server_refuses_what_another_machine_computed_and_names_the_way_on(db):
     made(db)
-    slip = refusal(db)
-    assert isinstance(slip, Foreign) and slip.exit_code == 5
-    assert "another machine or library" in str(slip) and "driftwise refold" in str(slip)
-    assert "our elementary functions" in str(slip) and "backup" not in str(slip)
+    error = refusal(db)
+    assert isinstance(error, Foreign) and error.exit_code == 5
+    assert "another machine or library" in str(error) and "driftwise refold" in str(error)
+    assert "our elementary functions" in str(error) and "backup" not in str(error)
 
 
 @pytest.mark.parametrize("forgotten", [0, 2, 4])
