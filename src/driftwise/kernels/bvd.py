@@ -16,8 +16,9 @@ import math
 from typing import NamedTuple
 
 from driftwise.kernels import kernel, part, piece, routine
-from driftwise.kernels.adapt.glm import GLM, Generalized, Rest
-from driftwise.kernels.glm import glm_scores_, length_of
+from driftwise.kernels.adapt.glm import GLM, Generalized, packed_lesson_
+from driftwise.kernels.binding import bind
+from driftwise.kernels.glm import glm_scores_
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.memories.atoms import fade_atoms_, place_atom_
 from driftwise.kernels.memories.fade import decay
@@ -52,6 +53,7 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.rounds import as_it_is
 from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.ball import length_of
 from driftwise.kernels.solvers.newton import CONVERGED, newton_scratch_of, newton_scratch_size, solve_
 from driftwise.kernels.solvers.secular import (
     ELLIPSOID,
@@ -237,14 +239,5 @@ def bvd_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> i
     return lane
 
 
-@piece
-def bvd_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
-    """The live lesson itself."""
-    flags, table = view.point
-    lesson_bvd_(
-        flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
-        lesson.ticks, lesson.age,
-    )  # fmt: skip
-
-
+bvd_lesson_ = piece(bind(packed_lesson_, "bvd_lesson_", lesson_=lesson_bvd_))
 BVD = GLM._replace(name="bvd", score_=bvd_score_, lesson_=bvd_lesson_, bound=as_it_is)

@@ -60,7 +60,7 @@ from driftwise.kernels.point import (
 )
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.ball import nearest_
+from driftwise.kernels.solvers.ball import length_of, nearest_
 from driftwise.kernels.solvers.newton import NewtonScratch, hessian_, solve_
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 from driftwise.kernels.solvers.project import project_
@@ -114,15 +114,6 @@ def glm_radius(point: Point, row: int, squares: float, clock: float, d: int, ins
         )  # fmt: skip
         factor = 1.0 / math.sqrt(c)
     return float(table[row, EXPLORE] * factor * beta)
-
-
-@piece
-def length_of(theta: Floats, lane: int) -> float:
-    """‖θ‖ of a lane."""
-    square = 0.0
-    for i in range(theta.shape[1]):
-        square += theta[lane, i] * theta[lane, i]
-    return math.sqrt(square)
 
 
 @piece

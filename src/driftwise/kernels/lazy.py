@@ -21,7 +21,7 @@ from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_abo
 from driftwise.kernels.linear import linear_scale
 from driftwise.kernels.point import Floats, Point, Sums
 from driftwise.kernels.scratch import carved
-from driftwise.kernels.tiles import Tiles, factor_tiles_, forward_tiles_, tiles_size, weigh
+from driftwise.kernels.tiles import Tiles, factor_tiles_, tiles_size, weigh
 
 # Rounding of one operation, and what exceeds any sum of underflows.
 UNIT, TINY = 2.0**-53, 2.0**-400
@@ -265,8 +265,7 @@ def choose_lazily_(
     tiles: Tiles, lazy: Lazy,
 ) -> tuple[int, Trust]:
     """The arm that a round of tiles would choose, and what is known of V."""
-    raised = factor_tiles_(sums.G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
-    forward_tiles_(tiles.U, tiles.pivot, sums.b, lane, tiles.z)
+    raised = factor_tiles_(sums.G, sums.b, lane, ridge, tiles.U, tiles.pivot, tiles.z, tiles.column)
     radius = linear_scale(point, lane, lane, sums, tiles.pivot)
     now, total = trust_of(gamma, ridge, raised, longest, before, sums, lane, tiles, lazy)
     size = backward_tiles_(tiles, lazy)

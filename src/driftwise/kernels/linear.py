@@ -86,6 +86,12 @@ def linear_scale(point: Point, row: int, lane: int, sums: Sums, pivot: Floats) -
 
 
 @piece
+def shared_scale(point: Point, row: int, count: Floats, d: int) -> float:
+    """The same of eight trials, which share what was counted: no data may change it (policies/engines.py)."""
+    return linear_radius(point, row, count[SQUARES], count[CLOCK], d)
+
+
+@piece
 def two_matrices(point: Point) -> bool:
     """Whether widths are measured by two matrices."""
     return bool(point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED)

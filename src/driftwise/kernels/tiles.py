@@ -69,17 +69,26 @@ def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
 
 
 @piece
+def less_above(
+    A: Floats, c: int, solved: Floats, count: int, rows: tuple[Lanes, Lanes, Lanes, Lanes]
+) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """Four rows less what the first rows that are solved take away: row k times A[k, c] to A[k, c + 3]."""
+    y0, y1, y2, y3 = rows
+    for k in range(count):
+        y = load(solved, k)
+        y0 = y0 - A[k, c] * y
+        y1 = y1 - A[k, c + 1] * y
+        y2 = y2 - A[k, c + 2] * y
+        y3 = y3 - A[k, c + 3] * y
+    return y0, y1, y2, y3
+
+
+@piece
 def solve_four_(
     U: Floats, pivot: Floats, i: int, rows: tuple[Lanes, Lanes, Lanes, Lanes], solved: Floats
 ) -> tuple[Lanes, Lanes, Lanes, Lanes]:
     """Rows i to i + 3 of low⁻¹ times a tile, from its rows there and the rows above as they are solved; kept there."""
-    y0, y1, y2, y3 = rows
-    for k in range(i):
-        y = load(solved, k)
-        y0 = y0 - U[k, i] * y
-        y1 = y1 - U[k, i + 1] * y
-        y2 = y2 - U[k, i + 2] * y
-        y3 = y3 - U[k, i + 3] * y
+    y0, y1, y2, y3 = less_above(U, i, solved, i, rows)
     y0 = y0 * pivot[i]
     y1 = (y1 - U[i, i + 1] * y0) * pivot[i + 1]
     y2 = (y2 - U[i, i + 2] * y0 - U[i + 1, i + 2] * y1) * pivot[i + 2]
@@ -103,14 +112,8 @@ def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
 def reduce_(start: int, stop: int, column: Floats) -> None:
     """Rows of a diagonal block less what the rows above it take away, four a pass."""
     for i in range(start, stop, 4):
-        c = i - start
-        y0, y1, y2, y3 = load(column, i), load(column, i + 1), load(column, i + 2), load(column, i + 3)
-        for k in range(start):
-            y = load(column, k)
-            y0 = y0 - column[k, c] * y
-            y1 = y1 - column[k, c + 1] * y
-            y2 = y2 - column[k, c + 2] * y
-            y3 = y3 - column[k, c + 3] * y
+        rows = load(column, i), load(column, i + 1), load(column, i + 2), load(column, i + 3)
+        y0, y1, y2, y3 = less_above(column, i - start, column, start, rows)
         store_(column, i, y0)
         store_(column, i + 1, y1)
         store_(column, i + 2, y2)
@@ -118,11 +121,13 @@ def reduce_(start: int, stop: int, column: Floats) -> None:
 
 
 @piece
-def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
-    """Eight columns of G[lane] + ridge·I down to the diagonal's block; 0 where there is none."""
+def lay_(G: Floats, b: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
+    """Eight columns of G[lane] + ridge·I down to the diagonal's block; behind the last of all b[lane], and 0."""
     if width < EIGHT:
-        for k in range(start + EIGHT):
+        for k in range(column.shape[0]):
             store_(column, k, eight(0.0))
+        for k in range(start + width):
+            column[k, width] = b[lane, k]
     for c in range(width):
         for k in range(start + c + 1):
             column[k, c] = G[lane, start + c, k]
@@ -130,15 +135,18 @@ def lay_(G: Floats, lane: int, ridge: float, start: int, width: int, column: Flo
 
 
 @piece
-def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, column: Floats) -> float:
+def factor_tiles_(
+    G: Floats, b: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, z: Floats, column: Floats
+) -> float:
     """`factor_` with U = low', eight columns at a time: above its block on the diagonal a tile is solved like arms.
 
-    Returns by how much pivots were raised to the ridge, in all.
+    b[lane] is one more column, and what is solved for it is z: `forward_`. Returns by how much pivots were raised to
+    the ridge, in all.
     """
     d, raised = U.shape[0], 0.0
-    for start in range(0, d, EIGHT):
+    for start in range(0, d + 1, EIGHT):
         width = min(EIGHT, d - start)
-        lay_(G, lane, ridge, start, width, column)
+        lay_(G, b, lane, ridge, start, width, column)
         solve_(U, pivot, start, column)
         if start > 0:
             reduce_(start, start + width, column)
@@ -152,25 +160,13 @@ def factor_tiles_(G: Floats, lane: int, ridge: float, U: Floats, pivot: Floats, 
             inverse = 1.0 / math.sqrt(max(square, ridge))
             pivot[start + c] = inverse
             store_(column, start + c, y * inverse)
-        for k in range(start + width):
-            store_(U, (k, start), load(column, k))
+        if width < EIGHT:
+            for k in range(d):
+                z[k], column[k, width] = column[k, width], 0.0
+        if width > 0:
+            for k in range(start + width):
+                store_(U, (k, start), load(column, k))
     return raised
-
-
-@piece
-def forward_tiles_(U: Floats, pivot: Floats, b: Floats, lane: int, out: Floats) -> None:
-    """`forward_` by U: out = low⁻¹ b[lane], every step taken off all that is left."""
-    d = U.shape[0]
-    for i in range(d):
-        out[i] = b[lane, i]
-    for k in range(d):
-        v = out[k] * pivot[k]
-        out[k] = v
-        edge = min(d, k - k % EIGHT + EIGHT)
-        for i in range(k + 1, edge):
-            out[i] -= U[k, i] * v
-        for i in range(edge, d, EIGHT):
-            store_(out, i, load(out, i) - load(U, (k, i)) * v)
 
 
 # ------------------------------------------------------------------------------------------ scores
@@ -238,8 +234,7 @@ def believe_small_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
 @piece
 def believe_wide_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) -> None:
     """U, pivot and z of the sums, by tiles."""
-    factor_tiles_(G, lane, ridge, tiles.U, tiles.pivot, tiles.column)
-    forward_tiles_(tiles.U, tiles.pivot, b, lane, tiles.z)
+    factor_tiles_(G, b, lane, ridge, tiles.U, tiles.pivot, tiles.z, tiles.column)
 
 
 @piece

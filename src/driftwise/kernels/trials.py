@@ -19,7 +19,7 @@ from driftwise.kernels.chance import GAUSSIAN, Record, Rounds, reward_of
 from driftwise.kernels.groups import COUNTERS
 from driftwise.kernels.index import bonuses_of
 from driftwise.kernels.lanes import EIGHT, FOUR, Lanes, eight, four_eights, load, load_four, store_, where_above
-from driftwise.kernels.linear import linear_radius
+from driftwise.kernels.linear import shared_scale
 from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.restart import last_before, last_until
@@ -140,7 +140,6 @@ def first_of_four(best: Floats, arm: Floats) -> Lanes:
 @piece
 def choose_lanes_(point: Point, row: int, X: Floats, own: EightStates) -> None:
     """The arm that every trial plays: the first of largest mean + bonus."""
-    d, count = own.pivot.shape[0], own.counters
     two = point.flags[RULE] != ONE_MATRIX
     ridge = eight(point.table[row, LAM])
     if two:
@@ -149,7 +148,7 @@ def choose_lanes_(point: Point, row: int, X: Floats, own: EightStates) -> None:
     forward_eight_(own.low, own.pivot, own.b, row, own.z)
     if two:
         divide_eight_(own.low, own.pivot, own.other, own.other)
-    radius = eight(linear_radius(point, row, count[SQUARES], count[CLOCK], d))
+    radius = eight(shared_scale(point, row, own.counters, own.pivot.shape[0]))
     best, arm = four_eights(-math.inf), load_four(own.first, 0)
     now = arm
     for a in range(X.shape[0]):

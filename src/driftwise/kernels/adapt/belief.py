@@ -547,6 +547,14 @@ def belief_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int
 
 
 @piece
+def alone_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
+    """Mean and bonus of every arm by the one lane, which neither has a level nor is audited; the row that acted."""
+    lane = X.size - X.size
+    belief_scores_(view.point, lane, lane, X, at, view.sums, view.gauge, scores)
+    return lane
+
+
+@piece
 def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefScratch:
     """Scratch of a lesson from a place of scratch on."""
     flags, lanes = view.point.flags, view.sums.G.shape[0]
@@ -578,7 +586,7 @@ def belief_bound(family: Family, flags: Ints) -> Family:
 def _alone(family: Family, memory: int) -> Family:
     lessons = lessons_of(memory)
     taught = part(bind(alone_taught_, f"alone_taught_{lessons.name}", learn_=lessons.learn_))
-    return _taught(family, f"alone_{lessons.name}", taught)
+    return _taught(family, f"alone_{lessons.name}", taught)._replace(score_=alone_score_)
 
 
 @cache

@@ -7,8 +7,7 @@ from typing import Any
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
-from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, pass_time_, to_clear_
-from driftwise.kernels.binding import unbound
+from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, lane_fresh_, pass_time_, to_clear_
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.point import (
     BLOCK_LENGTH,
@@ -25,9 +24,6 @@ from driftwise.kernels.point import (
     Lesson,
     Point,
 )
-
-lane_fresh_ = unbound("lane_fresh_", "lets a lane begin anew, its clock included")
-
 
 
 @piece

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import piece
+from driftwise.kernels.binding import unbound
 from driftwise.kernels.point import ADAPT, BOB, MASTER, Adapting, Point
 
 # Marks: rounds done, the lane that acts, the row of the table it acts by.
@@ -30,6 +31,8 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 
 # Who takes a lesson, where it is not one lane.
 ALL, NONE = -1, -2
+
+lane_fresh_ = unbound("lane_fresh_", "lets a lane begin anew, its clock included")
 
 
 @piece

@@ -7,15 +7,14 @@ over it: what costs is the estimate below them, and compiling it once is enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.bank import bank_best
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import ALIKE, acting_lane, acting_row, lesson_of
+from driftwise.kernels.adapt.lesson import acting_lane, acting_row, alike, lesson_of
 from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
@@ -229,10 +228,7 @@ def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes)
     glm_lane_(point, row, lane, lesson, lanes.sums, lanes.history, lanes.estimate, lanes.work)
 
 
-LANE: dict[str, Callable[..., Any]] = {
-    **ALIKE, "lane_learn_": lane_learn_, "lane_fresh_": lane_fresh_, "lane_foretell_": lane_foretell_,
-    "lane_follow_": lane_follow_,
-}  # fmt: skip
+LANE = alike(lane_learn_, lane_fresh_, lane_foretell_, lane_follow_)
 lesson_of_lanes_ = lesson_of("glm", LANE)
 
 
@@ -341,7 +337,8 @@ def _lesson_alone_(
     lane_(point, lane, lane, Lesson(X, at, arm, reward, ticks, age), sums, history, estimate_of(flags, floats), work)
 
 
-def _alone_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+def packed_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
+    """The live lesson itself, of a policy that stands alone."""
     flags, table = view.point
     lesson_(
         flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
@@ -390,7 +387,7 @@ def _alone(family: Family, rule: int, estimate: int, memory: int) -> Family:
         name=f"{family.name}_{name}",
         sound_view=alone_sound,
         score_=piece(bind(_alone_score_, f"score_{name}", score_lane_=score)) if family is GLM else family.score_,
-        lesson_=piece(bind(_alone_lesson_, f"lesson_of_{name}", lesson_=lesson)),
+        lesson_=piece(bind(packed_lesson_, f"lesson_of_{name}", lesson_=lesson)),
         failed_view=alone_failed,
     )
 

@@ -81,6 +81,11 @@ ALIKE: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def alike(*pieces: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The pieces of a lane by their names: those of its own, and `ALIKE`."""
+    return {**ALIKE, **{one.__name__: one for one in pieces}}
+
+
 def _lesson(point: Point, rho: Floats, lesson: Lesson, largest: float, lanes: Any, own: Adapting) -> None:
     """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
     taker, arm, turns = before_(point, lesson, lanes, own)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftwise._internal.elementary import log1p
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import ALIKE, KINDS, acting_lane, acting_row, lesson_of
+from driftwise.kernels.adapt.lesson import KINDS, acting_lane, acting_row, alike, lesson_of
 from driftwise.kernels.binding import bind
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
 from driftwise.kernels.index import ScoreScratch
@@ -97,10 +96,7 @@ def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
     follow_(lane, other, lanes.sums)
 
 
-LANE: dict[str, Callable[..., Any]] = {
-    **ALIKE, "lane_learn_": lane_learn_, "lane_fresh_": lane_fresh_, "lane_foretell_": lane_foretell_,
-    "lane_follow_": lane_follow_,
-}  # fmt: skip
+LANE = alike(lane_learn_, lane_fresh_, lane_foretell_, lane_follow_)
 lesson_of_lanes_ = lesson_of("linear", LANE)
 
 

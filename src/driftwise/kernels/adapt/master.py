@@ -27,10 +27,10 @@ from driftwise.kernels.adapt.book import (
     REWARDS,
     ROUND,
     TICK,
+    lane_fresh_,
     pass_time_,
     to_clear_,
 )
-from driftwise.kernels.binding import unbound
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.point import (
     CLOCK,
@@ -45,9 +45,6 @@ from driftwise.kernels.point import (
     Lesson,
     Point,
 )
-
-lane_fresh_ = unbound("lane_fresh_", "lets a lane begin anew, its clock included")
-
 
 
 @piece

@@ -7,41 +7,42 @@ arms are one structure. A look-up walks over the first coordinates, which costs 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from driftwise.kernels import piece
+from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.point import LOST, USED, Floats, History, Lesson
 
-
-@piece
-def find_atom(lesson: Lesson, history: History) -> int:
-    """The column of a lesson's vector, or -1."""
-    X, at, arm, atoms = lesson.X, lesson.at, lesson.arm, history.atoms
-    first = X[at, 0, arm]
-    for a in range(history.cursor[USED]):
-        if atoms[0, a] == first:
-            same = True
-            for i in range(1, atoms.shape[0]):
-                if atoms[i, a] != X[at, i, arm]:
-                    same = False
-                    break
-            if same:
-                return a
-    return -1
+coordinate = unbound("coordinate", "reads a coordinate of the vector that is looked for")
 
 
-@piece
-def find_in_ring(place: int, history: History) -> int:
-    """The column of the vector at a place of the ring, or -1."""
-    ring, atoms = history.ring, history.atoms
+def _find(given: Any, history: History) -> int:
+    """The column of a vector, or -1."""
+    atoms = history.atoms
     for a in range(history.cursor[USED]):
         same = True
         for i in range(atoms.shape[0]):
-            if atoms[i, a] != ring[place, i]:
+            if atoms[i, a] != coordinate(given, history, i):
                 same = False
                 break
         if same:
             return a
     return -1
+
+
+@piece
+def _of_lesson(lesson: Lesson, history: History, i: int) -> float:
+    return lesson.X[lesson.at, i, lesson.arm]  # type: ignore[no-any-return]
+
+
+@piece
+def _of_place(place: int, history: History, i: int) -> float:
+    return history.ring[place, i]  # type: ignore[no-any-return]
+
+
+# Of a lesson's vector, and of the vector at a place of the ring.
+find_atom = piece(bind(_find, "find_atom", coordinate=_of_lesson))
+find_in_ring = piece(bind(_find, "find_in_ring", coordinate=_of_place))
 
 
 @piece
@@ -75,7 +76,7 @@ def lightest_atom(weights: Floats, used: int) -> int:
 @piece
 def place_atom_(lesson: Lesson, count: Floats, history: History) -> int:
     """The column of a lesson's vector, made if need be; a full table loses its lightest atom and accounts for it."""
-    a = find_atom(lesson, history)
+    a: int = find_atom(lesson, history)
     if a >= 0:
         return a
     atoms, weights, cursor = history.atoms, history.weights, history.cursor

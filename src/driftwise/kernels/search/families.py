@@ -15,7 +15,7 @@ from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
 from driftwise.kernels.chance import normal
-from driftwise.kernels.glm import QUANTILE, glm_radius, length_of
+from driftwise.kernels.glm import QUANTILE, glm_radius
 from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
 from driftwise.kernels.linear import linear_factors_, linear_scale, two_matrices
 from driftwise.kernels.links import IDENTITY
@@ -64,6 +64,7 @@ from driftwise.kernels.search.index_form import (
     invert_,
     plain_,
 )
+from driftwise.kernels.solvers.ball import length_of
 
 # Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
 ACTING, JUDGE = -1, -2

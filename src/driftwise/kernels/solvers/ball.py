@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 
-from driftwise.kernels import routine
+from driftwise.kernels import piece, routine
 from driftwise.kernels.algebra import backward_, factor_, forward_, forward_one_
 from driftwise.kernels.point import Floats
 
 STEPS = 100
+
+
+@piece
+def length_of(theta: Floats, lane: int) -> float:
+    """‖θ‖ of a lane."""
+    square = 0.0
+    for i in range(theta.shape[1]):
+        square += theta[lane, i] * theta[lane, i]
+    return math.sqrt(square)
 
 
 @routine

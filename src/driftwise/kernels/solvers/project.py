@@ -26,6 +26,7 @@ from driftwise.kernels.algebra import factor_definite_
 from driftwise.kernels.links import one_valley, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spread
+from driftwise.kernels.solvers.ball import length_of
 from driftwise.kernels.solvers.newton import (
     BROKEN,
     CONVERGED,
@@ -124,15 +125,6 @@ def shape_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> None:
 
 
 @routine
-def norm_of(theta: Floats, k: int) -> float:
-    """‖θ_k‖."""
-    total = 0.0
-    for i in range(theta.shape[1]):
-        total += theta[k, i] * theta[k, i]
-    return math.sqrt(total)
-
-
-@routine
 def propose_(S: float, tangent: bool, pull: float, shift: float, newton: NewtonScratch) -> bool:
     """P[MOVE] <- the Newton step from POINT for a shifted Hessian, along the sphere or free, if there is one.
 
@@ -171,7 +163,7 @@ def propose_(S: float, tangent: bool, pull: float, shift: float, newton: NewtonS
             below += x[i] * n[i]
         for i in range(d):
             p[i] -= (above / below) * n[i]
-    norm = norm_of(P, MOVE)
+    norm = length_of(P, MOVE)
     if not norm < math.inf:
         return False
     if norm > 2.0 * S:  # no two points of the ball are further apart
@@ -186,7 +178,7 @@ def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
     d = P.shape[1]
     for i in range(d):
         P[TRIAL, i] = P[POINT, i] + alpha * P[MOVE, i]
-    norm = norm_of(P, TRIAL)
+    norm = length_of(P, TRIAL)
     if tangent or norm > S:
         for i in range(d):
             P[TRIAL, i] = S * (P[TRIAL, i] / norm)
@@ -220,7 +212,7 @@ def settle_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> tuple[i
             for i in range(d):
                 pull -= P[DOWN, i] * P[POINT, i] / (S * S)
                 scale += abs(M[CURVE, i, i])
-            tangent = norm_of(P, POINT) >= S * (1.0 - 1e-13) and pull >= 0.0
+            tangent = length_of(P, POINT) >= S * (1.0 - 1e-13) and pull >= 0.0
             if tangent and d == 1:
                 return CONVERGED, value
             scale = (scale + abs(pull)) / d + 1e-300
@@ -264,7 +256,7 @@ def begin_(start: int, by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch)
     The corners are ±S e_i, and at d = 1 a grid. The estimate itself is in P[ESTIMATE].
     """
     S, d, P = p.S, p.A.shape[0], newton.P
-    norm = norm_of(P, ESTIMATE)
+    norm = length_of(P, ESTIMATE)
     for i in range(d):
         P[TRIAL, i] = (1.0 - start) * S * (P[ESTIMATE, i] / norm) if start < 3 else 0.0
     if start == 3:
@@ -288,7 +280,7 @@ def project_(by_v: bool, p: Atoms, low: Floats, theta: Floats, newton: NewtonScr
     """
     k, d = p.lane, p.A.shape[0]
     P = newton.P
-    if norm_of(theta, k) <= p.S:
+    if length_of(theta, k) <= p.S:
         return CONVERGED, 0.0
     for i in range(d):
         P[ESTIMATE, i] = theta[k, i]
