@@ -84,14 +84,14 @@ class Passing(httpx.BaseTransport):
 
 
 @contextmanager
-def living(path, now=None, **options):
+def living(path, now=None, webhook=None, **options):
     """A service on a database, from start to a clean end."""
     store = open_store(path, **options)
     if not store.shared:
         store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
     service, out = service_of(store) if now is None else service_of(store, now), io.StringIO()
     log = Log(requests=True, out=out)
-    made = app(service, log)
+    made = app(service, log, webhook=webhook)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

@@ -9,7 +9,9 @@ import pytest
 from driftwise.service.core.ramping import Ramping
 from driftwise.service.core.verify import verify
 from driftwise.service.stores.opening import open_store
-from service.living import ARMS, living
+from driftwise.service.stores.records import DecisionRow, EventRow
+from driftwise.service.stores.store import TABLES, seal, select
+from service.living import ARMS, BODY, living
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -151,3 +153,63 @@ def test_units_that_are_kept_out_count_for_the_lift_and_teach_nothing(tmp_path):
         assert look.live.units + look.baseline.units == 1_000
     (found,) = verify(tmp_path / "a.db")
     assert not found.differs
+
+
+@pytest.mark.parametrize("change, told", (
+    ("UPDATE decision SET cohort = 'live' WHERE event_id = 'b'", "was not played by the fallback"),
+    ("UPDATE decision SET arm = 1 WHERE event_id = 'b'", "is not the fallback"),
+    ("UPDATE decision SET cohort = 'fallback' WHERE event_id = 'a'", "was played by a fallback"),
+    ("UPDATE event SET body = '{}'", "was made while the stream was paused"),
+    ("UPDATE stream SET paused = 1", "whether it is paused"),
+))  # fmt: skip
+def test_verify_computes_pauses_and_fallbacks_again(tmp_path, change, told):
+    with living(tmp_path / "a.db") as asked:
+        asked.put()
+        asked.decide("a")
+        asked.ask("POST", "home/pause", json={"fallback": 2})
+        asked.decide("b")
+        asked.ask("POST", "home/resume")
+        asked.decide("c")
+    assert not verify(tmp_path / "a.db")[0].differs
+    with closing(open_store(tmp_path / "a.db")) as store:  # changed, and sealed again
+        store.begin()
+        store.run(change)
+        for kind in (EventRow, DecisionRow):
+            rows = store.run(select(kind, "")).fetchall()
+            store.run(f"UPDATE {TABLES[kind]} SET seal = ? WHERE stream = ? AND seq = ?",
+                      rows=[(seal(row[:-1]), *row[:2]) for row in rows])  # fmt: skip
+        store.commit()
+    assert any(told in one for one in verify(tmp_path / "a.db")[0].differs)
+
+
+def test_verify_computes_the_cohorts_of_units_again(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        asked.put(mode="holdback", holdback=0.5)
+        for number in range(10):
+            asked.decide(f"d{number}")
+        stream = asked.service.stream("home")
+        stream.steps = stream.steps._replace(held=0.01)  # as a server that does not obey its ramp
+        for number in range(10, 30):
+            asked.decide(f"d{number}")
+    assert any("another cohort than its unit" in one for one in verify(tmp_path / "a.db")[0].differs)
+
+
+DEFAULTS = {"epsilon": 0.0, "seed": 0, "mode": "live", "holdback": 0.1, "baseline": "first", "clock": "rewards",
+            "margin": 0, "keep_out": 0, "ramp": None, "guardrails": None, "features": None, "tick": None}  # fmt: skip
+
+
+def test_a_default_that_is_sent_is_no_other_stream(tmp_path):
+    rail = {"guardrails": {"ms": {"margin": 5}}}
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put().status_code == 201
+        for name, value in DEFAULTS.items():
+            assert asked.put(**{name: value}).status_code == 200, name
+        assert asked.put(**DEFAULTS, policy={**BODY["policy"], "exploration": 1.0}).status_code == 200
+        assert asked.put(policy={**BODY["policy"], "exploration": 0.5}).status_code == 409
+        assert asked.put(epsilon=0.1).status_code == 409
+        assert asked.put("sent", **DEFAULTS).status_code == 201 and asked.put("sent").status_code == 200
+        assert asked.put("rail", **rail).status_code == 201
+        rail["guardrails"]["ms"]["better"] = "lower"
+        assert asked.put("rail", **rail).status_code == 200
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put("sent").status_code == 200 and asked.put(**DEFAULTS).status_code == 200

@@ -22,12 +22,15 @@ def told(tmp_path_factory):
     """`/metrics` of a stream with a holdback, and what was played: unit, cohort, arm, value."""
     rng, played = np.random.default_rng(0), []
     with living(tmp_path_factory.mktemp("signals") / "a.db") as asked:
-        asked.put(mode="holdback", holdback=0.5)
+        asked.put(mode="holdback", holdback=0.5, ramp=[0.5], margin=-1,
+                  guardrails={"ms": {"margin": 50}, "seen": {"margin": 5, "better": "higher"}})
         for number in range(300):
             unit = f"u{number // 2}"
             found = asked.decide(f"d{number}", unit=unit).json()
             value = float(rng.random() < (0.8 if found["cohort"] == "live" else 0.2))
-            asked.reward(found["id"], value)
+            metrics = {"ms": 100.0 + 10.0 * (found["cohort"] == "live"), "seen": float(found["cohort"] != "live")}
+            metrics = {name: value + rng.normal() for name, value in metrics.items()}
+            asked.ask("POST", "home/reward", json={"id": found["id"], "value": value, "metrics": metrics})
             played.append((unit, found["cohort"], found["arm"], value))
         answer = asked.get("/metrics")
         assert answer.status_code == 200
@@ -63,6 +66,17 @@ def test_metrics_tell_what_the_log_says(told):
     assert gauge(text, "driftwise_memory_ticks", stream="home") > 0
     assert 0 <= gauge(text, "driftwise_reward_delay_seconds", q="0.5") < 60
     assert gauge(text, "driftwise_sample_ratio_mismatch", stream="home") == 0.0
+
+
+def test_metrics_tell_the_step_of_a_ramp_and_how_much_worse_guardrails_are(told):
+    text, _, _, _ = told
+    assert gauge(text, "driftwise_ramp_step", stream="home") == 0.0
+    assert gauge(text, "driftwise_ramp_share", stream="home") == 0.5
+    assert gauge(text, "driftwise_ramp_stopped", stream="home") == 0.0
+    for metric, worse, margin in (("ms", 10.0, 50.0), ("seen", 1.0, 5.0)):
+        ends = {end: gauge(text, "driftwise_guardrail", metric=metric, end=end) for end in ("low", "value", "high")}
+        assert 0.0 < ends["low"] < ends["value"] < ends["high"] and ends["value"] == pytest.approx(worse, abs=0.5)
+        assert gauge(text, "driftwise_guardrail_margin", metric=metric) == margin
 
 
 def test_a_second_scrape_within_seconds_reads_no_log(told):

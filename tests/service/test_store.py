@@ -305,7 +305,7 @@ def test_events_details_guardrails_and_notices_come_back_as_they_were_written(op
     (notice,) = store.notices(4.0)
     assert (notice.stream, notice.tries, notice.body) == (1, 0, '{"kind": "stop"}') and store.notices(3.9) == []
     store.begin()
-    store.put_off(notice.id, 9.0)
+    assert store.put_off(notice.id, 9.0, 0) and not store.put_off(notice.id, 9.0, 0)
     store.commit()
     assert store.notices(8.0) == [] and store.notices(9.0)[0].tries == 1
     store.begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ import msgspec
 
 from driftwise.errors import DriftwiseError
 from driftwise.lift import RampVerdict
-from driftwise.service.core.following import Following, comparable, following
+from driftwise.service.core.following import Following, cohort_of, comparable, following
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import Steps, ramp_of, steps_of, told_of
 from driftwise.service.core.stream import Stream
-from driftwise.service.stores.records import EraRow, EventRow
+from driftwise.service.stores.records import DecisionRow, EraRow, EventRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import Stale
 
@@ -81,6 +82,32 @@ def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) 
         if not _same(again, told):
             wrong.append(f"event {event.seq}, the step {told['step']!r} of the ramp, does not come out again")
     return wrong
+
+
+class Standing:
+    """Where a stream of one server stood when each decision was made, by its events."""
+
+    def __init__(self, events: list[EventRow], era: EraRow, made: Setup) -> None:
+        self.mode = made.body.mode
+        places = [place for place, event in enumerate(events) if event.kind in ("paused", "resumed", "ramp")]
+        self._after = [events[place].decided for place in places]
+        self._steps = [steps_of(events[:place], era, made) for place in (0, *(place + 1 for place in places))]
+        self._from = max((event.decided for event in events if event.kind == "imported"), default=0)
+
+    def wrong(self, row: DecisionRow) -> str:
+        """What is wrong with who played a decision; "" for nothing."""
+        if row.seq <= self._from:
+            return ""  # it was decided elsewhere
+        steps = self._steps[bisect_left(self._after, row.seq)]
+        if steps.paused and steps.fallback is None:
+            return "was made while the stream was paused"
+        if (row.cohort == "fallback") != steps.paused:
+            return "was played by a fallback" if row.cohort == "fallback" else "was not played by the fallback"
+        if steps.paused:
+            return "" if steps.fallback in (row.arm, row.item) else "is not the fallback"
+        if self.mode == "holdback" and row.unit is not None and row.cohort != cohort_of(row.unit, steps.held):
+            return "is of another cohort than its unit"
+        return ""
 
 
 def _same(one: object, other: object) -> bool:

@@ -23,7 +23,7 @@ from driftwise.service.core.origin import begun, check_machine, refused
 from driftwise.service.core.peers import Alone, Peers, Unwatched, Watch
 from driftwise.service.core.recompute import eras_of, explain
 from driftwise.service.core.refold import record_machine
-from driftwise.service.core.setup import Setup, declared, setup, setup_text
+from driftwise.service.core.setup import Setup, declared, same_stream, setup
 from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
 from driftwise.service.core.waiting import leading, resolve
@@ -85,6 +85,7 @@ class Service:
         self.access = Access(store.keys())
         self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
         self._changing = asyncio.Lock()
+        self.notice_of: Callable[[str, EventRow], str | None] = lambda stream, event: None  # what a webhook sends of it
         if not later:
             self._resume()
             self.ready = True
@@ -203,7 +204,7 @@ class Service:
     async def _put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
         found = self.engine.streams.get(name)
         if found is not None:
-            if found.setup.text not in (setup_text(body), setup_text(declared(body))):
+            if not same_stream(found.setup, body):
                 raise Refusal("stream_exists")
             return 200, await self.answer(name)
         self._check_name(name)
@@ -248,7 +249,11 @@ class Service:
     def event(self, stream: Stream, kind: str, **body: Any) -> None:
         """For what is written under a stream's lock: a step that is neither a decision nor a reward."""
         seq, text = len(self.store.events(stream.row.id)) + 1, canonical(body).decode()
-        self.store.add_events([EventRow(stream.row.id, seq, self.now(), kind, stream.seq, stream.rewarded, text)])
+        row = EventRow(stream.row.id, seq, self.now(), kind, stream.seq, stream.rewarded, text)
+        self.store.add_events([row])
+        notice = self.notice_of(stream.row.name, row)
+        if notice is not None:
+            self.store.add_notice(stream.row.id, row.at, notice)
 
     async def delete(self, name: str, body: DeleteBody) -> dict[str, str]:
         """Delete a stream for good: its name is never given to another."""

@@ -64,8 +64,29 @@ class Setup:
 
 
 def setup_text(body: StreamBody) -> str:
-    """A body as text: equal bodies, equal text."""
-    return canonical(msgspec.to_builtins(body)).decode()
+    """A body as text: equal bodies, equal text. A default that was sent is left out, as one that was not."""
+    return canonical(_sent(body)).decode()
+
+
+def _sent(value: Any) -> Any:
+    """Plain data without fields that have their default: msgspec itself leaves out only the default object."""
+    if isinstance(value, msgspec.Struct):
+        fields = ((one.name, getattr(value, one.name), one.default) for one in msgspec.structs.fields(value))
+        return {name: _sent(given) for name, given, default in fields if given != default}
+    if isinstance(value, dict):
+        return {name: _sent(one) for name, one in value.items()}
+    return msgspec.to_builtins(value)
+
+
+def same_stream(found: Setup, body: StreamBody) -> bool:
+    """Whether a body is that of a stream: the same policy, also where its defaults are spelled out, and the rest."""
+    for asked in (body, declared(body)):
+        if found.text == setup_text(asked):
+            return True
+        plain = msgspec.structs.replace(asked, policy=found.body.policy)
+        if found.text == setup_text(plain) and setup(asked).policy.digest == found.policy.digest:
+            return True
+    return False
 
 
 def declared(body: StreamBody, before: StreamBody | None = None) -> StreamBody:

@@ -24,6 +24,7 @@ class Steps(NamedTuple):
     place: int = 0
     stopped: bool = False
     fallback: int | str | None = None
+    paused: bool = False
 
 
 def hashed_unit(seed: int, unit: str) -> int:
@@ -46,14 +47,14 @@ def steps_of(events: Sequence[EventRow], era: EraRow, made: Setup) -> Steps:
     for event in events:
         told = msgspec.json.decode(event.body)
         if event.kind == "paused":
-            found = found._replace(fallback=told.get("fallback"))
+            found = found._replace(fallback=told.get("fallback"), paused=True)
         elif event.kind == "resumed":
-            found = found._replace(fallback=None)
+            found = found._replace(fallback=None, paused=False)
         elif event.kind == "ramp" and told["era"] == era.number and ramp is not None:
             stopped = told["step"] == "stopped"
             place = found.place + (not stopped)
             held = 1.0 if stopped else _held(made.body, ramp, place)
-            found = Steps(held, event.decided, event.rewarded, place, stopped, found.fallback)
+            found = Steps(held, event.decided, event.rewarded, place, stopped, found.fallback, found.paused)
     return found
 
 

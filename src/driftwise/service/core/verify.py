@@ -18,8 +18,9 @@ from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.offers import limits_of, offered
 from driftwise.service.core.origin import elsewhere
-from driftwise.service.core.ramping import check_steps
+from driftwise.service.core.ramping import Standing, check_steps
 from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same
+from driftwise.service.core.telling import check_signs
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow, StreamRow
 from driftwise.service.stores.store import Store
@@ -104,12 +105,17 @@ def _stream(store: Store, row: StreamRow) -> Found:
     except DriftwiseError as slip:
         found.tell(str(slip))
     after, events = 0, store.events(row.id)
+    pauses = [event.kind == "paused" for event in events if event.kind in ("paused", "resumed")]
+    if pauses and pauses[-1] != row.paused:
+        found.tell("its events and its row say otherwise whether it is paused")
     for place, era in enumerate(eras):
         later = eras[place + 1] if place + 1 < len(eras) else None
         try:
             check_era(store, era, later.row.begun_at if later else None, found)
             for wrong in check_steps(store, events, era.row, era.setup):
                 found.tell(wrong)
+            for wrong in check_signs(store, events, era.row, era.setup):
+                found.tell_era(era, wrong)
         except DriftwiseError as slip:  # the eras after it are looked at all the same
             found.tell(str(slip))
         if era.row.after < after and not store.shared:
@@ -200,11 +206,15 @@ def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: 
     """One fold from its first reward on, and its decisions as it passes them."""
     row = era.row
     way, seq = Refolding(store, era, end, found), row.after
+    standing = None if store.shared else Standing(store.events(row.stream), row, era.setup)  # replicas hear of it later
     for decision in store.decisions(row.stream, row.number) if decisions else ():
         seq += 1
         if decision.seq != seq and not store.shared:  # replicas leave gaps of a few numbers where they end
             found.tell(f"decision {decision.seq} where {seq} was due")
             seq = decision.seq
+        wrong = "" if standing is None else standing.wrong(decision)
+        if wrong:
+            found.tell(f"decision {decision.seq} {wrong}")
         _decision(store, era, way, decision, found)
         found.decisions += 1
     fold = way.to(2**62 if end is None else end)

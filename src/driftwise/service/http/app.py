@@ -20,6 +20,7 @@ from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.forgetting import asked_to, online
 from driftwise.service.core.ramping import Ramping
 from driftwise.service.core.serving import Service
+from driftwise.service.core.telling import notice_of
 from driftwise.service.core.waiting import WorkBatch, leading
 from driftwise.service.dashboard.looking import Dashboard
 from driftwise.service.dashboard.web import routes as dashboard_routes
@@ -39,6 +40,7 @@ from driftwise.service.http.endpoint import (
 from driftwise.service.http.logs import Log
 from driftwise.service.http.sites import Site
 from driftwise.service.http.tracing import traceparent
+from driftwise.service.http.webhook import Sender, Webhook
 from driftwise.service.stores.records import KeyRow
 from driftwise.service.wire.openapi import document
 from driftwise.service.wire.protocol import (
@@ -175,6 +177,7 @@ class Api:
         service.engine.slip = log.slip
         self.statuses: dict[int, int] = {}
         self.board = Dashboard(self)
+        self.sender: Sender | None = None
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> KeyRow | None:
         """The key of a request that may pass now; none on an open server."""
@@ -267,16 +270,21 @@ class Front:
 
 
 def app(
-    service: Service, log: Log, started: Callable[[], None] = lambda: None, site: Site | None = None
+    service: Service, log: Log, started: Callable[[], None] = lambda: None, site: Site | None = None,
+    webhook: Webhook | None = None,
 ) -> Front:  # fmt: skip
     """The application; `started` is called when it is ready; without a site it is asked as this machine."""
     api = Api(service, log, site or Site())
     board = api.board
+    if webhook is not None:
+        service.notice_of, api.sender = notice_of, Sender(service, webhook, log)
 
     tasks: list[asyncio.Task[None]] = []
 
     def begin() -> None:
         tasks.append(asyncio.create_task(_watch(service)))
+        if api.sender is not None:
+            tasks.append(asyncio.create_task(api.sender.run()))
         service.start()
         started()
 
@@ -301,7 +309,7 @@ def app(
         service.engine.stopping = True
         for task in tasks:
             task.cancel()
-        made.busy = not board.close()
+        made.busy = not board.close() or (api.sender is not None and not api.sender.close())
         await service.engine.idle()
         made.busy |= not service.close()
 

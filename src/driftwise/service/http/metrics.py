@@ -16,6 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from driftwise.lift import Guardrail
 from driftwise.service.core.access import sees
 from driftwise.service.core.engine import BUCKETS
 from driftwise.service.dashboard.signals import Signals
@@ -34,6 +35,11 @@ _SIGNALS: dict[str, tuple[str, ...]] = {  # what each gauge is, and its labels b
     "effective_observations": ("What the estimate is worth",),
     "memory_ticks": ("Ticks of the memory that is played",),
     "paused": ("1 while the stream is paused",),
+    "ramp_step": ("Number of the step of the ramp, from 0",),
+    "ramp_share": ("Share of units that get the policy at this step of the ramp",),
+    "ramp_stopped": ("1 when the ramp was stopped",),
+    "guardrail": ("How much worse the policy is than those held back; ends valid at all looks", "metric", "end"),
+    "guardrail_margin": ("How much worse a guardrail may be", "metric"),
 }
 
 
@@ -68,7 +74,11 @@ class _Gathered(Collector):
         full = GaugeMetricFamily("driftwise_disk_full", "1 while nothing can be written", value=int(bool(engine.full)))
         now = self.api.service.now
         held = CounterMetricFamily("driftwise_clock_held", "Times held back: the clock leapt ahead", value=now.held)
-        yield from (decided, rewards, waiting, lag, requests, commits, full, held)
+        hooks = CounterMetricFamily("driftwise_webhook", "Messages of the webhook", labels=["outcome"])
+        if self.api.sender is not None:
+            hooks.add_metric(["sent"], self.api.sender.sent)
+            hooks.add_metric(["failed"], self.api.sender.failed)
+        yield from (decided, rewards, waiting, lag, requests, commits, full, held, hooks)
         yield from self._signals()
 
     def _signals(self) -> Iterator[Metric]:
@@ -87,6 +97,13 @@ class _Gathered(Collector):
             tell("effective_observations", policy.worth(state), name)
             tell("memory_ticks", policy.remembered(state), name)
             tell("paused", float(stream.paused), name)
+            body, steps = stream.setup.body, stream.steps
+            if body.ramp is not None:
+                tell("ramp_step", float(steps.place), name)
+                tell("ramp_share", 1.0 - steps.held, name)
+                tell("ramp_stopped", float(steps.stopped), name)
+            for metric, rail in (body.guardrails or {}).items():
+                tell("guardrail_margin", rail.margin, name, metric)
             found = self.signals.newest(stream.row.id)
             if found is None:
                 continue
@@ -102,6 +119,11 @@ class _Gathered(Collector):
                 for kind, one in (("difference", look.difference), ("lift", look.lift), ("bounded", look.bounded)):
                     for end, value in (("value", one.value), ("low", one.low), ("high", one.high)):
                         tell("lift", value, name, kind, end)
+                for metric, found_rail in look.guardrails.items():
+                    declared = (body.guardrails or {})[metric]
+                    one = Guardrail(declared.margin, declared.better).harm(found_rail)
+                    for end, value in (("value", one.value), ("low", one.low), ("high", one.high)):
+                        tell("guardrail", value, name, metric, end)
         yield from gauges.values()
 
 

@@ -17,6 +17,7 @@ from driftwise.errors import BadInput
 from driftwise.service.http.app import app
 from driftwise.service.http.logs import Log
 from driftwise.service.http.sites import Site, loopback
+from driftwise.service.http.webhook import Webhook
 from driftwise.service.stores.opening import open_store
 from driftwise.service.wire.protocol import MOST_HEAD
 
@@ -75,9 +76,10 @@ def settle_heap() -> None:
 
 def serve(
     db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None,
-    allow_hosts: Sequence[str] = (),
+    allow_hosts: Sequence[str] = (), webhook: Webhook | None = None,
 ) -> None:  # fmt: skip
-    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address."""
+    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address. webhook: where
+    drift, lift and stops are told."""
     compile_notice.plain = False
     site = Site(host, allow_hosts)
     unbounded = connection()[1]
@@ -107,7 +109,7 @@ def serve(
         settle_heap()
         log.event("ready", streams=len(service.engine.streams))
 
-    application = app(service, log, ready, site)
+    application = app(service, log, ready, site, webhook)
     try:
         run(application, host, port, listening)
     finally:

@@ -44,6 +44,12 @@ def serve(
         typer.Option(help="A further Host name that clients use, such as a proxy's; may be repeated."),
     ] = None,
     max_pages: Annotated[int | None, typer.Option(help="Largest size of the file, in pages of 4 KiB.", min=1)] = None,
+    webhook: Annotated[
+        str | None, typer.Option(help="Address that is told of drift, lift and stops; none by default.")
+    ] = None,
+    webhook_secret_file: Annotated[
+        Path | None, typer.Option(help="File of the secret that signs messages; else DRIFTWISE_WEBHOOK_SECRET.")
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP; every answer is on disk before it is sent."""
     _needs("starlette", "uvicorn", "msgspec", "prometheus_client", "httptools")
@@ -53,8 +59,10 @@ def serve(
     if not is_shared(db):
         check_free(Path(db))
     from driftwise.service.http.run import serve as run
+    from driftwise.service.http.webhook import webhook_of
 
-    run(db, host, port, requests=log_requests, pages=max_pages, allow_hosts=allow_host or ())
+    hook = webhook_of(webhook, webhook_secret_file)
+    run(db, host, port, requests=log_requests, pages=max_pages, allow_hosts=allow_host or (), webhook=hook)
 
 
 def verify(db: Database) -> None:

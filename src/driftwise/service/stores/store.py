@@ -170,9 +170,10 @@ class Store(Protocol):
         values = (stream, at, at, body)
         self.run("INSERT INTO notice (stream, at, due, tries, body) VALUES (?, ?, ?, 0, ?)", values=values)
 
-    def put_off(self, id: int, due: float) -> None:
-        """A message could not be sent: try again at a time."""
-        self.run("UPDATE notice SET due = ?, tries = tries + 1 WHERE id = ?", values=(due, id))
+    def put_off(self, id: int, due: float, tries: int) -> bool:
+        """Take a message that was tried so often, to be tried again at a time; whether nobody else has."""
+        statement = "UPDATE notice SET due = ?, tries = tries + 1 WHERE id = ? AND tries = ?"
+        return bool(self.run(statement, values=(due, id, tries)).rowcount)
 
     def drop_notice(self, id: int) -> None:
         self.run("DELETE FROM notice WHERE id = ?", values=(id,))
