@@ -42,24 +42,22 @@ from driftwise.kernels.tiles import tiles_size
 need_of = unbound("need_of", "says how much scratch a lesson needs")
 round_size = unbound("round_size", "says how much scratch the scores of a round need")
 
-# No size of a state is larger.
-MOST = 2**31
+# No size of a state is larger, and no dimension: products of three sizes, two of them dimensions, fit in 64 bits.
+MOST, MOST_DIM = 2**31, 46_340
 CURSOR_AT = GROUP_AT["cursor"]
 
 
 def _holds() -> Any:
-    """The piece that compares the places and shapes of all groups with the lengths of a packed state.
-
-    Products are floats, which do not wrap around.
-    """
+    """The piece that compares the places and shapes of all groups with the lengths of a packed state."""
     lines = [f"    if flags.size < {FLAGS}:\n        return False\n"]
     for name, at in SIZE_AT.items():
-        lines.append(f"    {name} = flags[{at}]\n    if {name} < 0 or {name} > {MOST}:\n        return False\n")
+        most = MOST_DIM if name == "dim" else MOST
+        lines.append(f"    {name} = flags[{at}]\n    if {name} < 0 or {name} > {most}:\n        return False\n")
     for name, group in GROUPS.items():
         shape: Any = ast.parse(f"({group.shape},)", mode="eval").body
-        cells = " * ".join(f"float({ast.unparse(one)})" for one in shape.elts)
+        cells = " * ".join(f"({ast.unparse(one)})" for one in shape.elts)
         packed, first = "ints" if group in INT_GROUPS else "floats", f"flags[{GROUP_AT[name]}]"
-        lines.append(f"    if {first} < 0 or {first} + {cells} > {packed}.size:\n        return False\n")
+        lines.append(f"    if {first} < 0 or {cells} > {packed}.size - {first}:\n        return False\n")
     source = f"def holds(flags, floats, ints):\n{''.join(lines)}    return dim > 0\n"
     names = {"COUNTERS": COUNTERS, "MOMENTS": MOMENTS, "KEY": KEY, "__name__": __name__}
     return piece(written(source, "holds", names))
