@@ -58,7 +58,7 @@ def test_every_point_finds_its_live_entries_in_the_list():
     assert len(made) > 100
     for name, policy in made.items():
         own = policy.entries
-        for call in (own.scores, own.learn, own.fold, own.form, own.ball, policy._many()[1]):
+        for call in (own.scores, own.learn, own.fold, own.form, own.ball, own.score_many):
             assert call is None or any(call is one for one in CALLS), (name, call)
 
 

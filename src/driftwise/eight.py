@@ -12,8 +12,9 @@ from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.trials import eight_states_size
 from driftwise.policies import engines
-from driftwise.policies.base import NO_TESTS, Compiled
+from driftwise.policies.base import Compiled
 from driftwise.policies.engines import Sizes, bound
+from driftwise.policies.live import NO_TESTS
 from driftwise.policies.own import asked
 from driftwise.policies.scratch import on_a_line
 from driftwise.policies.state import NO_SCRATCH

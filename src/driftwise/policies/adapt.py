@@ -20,9 +20,10 @@ from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Adapting, Floats, Point
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies.arms import Arms, action_set
-from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
+from driftwise.policies.live import NO_TESTS, Entries
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import Predicts

@@ -4,72 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from driftwise._internal.compiling import at_hand
 from driftwise._internal.shipped import buffer_of
-from driftwise.errors import BadInput
-from driftwise.kernels.point import ATOMS, CURSORS, DAMAGED, DROPPED, FINE, ROOM, USED, Floats, Point
+from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, ROOM, USED, Floats, Point
 from driftwise.kernels.renew import renew_
-from driftwise.kernels.rounds import Family
 from driftwise.kernels.search.families import ACTING
+from driftwise.policies import engines
 from driftwise.policies.answers import Answers
 from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
+from driftwise.policies.live import NO_TESTS, Entries, Live, report
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
 from driftwise.policies.state import NO_SCRATCH, Layout, State
-
-# ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
-NO_TESTS = np.zeros(0)
-
-
-class Entries(NamedTuple):
-    """The compiled entries of a family. `learn` with arm -1 lets time pass without an observation."""
-
-    scores: Callable[..., Any]
-    learn: Callable[..., Any]
-    family: Family  # what rounds are bound to
-    fold: Callable[..., Any] | None = None  # many lessons in one call
-    form: Callable[..., Any] | None = None  # the index as a function of any x
-    ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """What a live call needs of a policy, in slots, which are read faster than a tuple's fields.
-
-    `straight`: a choice is the best of a list by one entry. `plain`: a lesson is one entry and nothing else.
-    """
-
-    scores: Callable[..., int]
-    learn: Callable[..., int]
-    flags: Any  # of the policy's point, as entries take them
-    table: Any
-    layout: Layout
-    dim: int
-    L: float
-    low: float
-    high: float
-    straight: bool
-    plain: bool
-    many: float  # from so many arms on they are scored by another entry, to the same bits
-    score_many: Callable[..., int]
-    form: Callable[..., int] | None
-    ball: Callable[..., int] | None
-    judged: bool
-    nothing: Any  # no scratch, as entries take it
-
-    @property
-    def point(self) -> tuple[Any, Any]:
-        return self.flags, self.table
 
 
 class Compiled(Answers):
@@ -93,13 +48,15 @@ class Compiled(Answers):
         windowed = bool(self.layout.flags[ROOM])
         plain = not self.can_fail and not self._tests()
         low, high = self.reward_range
-        many, score_many = self._many()
+        entries, many = self.entries, math.inf
+        if entries.score_many is not None:
+            many = engines.many(entries.family, self.point, self.dim)
         return Live(
-            at_hand(self.entries.scores), at_hand(self.entries.learn), buffer_of(self.point.flags),
-            buffer_of(self.point.table), self.layout, self.dim, self.reach, low, high,
+            at_hand(entries.scores), at_hand(entries.learn), buffer_of(self.point.flags), buffer_of(self.point.table),
+            self.layout, self.dim, self.reach, low, high,
             type(self).best_of is Compiled.best_of and type(self)._number is Compiled._number,
-            plain and not windowed and not self.stepped, many, at_hand(score_many), self.form, self.entries.ball,
-            self.judged, buffer_of(NO_SCRATCH),
+            plain and not windowed and not self.stepped, many, at_hand(entries.score_many or entries.scores), self.form,
+            entries.ball, self.judged, buffer_of(NO_SCRATCH),
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -321,10 +278,6 @@ class Compiled(Answers):
         """Whether several trials of these sizes are played at once."""
         return self.engine(sizes).plays_eight
 
-    def _many(self) -> tuple[float, Callable[..., int]]:
-        """From how many arms on they are scored by another entry, and which."""
-        return math.inf, self.entries.scores
-
     def _lesson(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, *beside: Any
     ) -> None:
@@ -363,10 +316,3 @@ class Compiled(Answers):
         prepared = action_set(arms).arms
         prepared.check_for(self)
         return prepared.columns
-
-
-def report(status: int) -> None:
-    """What an entry reported by value."""
-    if status == DAMAGED:
-        wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
-        raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")

@@ -14,9 +14,9 @@ from driftwise.kernels.search.families import form_glm_
 from driftwise.kernels.solvers.newton import newton_scratch_size
 from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.policies.arms import Arms
-from driftwise.policies.base import Entries
 from driftwise.policies.border import check_uniform
 from driftwise.policies.glm import GeneralizedUCB
+from driftwise.policies.live import Entries
 from driftwise.policies.model import noise
 from driftwise.policies.plain import later
 from driftwise.policies.state import State

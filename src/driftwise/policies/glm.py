@@ -23,8 +23,9 @@ from driftwise.kernels.links import LinkRow, widening
 from driftwise.kernels.point import COUNT, FAILED, Floats
 from driftwise.kernels.search.families import form_glm_
 from driftwise.policies.arms import Arms, Choice, Scores
-from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.base import Compiled
 from driftwise.policies.border import check_index, check_uniform, log_confidence, tell
+from driftwise.policies.live import NO_TESTS, Entries
 from driftwise.policies.memory import KINDS, Memory, offered
 from driftwise.policies.model import Link, LinkName, constants, curves, noise, row_of
 from driftwise.policies.plain import later

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -20,10 +19,10 @@ from driftwise.kernels.links import LINKS, LinkRow
 from driftwise.kernels.point import Floats, Point
 from driftwise.kernels.search.families import form_belief_, form_linear_
 from driftwise.kernels.search.linear import best_linear_
-from driftwise.policies import engines
 from driftwise.policies.arms import Arms
-from driftwise.policies.base import NO_TESTS, Compiled, Entries
+from driftwise.policies.base import Compiled
 from driftwise.policies.border import check_index, check_uniform, log_confidence
+from driftwise.policies.live import NO_TESTS, Entries
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import later
 from driftwise.policies.questions import Predicts
@@ -222,9 +221,6 @@ class LinearUCB(Compiled):
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
         return (NO_TESTS, 0.0) if self.believes else ()
 
-    def _many(self) -> tuple[float, Callable[..., int]]:
-        return engines.many(self.entries.family, self.point, self.dim), tiled.score_tiled_
-
     def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
         return believed(at, row, state, lane)
 
@@ -248,7 +244,7 @@ class LinearUCB(Compiled):
 
 _ALONE = Entries(
     entries.score_linear_, entries.learn_linear_, linear.LINEAR, entries.fold_linear_,
-    form_linear_, best_linear_,
+    form_linear_, best_linear_, tiled.score_tiled_,
 )
 _ADAPTIVE = Entries(
     entries.score_adaptive_linear_, entries.learn_adaptive_linear_, adaptive.ADAPTIVE_LINEAR,

@@ -19,8 +19,9 @@ from driftwise.kernels.entries import learn_glm_, learn_linear_
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search.families import form_sampling_glm_, form_sampling_linear_
 from driftwise.policies.arms import Arms, ArmSet, Choice, Scores
-from driftwise.policies.base import Compiled, Entries, report
+from driftwise.policies.base import Compiled
 from driftwise.policies.linear import LinearUCB
+from driftwise.policies.live import Entries, report
 from driftwise.policies.memory import KINDS, offered
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.rule import SAMPLED, Radius

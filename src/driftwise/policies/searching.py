@@ -16,9 +16,11 @@ from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.families import ACTING
 from driftwise.kernels.search.index_form import SUM, IndexForm, index_form_size, score_of, values_
 from driftwise.policies.arms import Choice
+from driftwise.policies.live import report
 
 if TYPE_CHECKING:
-    from driftwise.policies.base import Compiled, Live
+    from driftwise.policies.base import Compiled
+    from driftwise.policies.live import Live
     from driftwise.policies.regions import Region
     from driftwise.policies.state import State
 
@@ -129,8 +131,6 @@ def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Fl
 
 
 def _failed(status: int) -> None:
-    from driftwise.policies.base import report
-
     report(status)
     lost()
 

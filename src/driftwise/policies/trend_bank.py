@@ -24,8 +24,8 @@ from driftwise.kernels.search.families import ACTING, JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.answers import effective_observations
 from driftwise.policies.arms import Arms, ArmSet, Choice
-from driftwise.policies.base import Entries
 from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
+from driftwise.policies.live import Entries
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import LevelReport
