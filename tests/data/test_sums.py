@@ -205,7 +205,7 @@ def test_an_executor_reads_no_part_that_was_reduced_before(tmp_path, monkeypatch
         shutil.copy(names[0], tmp_path / "again.parquet")
         with refused("log", "count twice"):
             sums(tmp_path, policy, executor=pool)
-        with refused("log", "no file"):
+        with refused("log", "not a file"):
             sums(log_of(**rows()), policy, executor=pool)
         names[2].write_bytes(b"PAR1 no more")
         with refused("log", "2.parquet"):
