@@ -95,7 +95,7 @@ def test_a_policy_of_the_users_own_that_returns_no_vector_gets_a_sentence():
         def learn(self, state, arms, arm, reward):
             pass
 
-    with refused("choose", "no list"):
+    with refused("choose", "a continuous set"):
         dw.simulate({"own": FirstArm()}, dw.worlds.Turn(dim=2, arms=dw.Ball(2), horizon=5), trials=1, jobs=1)
 
 
