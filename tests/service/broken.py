@@ -100,7 +100,7 @@ POINTS = {
     "before-insert": lambda times: before(sqlite.SQLiteStore, "add_decisions", killer(times)),
     "before-commit": lambda times: before(sqlite.SQLiteStore, "commit", killer(times)),
     "after-commit": lambda times: after(sqlite.SQLiteStore, "commit", killer(times)),
-    "before-reply": lambda times: before(engine, "settle", killer(times)),
+    "before-reply": lambda times: before(engine, "settle_group", killer(times)),
     "in-snapshot": lambda times: after(sqlite.SQLiteStore, "add_snapshot", killer(1 + times // 40)),
     "in-checkpoint": in_checkpoint,
     "in-migration": lambda times: in_step(0),
@@ -164,10 +164,10 @@ def forgetful():
     find = stream.Stream.find
     fresh = threading.local()
 
-    def decide(self, asked, offer, at, inside=stream.Stream.decide):
+    def decide(self, asked, offer, at, trace=None, inside=stream.Stream.decide):
         fresh.now = True
         try:
-            return inside(self, asked, offer, at)
+            return inside(self, asked, offer, at, trace)
         finally:
             fresh.now = False
 
@@ -234,7 +234,7 @@ def counted():
         loop.add_signal_handler(signal.SIGUSR1, tell, loop)
 
     serving.Engine = made
-    after(run, "settle", listen)
+    after(run, "settle_heap", listen)
 
 
 WHAT = {

@@ -116,8 +116,8 @@ def test_a_reward_that_is_not_accepted_is_not_learned_and_its_neighbours_are(hom
 def test_a_slip_of_ours_in_one_request_costs_none_of_its_neighbours(home, monkeypatch):
     inside = streams.Stream.decide
 
-    def slips(self, asked, offer, at):
-        answer = inside(self, asked, offer, at)
+    def slips(self, asked, offer, at, trace=None):
+        answer = inside(self, asked, offer, at, trace)
         if asked.id == "slip":
             raise ZeroDivisionError
         return answer

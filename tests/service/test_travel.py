@@ -17,7 +17,7 @@ from driftwise.cli import main
 from driftwise.errors import BadInput
 from driftwise.service.core import fold, origin, refold
 from driftwise.service.core.fold import digest
-from driftwise.service.core.forgetting import forget, stretch
+from driftwise.service.core.forgetting import expired_stretch, forget
 from driftwise.service.core.origin import Foreign
 from driftwise.service.core.recompute import eras_of
 from driftwise.service.core.verify import verify
@@ -139,7 +139,7 @@ def _forget(db, count):
     store = open_store(db)
     try:
         store.begin()
-        assert stretch(store, 1, 2.0**40, most=count).cut == count
+        assert expired_stretch(store, 1, 2.0**40, most=count).cut == count
         store.commit()
     finally:
         store.close()
