@@ -273,12 +273,13 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
 
 WHY = (
     "L2 was ≤ 2.0 and L5 ≥ 0.40 at 8 clients. Neither was reached: 1.95 to 2.32, and 0.33 to 0.36. Both were",
-    "changed. A decision hashes its arms, is chosen, and writes a row with its seal and its set of arms; a no-op does none",
-    "of it. In a profile of an earlier version, 22 of the 49 µs of a decision read numbers and made arms of them. At 8",
-    "clients a group has at most 8 requests, so a sync of 0.1 to 0.4 ms is shared by 8, while a no-op waits for none.",
+    "changed. A decision hashes its arms, is chosen, and writes a row with its seal and its set of arms; a no-op",
+    "does none of it. In a profile of an earlier version, 22 of the 49 µs of a decision read numbers and made arms",
+    "of them. At 8 clients a group has at most 8 requests, so a sync of 0.1 to 0.4 ms is shared by 8, while a no-op",
+    "waits for none.",
     "",
-    "F1, F3, F4, F9 and L7 were measured on versions before the parts of engine, stream and service were taken apart. The",
-    "other rows were measured after that, and before `import`, trace ids and the webhook came.",
+    "F1, F3, F4, F9 and L7 were measured on versions before the parts of engine, stream and service were taken",
+    "apart. The other rows were measured after that, and before `import`, trace ids and the webhook came.",
 )
 
 
