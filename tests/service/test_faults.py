@@ -157,6 +157,7 @@ def test_callers_that_go_away_are_recorded_at_most_once_and_leave_nothing_behind
         body = json.dumps({"id": id, "arms": [[0.1, 0.2], [0.2, 0.1]]}).encode()
         head = HEAD % (b"decide", len(body))
         raw[id] = head + body
+    time.sleep(0.6)  # the first sleep of the watch, 0.4 s, is in the frozen heap and not counted; later ones are
     before = alive(server)
     for id in ids * 5:
         with socket.create_connection(("127.0.0.1", server.port)) as caller:
