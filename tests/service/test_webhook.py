@@ -171,7 +171,10 @@ def test_drift_is_told_when_the_memory_of_a_bank_becomes_short(tmp_path):
     assert any("drift, does not come out again" in one for one in verify(tmp_path / "a.db")[0].differs)
 
 
-@pytest.mark.parametrize("url", ("ftp://host/", "host", "http://", "http://user:key@host/", "http://h/#a", "http://h/\n"))
+@pytest.mark.parametrize("url", (
+    "ftp://host/", "host", "http://", "http://user:key@host/", "http://h/#a", "http://h/\n", "http://h:99999/",
+    "http://h:port/", "http://[::1/",
+))  # fmt: skip
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(BadInput, match="webhook"):
         Webhook(url, SECRET)

@@ -13,8 +13,8 @@ from driftwise.service.core.fold import Fold, Unlike, based
 from driftwise.service.core.origin import begun, earlier, elsewhere, foreign, refused
 from driftwise.service.core.recompute import Era, eras_of
 from driftwise.service.core.verify import Found, check_era
-from driftwise.service.stores.opening import open_store
-from driftwise.service.stores.records import Damaged, EraRow, StreamRow, Taken
+from driftwise.service.stores.opening import written_alone
+from driftwise.service.stores.records import Damaged, EraRow, StreamRow
 from driftwise.service.stores.store import seal_era
 
 _MOST = 20_000  # decisions of an era that are recomputed before a machine is recorded for it
@@ -22,19 +22,9 @@ _MOST = 20_000  # decisions of an era that are recomputed before a machine is re
 
 def refold(db: str | Path) -> dict[str, int]:
     """The streams that began a new era, with its number."""
-    store = open_store(db)
-    try:
-        store.begin()
-        if store.shared and not store.alone():
-            raise Taken("db", "one that replicas serve", "a database that no replica serves", "stop them first")
+    with written_alone(db) as store:
         found = {row.name: _stream(store, row) for row in store.streams()}
-        store.commit()
-        return {name: number for name, number in found.items() if number}
-    except BaseException:
-        store.rollback()
-        raise
-    finally:
-        store.close()
+    return {name: number for name, number in found.items() if number}
 
 
 def _stream(store: Any, row: StreamRow) -> int:

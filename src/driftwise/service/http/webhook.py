@@ -43,9 +43,12 @@ class Webhook:
     """Where messages go, and what signs them."""
 
     def __init__(self, url: str, secret: str) -> None:
-        found = urlsplit(url)
-        good = found.scheme in ("http", "https") and found.hostname and not found.username and not found.fragment
-        if not good or not url.isprintable():
+        try:
+            found = urlsplit(url)
+            good = found.scheme in ("http", "https") and found.hostname and found.port != 0
+        except ValueError:  # a port or a bracket that is none
+            good = False
+        if not good or found.username or found.fragment or not url.isprintable():
             raise BadInput("webhook", url, "an http:// or https:// address without a user", "pass https://host/path")
         if len(secret) < _SHORTEST:
             wanted = f"a secret of at least {_SHORTEST} characters that signs messages"

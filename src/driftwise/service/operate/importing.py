@@ -25,8 +25,8 @@ from driftwise.service.core.origin import check_machine
 from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same, upon
 from driftwise.service.core.stream import SNAPSHOT_EVERY
 from driftwise.service.core.verify import Found, Refolding
-from driftwise.service.stores.opening import check_there, open_store
-from driftwise.service.stores.records import DecisionRow, DetailRow, DigestRow, EraRow, EventRow, RewardRow, Taken
+from driftwise.service.stores.opening import check_there, written_alone
+from driftwise.service.stores.records import DecisionRow, DetailRow, DigestRow, EraRow, EventRow, RewardRow
 from driftwise.service.stores.store import seal, seal_era
 from driftwise.tables.check import check_log
 from driftwise.tables.logs import Log
@@ -55,11 +55,7 @@ def import_log(path: str | Path, stream: str, source: Any, progress: bool | None
     check_there(path)
     log = check_log(source)
     log.require(_NEEDED, "without which decisions cannot be written as a service writes them")
-    store = open_store(path)
-    try:
-        store.begin()
-        if store.shared and not store.alone():
-            raise Taken("db", "one that replicas serve", "a database that no replica serves", "stop them first")
+    with written_alone(path) as store:
         rows = {row.name: row.id for row in store.streams()}
         one_of("stream", stream, list(rows))
         if store.shared:
@@ -70,16 +66,7 @@ def import_log(path: str | Path, stream: str, source: Any, progress: bool | None
         era = eras_of(store, rows[stream])[-1]
         check_machine(store.path, stream, era.row)
         with bar("rows", 2 * log.rows, progress) as advance:
-            found = _Importing(store, era, log, advance)()
-        store.commit()
-        if not store.shared:
-            store.checkpoint()
-        return found
-    except BaseException:
-        store.rollback()
-        raise
-    finally:
-        store.close()
+            return _Importing(store, era, log, advance)()
 
 
 class _Importing:

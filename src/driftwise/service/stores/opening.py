@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from driftwise.errors import BadInput
+from driftwise.service.stores.records import Taken
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -27,6 +30,25 @@ def open_store(db: str | Path, **options: Any) -> Any:
     from driftwise.service.stores.postgres import PostgresStore
 
     return PostgresStore(str(db), **options)
+
+
+@contextmanager
+def written_alone(db: str | Path) -> Iterator[Any]:
+    """A store that no server has, in one transaction: what fails leaves nothing."""
+    store = open_store(db)
+    try:
+        store.begin()
+        if store.shared and not store.alone():
+            raise Taken("db", "one that replicas serve", "a database that no replica serves", "stop them first")
+        yield store
+        store.commit()
+        if not store.shared:
+            store.checkpoint()
+    except BaseException:
+        store.rollback()
+        raise
+    finally:
+        store.close()
 
 
 def one_file(path: str | Path, way_out: str) -> None:
