@@ -43,7 +43,7 @@ def entries(name: str, d: int, n: int, fields: dict[str, Any]) -> tuple[Any, dic
     arms, state = dw.ArmSet(rows / np.linalg.norm(rows, axis=1, keepdims=True) / 1.01), policy.start(0)
     for _ in range(120):
         policy.learn(state, arms, policy.choose(state, arms).arm, float(chance.random() < 0.5))
-    scores = policy._many()[1] if n >= policy.many_arms else policy.entries.scores
+    scores = policy.entries.score_many if n >= policy.many_arms else policy.entries.scores
     state_of = (*policy.point, state.floats, state.ints)
     room = np.zeros(policy._scratch(policy._atoms_used(state)) + 50_000)
     lesson = (room, arms.columns[:, :, :1].copy(), 0, 0, 0.5, 1.0, 0.0, *policy._beside(state, arms))

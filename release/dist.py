@@ -2,10 +2,13 @@
 
 Builds a wheel with machine code, a pure wheel and the sdist twice, which must give the same bytes; looks into them;
 installs the wheel in clean environments (without extras, with each, at the lowest versions that pyproject claims, on
-every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba, on every level of
-machine code, also tests/golden/guard.py, which plays the whole catalogue, and with a test runner the README's examples,
-hostile states and the service; installs the pure wheel with and without numba; holds docs/installing.md to what an
-installation weighs. --quick installs once, without extras.
+every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba also
+tests/golden/guard.py on every level of machine code, and with a test runner the README's examples, hostile states and
+the service; installs the pure wheel with and without numba, and the sdist with and without a C compiler; holds
+docs/installing.md to what an installation weighs. --quick installs once, without extras.
+
+Wheels for aarch64 and musl are built where DRIFTWISE_AARCH64 and DRIFTWISE_MUSL name an interpreter that runs here
+(release/pythons.sh makes both), because code that was never run is not released. They play the catalogue there.
 """
 
 from __future__ import annotations
@@ -58,30 +61,63 @@ def run(words: Sequence[object], **more: object) -> str:
     return str(done.stdout)
 
 
+class Foreign(NamedTuple):
+    """A platform that this machine runs with help: what names its interpreter, and pip's names of the platform."""
+
+    variable: str
+    platforms: tuple[str, ...]
+    levels: tuple[str, ...]
+
+    @property
+    def python(self) -> str:
+        return os.environ.get(self.variable, "")
+
+
+FOREIGN = {
+    "aarch64": Foreign("DRIFTWISE_AARCH64", ("manylinux_2_17_aarch64", "manylinux_2_28_aarch64"), ("v8",)),
+    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64",), LEVELS),
+}
+
+
 class Made(NamedTuple):
     """What is released."""
 
     wheel: Path
     pure: Path
     sdist: Path
+    foreign: dict[str, Path]
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.wheel, self.pure, self.sdist, *self.foreign.values()]
 
 
 def built(folder: Path) -> Made:
-    """Wheels and sdist in a folder of their own."""
+    """Wheels and sdist in a folder of their own; wheels share what is compiled with none of another folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    for kind, what in (("machine", ["--wheel", "--sdist"]), ("pure", ["--wheel"])):
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "DRIFTWISE_WHEEL": kind}
-        run([sys.executable, "-m", "build", "--no-isolation", *what, "--outdir", folder, ROOT], env=environment)
-    (wheel,), (pure,), (sdist,) = (folder.glob(one) for one in ("*-abi3-*.whl", "*-any.whl", "*.tar.gz"))
-    return Made(wheel, pure, sdist)
+    shutil.rmtree(WORK / f"kept-{folder.name}", ignore_errors=True)
+    kinds = ["machine", "pure", *(name for name, one in FOREIGN.items() if one.python)]
+    made = {}
+    for kind in kinds:
+        kept = {"DRIFTWISE_WHEEL": kind, "DRIFTWISE_KEPT": str(WORK / f"kept-{folder.name}")}
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **kept}
+        what = ["--wheel", *(["--sdist"] if kind == "pure" else [])]
+        run([sys.executable, "-m", "build", "--no-isolation", *what, "--outdir", folder / kind, ROOT], env=environment)
+        (wheel,) = (folder / kind).glob("*.whl")
+        made[kind] = wheel.replace(folder / wheel.name)
+    (sdist,) = (folder / "pure").glob("*.tar.gz")
+    sdist = sdist.replace(folder / sdist.name)
+    for kind in kinds:
+        (folder / kind).rmdir()
+    return Made(made["machine"], made["pure"], sdist, {kind: made[kind] for kind in kinds[2:]})
 
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def check_wheel(wheel: Path) -> None:
-    """All of the package and nothing else: sources, data, py.typed, the license, and one version."""
+def check_wheel(wheel: Path, levels: Sequence[str]) -> str:
+    """All of the package and nothing else: sources, data, py.typed, the license, and one version. Its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if not name.endswith("/")}
         about = next(name for name in inside if name.endswith(".dist-info/METADATA"))
@@ -91,8 +127,7 @@ def check_wheel(wheel: Path) -> None:
         str(path.relative_to(source)) for path in (source / "driftwise").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     }  # fmt: skip
-    if "-abi3-" in wheel.name:
-        wanted |= {f"driftwise/_machine/{level}.abi3.so" for level in LEVELS}
+    wanted |= {f"driftwise/_machine/{level}.abi3.so" for level in levels}
     if wheel.stat().st_size > MOST_WHEEL * 1e6:
         raise Broken(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, wanted {MOST_WHEEL:g} at most")
     package = {name for name in inside if name.startswith("driftwise/")}
@@ -103,6 +138,14 @@ def check_wheel(wheel: Path) -> None:
         raise Broken(f"{wheel.name}: wanted py.typed, a license and nothing else, got {sorted(stray)[:5]}")
     if f"\nVersion: {version()}\n" not in metadata:
         raise Broken(f"{wheel.name}: its version is not that of driftwise/__init__.py, {version()}")
+    return metadata
+
+
+def check_wheels(made: Made) -> None:
+    """Every wheel, and that all have the same metadata: what is needed where is said by environment markers."""
+    levels = {made.wheel: LEVELS, made.pure: ()} | {made.foreign[one]: FOREIGN[one].levels for one in made.foreign}
+    if len({check_wheel(wheel, levels[wheel]) for wheel in levels}) != 1:
+        raise Broken("wheels differ in their metadata")
 
 
 def check_sdist(sdist: Path) -> None:
@@ -167,15 +210,12 @@ def clean(python: Path, name: str) -> Path:
 
 
 def tried(python: Path, wheel: Path, extras: Sequence[str], name: str, at: Sequence[str] = ()) -> str:
-    """Install the wheel in a clean environment and run the smoke test, without extras on every level; what it said."""
+    """Install the wheel in a clean environment and run the smoke test; what it said."""
     began, inside = time.perf_counter(), clean(python, name)
     constraints = WORK / f"{name}.txt"
     constraints.write_text("\n".join(at) + "\n")
     installed(inside, f"{wheel}[{','.join(extras)}]" if extras else str(wheel), "--constraint", str(constraints))
     said = run([inside, "-I", ROOT / "release" / "smoke.py", version(), *extras], cwd=WORK, env=_bare())
-    if at and not extras:
-        guard = [inside, "-W", "ignore", ROOT / "tests" / "golden" / "guard.py", "--bits"]
-        said += "; " + "; ".join(f"{one}: {run(guard, cwd=WORK, env=_bare(one))}" for one in LEVELS)
     return f"{' '.join(said.split())} ({time.perf_counter() - began:.0f} s)"
 
 
@@ -185,11 +225,46 @@ def installed(inside: Path, *what: str) -> None:
 
 
 def tested(python: Path, wheel: Path) -> str:
-    """The wheel beside a test runner, without numba: the README, hostile states, simulations and the service."""
+    """The wheel beside a test runner, without numba: every golden record on every level, the README, hostile states,
+    simulations and the service."""
     inside = clean(python, "tested")
     installed(inside, f"{wheel}[serve,client,plot,logs,postgres]", "pytest", "hypothesis", "pandas", "polars", "scipy")
     words = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *TESTED]
-    return run(words, cwd=ROOT, env=_bare()).splitlines()[-1]
+    said = [run(words, cwd=ROOT, env=_bare()).splitlines()[-1]]
+    return "; ".join([*said, *played([inside], LEVELS, {})])
+
+
+def played(python: Sequence[object], levels: Sequence[str], more: dict[str, str]) -> Iterator[str]:
+    """The golden guard on each level: every record to the bit."""
+    guard = [*python, "-W", "ignore", ROOT / "tests" / "golden" / "guard.py", "--bits"]
+    for level in levels:
+        yield f"{level}: {run(guard, cwd=WORK, env=_bare(level) | more).strip()}"
+
+
+def from_source(python: Path, sdist: Path, compiler: bool) -> str:
+    """Install the sdist where there is a C compiler or none, and run the smoke test."""
+    inside = clean(python, f"sdist-{'with' if compiler else 'without'}")
+    environment = _bare() | {"PATH": os.environ["PATH"] if compiler else str(inside.parent)}
+    run([inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", sdist], env=environment)
+    said = run([inside, "-I", ROOT / "release" / "smoke.py", version()], cwd=WORK, env=environment)
+    ask = "from driftwise._internal.shipped import shipped; print(shipped().level)"
+    level = run([inside, "-I", "-c", ask], cwd=WORK, env=environment).strip()
+    if compiler == (level == "None"):
+        raise Broken(f"{sdist.name}: machine code {level}")
+    return f"{said.strip()}, machine code {level}"
+
+
+def abroad(name: str, wheel: Path) -> str:
+    """The wheel of another platform: installed by pip here, run by its interpreter, which plays the catalogue."""
+    began, foreign, target = time.perf_counter(), FOREIGN[name], WORK / "environments" / name / "site-packages"
+    kind = run([foreign.python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]).strip()
+    options = {"--platform": foreign.platforms, "--abi": (f"cp{kind.replace('.', '')}", "abi3", "none")}
+    words = [word for option, values in options.items() for one in values for word in (option, one)]
+    shutil.rmtree(target, ignore_errors=True)
+    installed(Path(sys.executable), "--target", str(target), *words, "--python-version", kind, "--implementation", "cp",
+              "--only-binary", ":all:", f"{wheel}[serve,logs]")  # fmt: skip
+    said = "; ".join(played([foreign.python], foreign.levels, {"PYTHONPATH": str(target)}))
+    return f"Python {kind}, {said} ({time.perf_counter() - began:.0f} s)"
 
 
 def _bare(level: str = "") -> dict[str, str]:
@@ -254,6 +329,10 @@ def attempts(made: Made, quick: bool) -> Iterator[tuple[str, Callable[[], str]]]
         yield "tests without numba", partial(tested, here, made.wheel)
         yield "the pure wheel without numba", partial(tried, here, made.pure, [], "pure")
         yield "the pure wheel with numba", partial(tried, here, made.pure, ["jit"], "pure-jit")
+        yield "the sdist with a C compiler", partial(from_source, here, made.sdist, True)
+        yield "the sdist without a C compiler", partial(from_source, here, made.sdist, False)
+        for name, wheel in made.foreign.items():
+            yield name, partial(abroad, name, wheel)
 
 
 def main() -> None:
@@ -263,15 +342,17 @@ def main() -> None:
     began = time.perf_counter()
     WORK.mkdir(parents=True, exist_ok=True)
     first, second = built(ROOT / "dist"), built(WORK / "again")
-    for one, other in zip(first, second, strict=True):
+    for one, other in zip(first.files, second.files, strict=True):
         if digest(one) != digest(other):
             raise Broken(f"{one.name}: two builds differ")
         print(f"{one.name}: {one.stat().st_size / 1e6:.1f} MB, sha256 {digest(one)}, twice", flush=True)
-    check_wheel(first.wheel)
-    check_wheel(first.pure)
+    check_wheels(first)
     check_sdist(first.sdist)
-    run([sys.executable, "-m", "twine", "check", "--strict", *first])
+    run([sys.executable, "-m", "twine", "check", "--strict", *first.files])
     print("contents, one version and twine: nothing to mend", flush=True)
+    for name, one in FOREIGN.items():
+        if not one.python:
+            print(f"no wheel for {name}: {one.variable} names no interpreter to try it in", flush=True)
     failed = 0
     for name, attempt in attempts(first, quick):
         try:

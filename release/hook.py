@@ -1,7 +1,8 @@
-"""hatchling's hook: on Linux and x86-64 a wheel holds machine code where a C compiler is there; elsewhere it is pure.
+"""hatchling's hook: on Linux a wheel holds machine code where a C compiler is there; elsewhere it is pure.
 
-DRIFTWISE_WHEEL=pure leaves machine code out; DRIFTWISE_WHEEL=machine fails where it cannot be made. An editable install
-has none: a checkout is compiled by numba.
+DRIFTWISE_WHEEL=pure leaves machine code out; machine fails where it cannot be made. aarch64 and musl make a wheel for
+others on x86-64, with the compilers of the distribution (aarch64-linux-gnu-gcc, musl-gcc). An editable install has no
+machine code: a checkout is compiled by numba.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LEAST_GLIBC = 17
+# Wheels that are asked for by name, and what they demand; `pure` and nothing are the other two.
+DEMANDED = ("machine", "aarch64", "musl")
 
 
 class Machine(BuildHookInterface[Any]):
-    """Adds a module of machine code for each level of x86-64 that this processor runs."""
+    """Adds a module of machine code for each level that this processor runs, or for another processor."""
 
     PLUGIN_NAME = "custom"
 
@@ -31,13 +34,13 @@ class Machine(BuildHookInterface[Any]):
         return [] if self._why_not() else ["numba>=0.60"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        wanted, why = os.environ.get("DRIFTWISE_WHEEL", ""), self._why_not()
+        wanted, why = _wanted(), self._why_not()
         if version == "editable" or wanted == "pure":
             return
         if not why:
             self._folder = tempfile.TemporaryDirectory(prefix="driftwise-wheel-")
             why = self._make(Path(self._folder.name))
-        if why and wanted == "machine":
+        if why and wanted in DEMANDED:
             raise RuntimeError(f"no machine code: {why}")
         if why:
             self.app.display_warning(f'a wheel without machine code, which needs "driftwise[jit]": {why}')
@@ -45,7 +48,7 @@ class Machine(BuildHookInterface[Any]):
         made = sorted(Path(self._folder.name).glob("*.so"))
         build_data["force_include"] |= {str(one): f"driftwise/_machine/{one.name}" for one in made}
         build_data["pure_python"] = False
-        build_data["tag"] = f"cp311-abi3-{_platform(made)}"
+        build_data["tag"] = f"cp311-abi3-{_platform(made, wanted)}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if hasattr(self, "_folder"):
@@ -53,31 +56,46 @@ class Machine(BuildHookInterface[Any]):
 
     def _why_not(self) -> str:
         """What stands against machine code, before anything is compiled."""
-        if os.environ.get("DRIFTWISE_WHEEL") == "pure":
+        if _wanted() == "pure":
             return "DRIFTWISE_WHEEL=pure"
-        here = (sys.platform, platform.machine(), sys.implementation.name)
-        if here != ("linux", "x86_64", "cpython") or sysconfig.get_config_var("Py_GIL_DISABLED"):
-            return f"it is made for CPython on Linux and x86-64, not {', '.join(here)}"
+        here = (sys.platform, _processor(), sys.implementation.name)
+        known = here[1] in ("x86_64", "aarch64") and (here[0], here[2]) == ("linux", "cpython")
+        if not known or sysconfig.get_config_var("Py_GIL_DISABLED"):
+            return f"it is made for CPython on Linux, x86-64 and aarch64, not {', '.join(here)}"
         spec = importlib.util.spec_from_file_location("release_machine", Path(self.root, "release", "machine.py"))
         assert spec is not None and spec.loader is not None
         machine = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(machine)
         try:
-            machine.compiler()
+            machine.compiler(_processor())
         except machine.Broken as broken:
             return str(broken)
         return ""
 
     def _make(self, out: Path) -> str:
         """Build the modules; nothing, or why there are none."""
-        program = [sys.executable, str(Path(self.root, "release", "machine.py")), str(out), "--levels", "here"]
+        levels = "v8" if _processor() == "aarch64" else "here"
+        program = [sys.executable, str(Path(self.root, "release", "machine.py")), str(out), "--levels", levels]
         steady = {"PYTHONHASHSEED": "0", "NUMBA_CACHE_DIR": str(out / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        if _wanted() == "musl":
+            steady["CC"] = "musl-gcc"
         done = subprocess.run(program, capture_output=True, text=True, check=False, env={**os.environ, **steady})
         return "" if done.returncode == 0 else f"{done.stdout}{done.stderr}"[-1000:]
 
 
-def _platform(made: list[Path]) -> str:
+def _wanted() -> str:
+    return os.environ.get("DRIFTWISE_WHEEL", "")
+
+
+def _processor() -> str:
+    """The processor that the wheel is for."""
+    return "aarch64" if _wanted() == "aarch64" else platform.machine()
+
+
+def _platform(made: list[Path], wanted: str) -> str:
     """The tag of a platform: by the newest version of glibc that a module asks for."""
+    if wanted == "musl":
+        return f"musllinux_1_2_{_processor()}"
     asked = [int(one) for path in made for one in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
     glibc = platform.libc_ver()[0] == "glibc"
-    return f"manylinux_2_{max([LEAST_GLIBC, *asked])}_x86_64" if glibc else "linux_x86_64"
+    return f"manylinux_2_{max([LEAST_GLIBC, *asked])}_{_processor()}" if glibc else f"linux_{_processor()}"

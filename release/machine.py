@@ -1,7 +1,8 @@
-"""Machine code of the live entries: object code for each level of x86-64 and a C file, as extension modules.
+"""Machine code of the live entries: object code for each level of a processor and a C file, as extension modules.
 
-    python release/machine.py OUT                          # all entries, all levels
+    python release/machine.py OUT                          # all entries, the levels of x86-64
     python release/machine.py OUT --levels v3 --only score_linear_ learn_linear_
+    python release/machine.py OUT --levels v8              # for aarch64, also across: with aarch64-linux-gnu-gcc
 
 numba makes LLVM's text of every entry of kernels/entries.py, once. For each level the text is optimised and becomes one
 object file. The C file is made from the declared signatures: it takes Python's buffers apart, checks them and calls the
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -20,18 +23,35 @@ import sysconfig
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.pop("NUMBA_DISABLE_JIT", None)
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE / "src"))
 
-LEVELS = {"v2": "x86-64-v2", "v3": "x86-64-v3", "v4": "x86-64-v4"}
+
+class Level(NamedTuple):
+    """A processor by platform.machine()'s name and by LLVM's, and what tells the level in C."""
+
+    machine: str
+    cpu: str
+    test: str
+
+    @property
+    def triple(self) -> str:
+        return f"{self.machine}-unknown-linux-gnu"
+
+
+_X86 = """__builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4")) return PyLong_FromLong(4);
+    if (__builtin_cpu_supports("x86-64-v3")) return PyLong_FromLong(3);
+    return PyLong_FromLong(__builtin_cpu_supports("x86-64-v2") ? 2 : 1);"""
+LEVELS = {level: Level("x86_64", f"x86-64-{level}", _X86) for level in ("v2", "v3", "v4")}
+LEVELS["v8"] = Level("aarch64", "generic", "return PyLong_FromLong(8);")
 # What object code may ask the C library for: nothing that rounds.
 ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLOBAL_OFFSET_TABLE_"}
 # What the C file has for code that allocates.
 OWN = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"}
-
 
 # What a processor of each level has, by LLVM's names.
 FEATURES = {
@@ -45,11 +65,13 @@ class Broken(Exception):
     """Why there is no machine code."""
 
 
-def compiler() -> str:
-    """The C compiler, or why there is none."""
-    found = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
+def compiler(machine: str = "") -> str:
+    """The C compiler for a processor, or why there is none."""
+    across = machine not in ("", platform.machine())
+    named = [f"{machine}-linux-gnu-gcc"] if across else ["gcc", "cc"]
+    found = os.environ.get("CC") or next(filter(None, map(shutil.which, named)), None)
     if not found:
-        raise Broken("no C compiler: install gcc, or set CC")
+        raise Broken(f"no C compiler: install {f'gcc-{machine}-linux-gnu' if across else 'gcc'}, or set CC")
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
         raise Broken("no Python.h: install the headers of this Python (python3-dev)")
     return found
@@ -59,6 +81,8 @@ def levels_here() -> list[str]:
     """The levels that this processor runs: code that was never run is not built unasked."""
     import llvmlite.binding as llvm
 
+    if platform.machine() == "aarch64":
+        return ["v8"]
     has, found = llvm.get_host_cpu_features(), []
     for level, features in FEATURES.items():
         if not all(has.get(one) for one in features):
@@ -70,15 +94,14 @@ def levels_here() -> list[str]:
 # ------------------------------------------------------------------------------------------ LLVM's text
 
 
-def text_of(names: list[str]) -> tuple[str, dict[str, Any]]:
-    """All entries in one module of LLVM's text, each as `entry_NAME`, their guards as `guard_…`, and signatures."""
+def text_of(names: list[str]) -> str:
+    """All entries in one module of LLVM's text, each as `entry_NAME`, and their guards as `guard_…`."""
     from driftwise.kernels import entries
 
-    whole, signatures, guarded = None, {}, set()
+    whole, guarded = None, set()
     for name in names:
         live = entries.LIST[name]
-        signatures[name] = entries.declared(name)
-        modules = [_module_of(live.call, signatures[name], f"entry_{name}")]
+        modules = [_module_of(live.call, entries.declared(name), f"entry_{name}")]
         guard = live.guard
         if guard is not None and guard.__name__ not in guarded:
             guarded.add(guard.__name__)
@@ -89,7 +112,7 @@ def text_of(names: list[str]) -> tuple[str, dict[str, Any]]:
             else:
                 whole.link_in(module)
     assert whole is not None
-    return str(whole), signatures
+    return str(whole)
 
 
 def _module_of(kernel: Any, signature: Any, symbol: str) -> Any:
@@ -111,13 +134,24 @@ def _module_of(kernel: Any, signature: Any, symbol: str) -> Any:
     return module
 
 
+def _plain(text: str) -> str:
+    """Text without the one instruction of x86 that numba's optimiser puts into it, which counts references down and
+    tells whether none is left."""
+    counted = r"(%\S+) = call i8 @llvm\.x86\.atomic\.sub\.cc\.i64\(ptr (%\S+), i64 1, i32 4\)"
+    plain = r"%was = atomicrmw sub ptr \2, i64 1 seq_cst\n  %last = icmp eq i64 %was, 1\n  \1 = zext i1 %last to i8"
+    return re.sub(r"declare i8 @llvm\.x86\.atomic\.sub\.cc.*\n", "", re.sub(counted, plain, text))
+
+
 def object_of(text: str, level: str, names: list[str]) -> bytes:
     """The text optimised for a level, as object code."""
     import llvmlite.binding as llvm
-    from numba.core.codegen import AOTCPUCodegen
 
-    code: Any = AOTCPUCodegen("driftwise", LEVELS[level])
-    module = llvm.parse_assembly(text)
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(LEVELS[level].triple)
+    emits = target.create_target_machine(cpu=LEVELS[level].cpu, opt=3, reloc="pic", codemodel="default")
+    module = llvm.parse_assembly(_plain(text))
+    module.triple, module.data_layout = LEVELS[level].triple, str(emits.target_data)
     kept = {f"entry_{name}" for name in names} | {guard for name in names if (guard := guard_of(name))}
     for function in module.functions:
         if not function.is_declaration:
@@ -129,7 +163,7 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
             variable.linkage = "internal"
     tuned = llvm.create_pipeline_tuning_options()
     tuned.speed_level, tuned.loop_unrolling, tuned.loop_interleaving = 3, False, False  # as numba_text.Rolled does
-    builder = llvm.create_pass_builder(code._tm, tuned)
+    builder = llvm.create_pass_builder(emits, tuned)
     passes = builder.getModulePassManager()
     passes.add_constant_merge_pass()
     passes.add_global_dead_code_eliminate_pass()
@@ -138,7 +172,7 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
     beside = asked - ALLOWED - OWN
     if beside:
         raise Broken(f"object code asks for {', '.join(sorted(beside))}")
-    return bytes(code._tm.emit_object(module))
+    return bytes(emits.emit_object(module))
 
 
 def read_by(name: str) -> tuple[int, ...]:
@@ -245,15 +279,12 @@ TAIL = """
 static PyObject *level(PyObject *self, PyObject *none)
 {
     (void)self; (void)none;
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v4")) return PyLong_FromLong(4);
-    if (__builtin_cpu_supports("x86-64-v3")) return PyLong_FromLong(3);
-    return PyLong_FromLong(__builtin_cpu_supports("x86-64-v2") ? 2 : 1);
+    %(test)s
 }
 
 static PyMethodDef methods[] = {
 %(methods)s
-    {"level", level, METH_NOARGS, "The level of x86-64 that the processor has."},
+    {"level", level, METH_NOARGS, "The level that the processor has."},
     {"hold", hold, METH_O, "An array as entries take it, for many calls."},
     {0, 0, 0, 0}};
 static int fill(PyObject *module)
@@ -275,7 +306,7 @@ static int clear(PyObject *module)
     return 0;
 }
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)fill}, {0, 0}};
-static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for x86-64-%(level)s.",
+static struct PyModuleDef made = {PyModuleDef_HEAD_INIT, "%(level)s", "Machine code for %(cpu)s.",
                                   sizeof(struct own), methods, slots, visit, clear, 0};
 PyMODINIT_FUNC PyInit_%(level)s(void) { return PyModuleDef_Init(&made); }
 """
@@ -411,7 +442,8 @@ static PyObject *give(int size, ...)
 def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
     """The C file of a level."""
     wrappers = [Wrapper(name, signature) for name, signature in signatures.items()]
-    tail = TAIL % {"methods": "\n".join(one.method for one in wrappers), "level": level, "sources": sources}
+    told = {"level": level, "sources": sources, "test": LEVELS[level].test, "cpu": LEVELS[level].cpu}
+    tail = TAIL % {"methods": "\n".join(one.method for one in wrappers), **told}
     guards = "\n".join(sorted({one.guard for one in wrappers}))
     return "\n\n".join([HEAD, GIVE_TUPLE, guards, *(one.text() for one in wrappers), tail])
 
@@ -419,20 +451,40 @@ def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
 # ------------------------------------------------------------------------------------------ all of it
 
 
+def objects_of(names: list[str], levels: list[str], sources: str) -> list[bytes]:
+    """Object code of each level. DRIFTWISE_KEPT names a folder in which text and object code of all entries are kept
+    for another wheel from the same sources."""
+    folder = os.environ.get("DRIFTWISE_KEPT")
+    if not folder:
+        return _objects(text_of(names), levels, names)
+    kept = Path(folder, f"{sources}-{len(names)}")
+    kept.mkdir(parents=True, exist_ok=True)
+    if not (kept / "text").exists():
+        (kept / "text").write_text(text_of(names), encoding="utf-8")
+    missing = [level for level in levels if not (kept / level).exists()]
+    if missing:
+        for level, code in zip(missing, _objects((kept / "text").read_text("utf-8"), missing, names), strict=True):
+            (kept / level).write_bytes(code)
+    return [(kept / level).read_bytes() for level in levels]
+
+
+def _objects(text: str, levels: list[str], names: list[str]) -> list[bytes]:
+    """Object code from text, several levels at once."""
+    if len(levels) == 1:
+        return [object_of(text, levels[0], names)]
+    workers = min(len(levels), os.cpu_count() or 1)
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(object_of, [text] * len(levels), levels, [names] * len(levels)))
+
+
 def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize: bool = False) -> list[Path]:
     """The modules of these levels, in a folder."""
     from driftwise._internal.sources import COMPILED, source_hash
     from driftwise.kernels import entries
 
-    cc, names, sources = compiler(), only or list(entries.LIST), source_hash(*COMPILED)
-    text, signatures = text_of(names)
+    cc, names, sources = compiler(LEVELS[levels[0]].machine), only or list(entries.LIST), source_hash(*COMPILED)
+    objects, signatures = objects_of(names, levels, sources), {name: entries.declared(name) for name in names}
     out.mkdir(parents=True, exist_ok=True)
-    if len(levels) == 1:
-        objects = [object_of(text, levels[0], names)]
-    else:
-        workers = min(len(levels), os.cpu_count() or 1)
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            objects = list(pool.map(object_of, [text] * len(levels), levels, [names] * len(levels)))
     made = []
     for level, code in zip(levels, objects, strict=True):
         source = source_of(signatures, level, sources)
@@ -458,7 +510,7 @@ def linked(cc: str, source: str, code: bytes, target: Path, sanitize: bool) -> P
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--levels", nargs="+", default=list(LEVELS), choices=[*LEVELS, "here"])
+    parser.add_argument("--levels", nargs="+", default=list(FEATURES), choices=[*LEVELS, "here"])
     parser.add_argument("--only", nargs="+", metavar="ENTRY")
     parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer in the C code")
     options = parser.parse_args()

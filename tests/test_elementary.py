@@ -63,7 +63,7 @@ def points(name, count, seed=0):
         "expm1": [uniform(-45, 60, count), uniform(-1, 1, count), uniform(0.24, 0.26, count) * sign, small],
         "log": [np.exp2(uniform(-1074, 1023, count)), uniform(0.5, 2, count), 1 + small, uniform(0.98, 1.02, count)],
         "log1p": [2.0 ** uniform(-100, 900, count), uniform(-0.99, 3, count), small,
-                  2.0 ** uniform(-52, -1, count) - 1],
+                  2.0 ** uniform(-52, -1, count) - 1, uniform(0.0156, 0.016, count) * sign],
         "sine": [uniform(-7, 7, count), uniform(-1e8, 1e8, count), small],
         "erfc": [uniform(-6, 26, count), uniform(7.9, 8.1, count), np.round(uniform(0, 128, count)) / 16, small],
     }  # fmt: skip

@@ -35,7 +35,7 @@ def doctor(
         return
     for title in ("versions", "compiled code", "processors", "extras"):
         table(title, ("what", "found"), [(name, str(value)) for name, value in found[title].items()])
-    slow = found["slow"] or ["nothing that this can see"]
+    slow = found["slow"] or ["nothing found"]
     print("what is slow here, and why:\n" + "\n".join(f"- {one}" for one in slow))
 
 
@@ -146,7 +146,7 @@ def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         yield "NUMBA_DISABLE_JIT is set: rounds are interpreted, a hundred times slower; unset it"
     elif not compiled["compiles"]:
-        yield 'no numba: no trials are played eight at a time; pip install "driftwise[jit]" compiles loops that do'
+        yield 'no numba: trials are not played eight at a time; pip install "driftwise[jit]" for loops that do this'
     elif not compiled["kept beyond the process"]:
         yield "compiled code is not kept, so every process compiles again; set NUMBA_CACHE_DIR to a writable folder"
     elif compiled["functions"] == 0:

@@ -1,8 +1,8 @@
-"""The decorators that mark what is compiled, and who runs it: shipped machine code, numba, or Python.
+"""The decorators that mark what is compiled. A decorated function runs as shipped machine code, by numba, or as Python.
 
-A decorated function is a `Kernel`. Compiled callers see numba's function of it; numba is imported when the first one is
-needed (jit.py). Where Python calls an entry of the closed list (kernels/entries.py), machine code from the wheel runs
-if there is some for this processor (shipped.py). Both have the same bits.
+A decorated function is a `Kernel`. Compiled callers see its numba function; numba is imported when the first one is
+needed (jit.py). If Python calls an entry of the closed list (kernels/entries.py) and the wheel has machine code for
+this processor, that code runs (shipped.py). All three give the same bits.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from driftwise.errors import BadInput
 F = TypeVar("F", bound=Callable[..., Any])
 
 INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
-"""Whether everything runs as Python, as tests ask for."""
+"""Whether everything runs as Python, as some tests do."""
 
 
 @cache
 def can_compile() -> bool:
-    """Whether numba is there to compile loops and functions of the user's own."""
+    """Whether numba is installed and can compile loops and functions of the user's own."""
     found = find_spec("numba")
-    return not INTERPRETED and found is not None and found.origin is not None  # a folder of that name is no package
+    return not INTERPRETED and found is not None and found.origin is not None  # else it is only a folder
 
 
 def compiles() -> bool:
-    """Whether loops for one policy's pieces can be made here, compiled or interpreted; otherwise the wheel's play."""
+    """Whether loops for one policy's pieces can be made here, compiled or interpreted. If not, those of the wheel are
+    used.
+    """
     return INTERPRETED or can_compile()
 
 
 def compiler(what: str) -> Any:
-    """jit.py, or the one sentence where numba is not installed."""
+    """The module jit.py, or a BadInput if numba is not installed."""
     try:
         return import_module("driftwise._internal.jit")
     except ImportError:
@@ -43,7 +45,7 @@ def compiler(what: str) -> Any:
 
 
 def need_compiler(what: str) -> None:
-    """Refuse what only numba compiles, where it is not installed."""
+    """Raise BadInput if numba, which this needs, is not installed."""
     if not compiles():
         raise _missing(what)
 
@@ -64,7 +66,7 @@ class Kernel:
         update_wrapper(self, function)
         self.py_func, self.options = function, options
         self.inside, self.polished, self.plain, self.rolled = inside, polished, plain, rolled
-        self.shipped: Callable[..., Any] | None = None  # machine code, where entries.py found some
+        self.shipped: Callable[..., Any] | None = None  # machine code, if entries.py found some
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -73,7 +75,7 @@ class Kernel:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        """What runs where Python calls it."""
+        """The function that runs when Python calls it."""
         if self.shipped is None and import_module("driftwise._internal.shipped").shipped().module is not None:
             import_module("driftwise.kernels.entries")  # gives entries their machine code
         if self.shipped is not None:
@@ -84,7 +86,7 @@ class Kernel:
         return called
 
     def ship(self, code: Callable[..., Any]) -> None:
-        """From now on Python's calls run this machine code."""
+        """From now on, calls from Python run this machine code."""
         self.shipped = code
         self.__dict__.pop("call", None)
 
@@ -97,18 +99,18 @@ class Kernel:
 
     @property
     def targetoptions(self) -> Any:
-        """By which numba knows what to paste in."""
+        """numba reads the inlining options here."""
         return self.dispatcher.targetoptions
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A policy that travels to another process brings names along, not code."""
+        """Pickle the name and not the code: another process finds its own."""
         return _named, (self.__module__, self.__name__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.__name__}, compiled when it is needed>"
+        return f"<{self.__name__}, compiled on first use>"
 
 
 def _named(module: str, name: str) -> Any:
@@ -116,8 +118,8 @@ def _named(module: str, name: str) -> Any:
 
 
 class Inside:
-    """A function that Python runs as written, and for which compiled code has instructions of its own
-    (intrinsics.py, by the same name)."""
+    """A function that Python runs as written, and for which compiled code uses special instructions (intrinsics.py has
+    them under the same name)."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         update_wrapper(self, function)
@@ -132,12 +134,12 @@ class Inside:
 
 
 def intrinsic(function: Callable[..., Any], name: str) -> Any:
-    """A function with instructions of its own where it is compiled."""
+    """A function for which compiled code uses special instructions."""
     return function if INTERPRETED else Inside(function, name)
 
 
 def at_hand(function: F) -> F:
-    """What a function runs, for callers that call it often."""
+    """The function that a kernel runs, for callers that call it often."""
     return cast(F, function.call) if isinstance(function, Kernel) else function
 
 
@@ -155,18 +157,18 @@ def kernel(function: F) -> F:
 
 
 def entry(function: F) -> F:
-    """A kernel that Python calls with all it needs, once a round or once a run: it may not allocate.
+    """A kernel that Python calls with everything it needs, once per round or once per run. It may not allocate.
 
-    What is said of pieces that return views holds here too.
+    The rule for pieces that return views applies here too.
     """
     return _kernel(function, rolled=True, _nrt=False)
 
 
 def routine(function: F) -> F:
-    """A larger kernel for the inside of a round, without reference counts: it may not allocate, and is not inlined.
+    """A larger kernel for the inside of a round, without reference counts. It may not allocate, and is not inlined.
 
-    numba would paste it in all the same wherever its caller is pasted in. Where everything ended up in one function,
-    compiling took two and three times as long.
+    numba would inline it nevertheless wherever its caller is inlined. With everything in one function, compiling took
+    two to three times as long.
     """
     return _kernel(function, inside=True, forceinline=False, _nrt=False)
 
@@ -174,35 +176,35 @@ def routine(function: F) -> F:
 def piece(function: F) -> F:
     """A kernel for the inside of a round: always inlined and without reference counts, so it may not allocate.
 
-    At d = 2 handing on arrays and counting references to them took longer than the arithmetic. One that returns views
-    (kernels/cut.py) hands out what it does not own: pieces, routines and entries may call it, never Python.
+    At d = 2, passing arrays and counting references to them took longer than the arithmetic. A piece that returns views
+    (kernels/cut.py) returns memory that it does not own: pieces, routines and entries may call it, Python may not.
     """
     return _kernel(function, inside=True, forceinline=True, _nrt=False)
 
 
 def loop(function: F) -> F:
-    """A piece that is optimised before it is pasted in: inside a long caller the optimiser loses sight of its loops.
+    """A piece that is optimised before it is inlined: inside a long caller the optimiser does not recognise its loops.
 
-    Only where that was seen to matter: it is what takes the time in compiling.
+    Use it only where that was measured to matter, because it makes compiling slow.
     """
     return _kernel(function, inside=True, polished=True, forceinline=True, _nrt=False)
 
 
 def part(function: F) -> F:
-    """A stretch of one longer kernel, written apart to be read; pasted into it, so that it is not compiled twice.
+    """A section of a longer kernel, written separately for readability. It is inlined, so it is not compiled twice.
 
-    numba optimises a function together with everything below it, and again for every caller: depth costs.
+    numba optimises a function together with everything it calls, and again for every caller, so depth is expensive.
     """
     return _kernel(function, inline="always")
 
 
 def formula(function: F) -> F:
-    """A scalar formula: compiled inside kernels, plain Python outside, where compiling would take longer."""
+    """A scalar formula: compiled inside kernels, plain Python elsewhere, where compiling would take longer."""
     return _kernel(function, inside=True, plain=True)
 
 
 def scalar(function: F) -> F:
-    """A formula that reads constant tables (_internal/elementary.py): it may not allocate."""
+    """A formula that reads constant tables (_internal/elementary.py). It may not allocate."""
     return _kernel(function, inside=True, plain=True, _nrt=False)
 
 
@@ -212,5 +214,5 @@ def inner(function: F) -> F:
 
 
 def outside(function: F) -> F:
-    """A routine as Python calls it, beside the one that compiled code calls."""
+    """A routine for calls from Python, beside the one that compiled code calls."""
     return _kernel(getattr(function, "py_func", function), _nrt=False)

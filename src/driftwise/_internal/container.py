@@ -2,7 +2,7 @@
 
     magic (8 bytes), version (uint32), length of the JSON (uint64), length of the whole (uint64)
     canonical JSON: {"kind": …, "arrays": [[name, dtype, shape], …], …}
-    the arrays, one behind the other, little-endian
+    the arrays, one after the other, little-endian
     sha256 of everything before
 
 `unpack` checks the sizes against the length of the file before it allocates anything, then the digest, then the shapes.
@@ -32,7 +32,7 @@ _MOST_DIMENSIONS = 8
 
 
 def canonical(data: object) -> bytes:
-    """Plain data as bytes: the same data, the same bytes. JSON has no infinity: the caller writes a string."""
+    """Plain data as bytes. Equal data give equal bytes. JSON has no infinity, so the caller writes a string."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -53,7 +53,7 @@ def pack(kind: str, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[A
 
 def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """The facts and arrays that `pack` wrote, or BadInput. The arrays are copies, writable and aligned."""
-    wanted = f"what driftwise wrote as {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    wanted = f"data that driftwise wrote as {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
     def no(what: str) -> BadInput:
         return BadInput("data", what, wanted, way_out)
@@ -74,11 +74,11 @@ def unpack(kind: str, data: object, way_out: str) -> tuple[dict[str, Any], dict[
     if length != len(raw) or text_length > room:
         raise no(f"{len(raw)} of {length} bytes")
     if hashlib.sha256(raw[:-_DIGEST]).digest() != bytes(raw[-_DIGEST:]):
-        raise no("bytes that were changed: the digest does not fit")
+        raise no("changed bytes: the digest differs")
     facts = _facts(bytes(raw[_HEAD.size : _HEAD.size + text_length]))
     if facts is None or facts.get("kind") != kind:
         got = str(facts.get("kind", "nameless thing")) if facts else ""
-        raise no(f"{'an' if got[:1] in 'aeiou' else 'a'} {got}" if got else "a header that is no plain data")
+        raise no(f"{'an' if got[:1] in 'aeiou' else 'a'} {got}" if got else "a header that is not plain data")
     table = _table(facts.pop("arrays", None), room - text_length)
     if table is None:
         raise no("arrays whose sizes do not add up to the file's")

@@ -82,7 +82,7 @@ def _link(aside: Path, target: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in a folder are on disk when this returns."""
+    """Sync a folder: the names in it are on disk when this returns."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 
-SENTENCE = "driftwise: interrupted; the same command goes on where it was"
+SENTENCE = "driftwise: interrupted; the same command continues where it stopped"
 
 
 def quiet() -> None:

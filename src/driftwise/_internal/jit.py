@@ -1,8 +1,8 @@
-"""The one module that has numba compile, and where compiled code is kept.
+"""The only module that calls numba's compiler, and the folder of compiled code.
 
-numba keeps a compiled function valid as long as *its own* file is unchanged, so a caller goes stale when
-a callee in another module changes. Each version of the sources therefore has a cache folder of its own,
-named after a hash of all of them.
+numba considers a compiled function valid as long as *its own* file is unchanged, so a caller becomes stale when a
+function in another module changes. Each version of the sources therefore has its own cache folder, named by a hash of
+all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driftwise._internal.sources import COMPILED, PACKAGE, source_hash
 config: Any = numba.config
 
 _KEEP_VERSIONS = 3
-_private: list[str] = []  # copies of compiled code that go with the process
+_private: list[str] = []  # copies of compiled code, removed at the end of the process
 
 
 def _usable(folder: Path) -> bool:
@@ -54,7 +54,7 @@ def _cache_folder() -> Path | None:
         if copy is not None:
             return copy
     warnings.warn(
-        "driftwise found no writable folder for compiled code and will compile anew in every process; "
+        "driftwise found no writable folder for compiled code and will compile again in every process; "
         "set NUMBA_CACHE_DIR to a folder that can be written",
         RuntimeWarning,
         stacklevel=3,
@@ -63,7 +63,7 @@ def _cache_folder() -> Path | None:
 
 
 def _copied(folder: Path) -> Path | None:
-    """A private copy of compiled code that can be read but not added to, gone with the process."""
+    """A private copy of compiled code that can be read but not added to. It is removed at the end of the process."""
     try:
         if not any(folder.rglob("*.nbi")):
             return None
@@ -77,12 +77,12 @@ def _copied(folder: Path) -> Path | None:
 
 
 def lasts() -> bool:
-    """Whether what is compiled now will be found by the next process."""
+    """Whether the next process will find what is compiled now."""
     return FOLDER is not None and not _private
 
 
 def _user_cache() -> list[Path]:
-    """The user's cache, where there is a user: a container may have neither HOME nor a line in passwd."""
+    """The user's cache folder, if there is a user: a container may have neither HOME nor a line in passwd."""
     try:
         return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"]
     except RuntimeError:
@@ -90,7 +90,7 @@ def _user_cache() -> list[Path]:
 
 
 def _prune(root: Path, current: str) -> None:
-    """Drop the compiled code of versions long replaced; a failure to do so costs only disk."""
+    """Remove the compiled code of old versions. A failure only costs disk space."""
     def used(path: Path) -> float:
         try:
             return path.stat().st_mtime
@@ -110,20 +110,20 @@ _COMMON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def dispatcher_of(kernel: Any) -> Any:
-    """numba's function of a kernel, for compiled callers; Python calls that of `called_of`."""
-    import_module("driftwise._internal.intrinsics")  # what instructions there are, before numba looks for them
+    """numba's function of a kernel for compiled callers. For calls from Python see `called_of`."""
+    import_module("driftwise._internal.intrinsics")  # it registers the instructions before numba needs them
     if kernel.inside and numba_text.possible:
         return numba_text.llvm_text(kernel.py_func, kernel.polished, _COMMON | kernel.options)
     return _compiled(kernel)
 
 
 def called_of(kernel: Any) -> Any:
-    """numba's function of a kernel, for Python."""
+    """numba's function of a kernel for calls from Python."""
     return _compiled(kernel) if kernel.inside else kernel.dispatcher
 
 
 def type_of(name: str) -> Any:
-    """The type that numba knows an intrinsic by."""
+    """numba's type of an intrinsic."""
     found = getattr(import_module("driftwise._internal.intrinsics"), name)
     context: Any = cpu_target.typing_context
     return context.resolve_value_type(found)

@@ -26,7 +26,7 @@ def length(x: Floats) -> float:
 
 
 def times(A: Floats, x: Floats) -> Floats:
-    """A x, or A X' for X with a vector a row."""
+    """A x, or A X' for X with one vector per row."""
     if x.ndim == 1:
         return np.asarray((A * x).sum(axis=1))
     return np.stack([times(A, one) for one in x], axis=1) if len(x) else np.zeros((len(A), 0))

@@ -1,12 +1,14 @@
-"""Machine code from the wheel: which level this processor runs, and its functions.
+"""Machine code from the wheel: the level that this processor runs, and its functions.
 
-Code of other sources than those beside it is left alone, so that a changed checkout never runs what it no longer says.
-DRIFTWISE_MACHINE=off switches machine code off; v2, v3 or v4 asks for one level, and an error says where there is none.
+Levels are those of x86-64, v2 to v4, or v8 on aarch64, which every such processor has. Machine code that was made from
+other sources than those beside it is not used, so a changed checkout never runs old code. DRIFTWISE_MACHINE=off
+switches machine code off. v2, v3, v4 or v8 requires that level; an error says if it is missing.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -16,12 +18,12 @@ from driftwise._internal.compiling import INTERPRETED
 from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.errors import BadInput
 
-LOWEST, HIGHEST = 2, 4
-LEVELS = tuple(f"v{level}" for level in range(LOWEST, HIGHEST + 1))
+LOWEST = 8 if platform.machine() == "aarch64" else 2
+LEVELS = ("v2", "v3", "v4", "v8")
 
 
 class Shipped(NamedTuple):
-    """A level and its module; `why`: what is the matter where there is none."""
+    """A level and its module; `why` is the reason if there is none."""
 
     level: str | None
     module: Any
@@ -40,7 +42,7 @@ def shipped() -> Shipped:
     """The machine code that this process runs."""
     wanted = os.environ.get("DRIFTWISE_MACHINE", "")
     if wanted not in ("", "off", *LEVELS):
-        raise BadInput("DRIFTWISE_MACHINE", wanted, "off, v2, v3 or v4", "unset it")
+        raise BadInput("DRIFTWISE_MACHINE", wanted, "off, v2, v3, v4 or v8", "unset it")
     if INTERPRETED or wanted == "off":
         return Shipped(None, None, "switched off")
     found = _found(wanted)
@@ -50,7 +52,7 @@ def shipped() -> Shipped:
 
 
 def _found(wanted: str) -> Shipped:
-    """The highest level that is installed and that the processor has, up to one that is asked for."""
+    """The highest level that is installed and that the processor supports, up to the required one."""
     first = _module(LOWEST)
     if first is None:
         return Shipped(None, None, "this installation has none")
@@ -61,16 +63,16 @@ def _found(wanted: str) -> Shipped:
         module = _module(level)
         if module is not None and module.sources == first.sources:
             return Shipped(f"v{level}", module, "")
-    return Shipped(None, None, "the processor is older than x86-64-v2")
+    return Shipped(None, None, f"the processor has no level from v{LOWEST} on")
 
 
 def buffer_of(array: Any) -> Any:
-    """An array as entries take it in many calls: machine code asks once for its buffer."""
+    """An array for many calls of entries: machine code then gets its buffer only once."""
     module = shipped().module
     return array if module is None else module.hold(array)
 
 
 def code_of(name: str) -> Callable[..., Any] | None:
-    """The machine code of an entry, where there is some."""
+    """The machine code of an entry, if there is some."""
     found: Callable[..., Any] | None = getattr(shipped().module, name, None)
     return found

@@ -39,7 +39,7 @@ def whole(name: str, value: object, least: int = 1, way_out: str = "pass a large
 
 
 def keep_whole(thing: object, name: str, least: int = 1, way_out: str = "pass a larger one") -> None:
-    """A field of a frozen dataclass that is a whole number, kept as an int even where it came as 2.0."""
+    """A field of a frozen dataclass that is a whole number, stored as an int even if it was given as 2.0."""
     object.__setattr__(thing, name, whole(name, getattr(thing, name), least, way_out))
 
 
@@ -67,7 +67,7 @@ def one_of(name: str, value: object, choices: Sequence[object]) -> None:
         pass
     words = [str(choice) for choice in choices]
     near = get_close_matches(str(value), words, n=3, cutoff=0.4)
-    hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r}, for one"
+    hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r} for example"
     listed = words if len(words) <= 14 else [*words[:8], f"and {len(words) - 8} more"]
     raise BadInput(name, value, "one of " + ", ".join(listed), hint)
 

@@ -1,48 +1,84 @@
-"""Guards: whether the arrays handed to an entry are as long as its flags and indices say.
+"""Guards: whether the arrays passed to an entry are as long as its flags and indices say.
 
 Compiled code does not check bounds. The C module of a wheel (release/machine.py) calls the guard of an entry first and
-refuses what it refuses. Lengths follow from the declarations of groups (kernels/groups.py) and of scratch.
+refuses the call if the guard does. Lengths follow from the declarations of groups (kernels/groups.py) and scratch.
 """
 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import Any
 
 from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.belief import forecast_size
+from driftwise.kernels.adapt.book import LANE_MARKS, NOTE_PLACES, ORDER, PER_LANE
 from driftwise.kernels.adapt.linear import bank_scratch_size
+from driftwise.kernels.belief import GAUGE, UNITS, Gauge, gauge_size
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import written
 from driftwise.kernels.glm import lesson_scratch_size
 from driftwise.kernels.groups import COUNTERS, GROUP_AT, GROUPS, INT_GROUPS, KEY, MOMENTS, SIZE_AT
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.lazy import lazy_size
-from driftwise.kernels.level import level_forecast_size
+from driftwise.kernels.level import FOUR, level_forecast_size
+from driftwise.kernels.links import IDENTITY
 from driftwise.kernels.point import (
     ADAPT,
+    ALONE,
     ATOMS,
+    BANK,
+    BEFORE,
+    BOB,
     COLUMNS,
+    CURSOR,
     CURSORS,
     DIM,
+    ESTIMATE,
+    ESTIMATES,
     FILTERS,
     FLAGS,
+    GAUGES,
+    LAGS,
+    LAM,
     LANES,
+    LEARNS,
     LEVELS,
+    LINK,
+    MARKS,
     MASTER,
+    MEMORY,
+    NOTES,
+    ONE_PASS,
+    PLAYED,
+    ROOM,
+    RULE,
+    SCORES,
+    TREND,
+    TWINS,
+    TWO_AS_PUBLISHED,
+    TWO_MATRIX,
     USED,
+    WINDOW,
+    Adapting,
     Floats,
     Ints,
+    Point,
 )
+from driftwise.kernels.scratch import fits
 from driftwise.kernels.search.index_form import index_form_size
-from driftwise.kernels.solvers.newton import newton_scratch_size
+from driftwise.kernels.solvers.atoms import Atoms
+from driftwise.kernels.solvers.newton import NewtonScratch, newton_scratch_size
 from driftwise.kernels.solvers.secular import set_scratch_size
+from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
 
+own_groups = unbound("own_groups", "says whether a family's own groups are as large as it needs them")
+stands = unbound("stands", "says whether a state of a family is as long as its flags say, and agrees with the policy")
 need_of = unbound("need_of", "says how much scratch a lesson needs")
 round_size = unbound("round_size", "says how much scratch the scores of a round need")
 
-# No size of a state is larger, and no dimension: products of three sizes, two of them dimensions, fit in 64 bits.
+# The largest sizes and dimensions: products of three sizes, two of them dimensions, fit in 64 bits.
 MOST, MOST_DIM = 2**31, 46_340
 CURSOR_AT = GROUP_AT["cursor"]
 
@@ -67,16 +103,48 @@ holds = _holds()
 
 
 @piece
-def offers(flags: Ints, table: Floats, floats: Floats, ints: Ints, X: Floats) -> bool:
-    """A state as long as its flags say, a table with all columns, and arms of its dimension."""
-    if not holds(flags, floats, ints) or table.shape[0] < 1 or table.shape[1] < COLUMNS:
-        return False
+def agrees(flags: Ints, table: Floats) -> bool:
+    """Sizes that follow from what the policy is: what its memory, its rule and its adaptation keep of each lane, and a
+    row of the table for each that can act."""
+    lanes, adaptation, rows = flags[LANES], flags[ADAPT], flags[LANES] - flags[LANES] + 1
+    good = lanes > 0 and table.shape[1] >= COLUMNS
+    if adaptation != ALONE:
+        good = good and flags[NOTES] >= NOTE_PLACES and flags[MARKS] >= LANE_MARKS + PER_LANE * lanes
+    if adaptation == MASTER:
+        good = good and flags[BEFORE] == lanes
+    elif adaptation == BOB:
+        rows = flags[SCORES]
+        good = good and rows > 0
+    elif adaptation == BANK:
+        rows = lanes
+        good = good and flags[SCORES] == lanes
+    good = good and (flags[ROOM] > 0 or flags[MEMORY] != WINDOW)
+    good = good and (flags[CURSORS] >= CURSOR or (flags[CURSORS] == 0 and flags[ROOM] == 0 and flags[ATOMS] == 0))
+    good = good and (flags[LAGS] >= lanes or (flags[LAGS] == 0 and flags[MEMORY] != TREND))
+    two = flags[RULE] == TWO_MATRIX or flags[RULE] == TWO_AS_PUBLISHED
+    good = good and (flags[TWINS] >= lanes or (flags[TWINS] == 0 and not two))
+    return bool(good and table.shape[0] >= rows + max(flags[LEVELS], flags[FILTERS]))
+
+
+@piece
+def gauged(size: int) -> bool:
+    """Whether a gauge has all the numbers of its kind."""
+    return bool(size == GAUGE or size >= UNITS)
+
+
+def _stands(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> bool:
+    return bool(holds(flags, floats, ints) and agrees(flags, table) and own_groups(flags, table))
+
+
+@piece
+def takes(flags: Ints, X: Floats) -> bool:
+    """Sets of arms of a policy's dimension."""
     return bool(X.shape[0] > 0 and X.shape[1] == flags[DIM] and X.shape[2] > 0)
 
 
 @piece
 def capacity_of(flags: Ints, ints: Ints) -> int:
-    """Atoms that a lesson can end with: those in use, which an entry checks itself, and one more."""
+    """The number of atoms after a lesson: those in use, which an entry checks itself, and one more."""
     if flags[CURSORS] <= USED:
         return 1
     return int(min(max(ints[flags[CURSOR_AT] + USED], 0), flags[ATOMS])) + 1
@@ -112,6 +180,45 @@ def bvd_need(flags: Ints, capacity: int) -> int:
     return int(newton_scratch_size(flags[DIM], capacity) + set_scratch_size(flags[DIM], capacity))
 
 
+# ------------------------------------------------------------------------------------------ groups of families
+
+
+@piece
+def sums_alone(flags: Ints, table: Floats) -> bool:
+    return True
+
+
+@piece
+def belief_groups(flags: Ints, table: Floats) -> bool:
+    """A gauge where noise or scale are learned; levels in fours, each with a filter where rewards are clicks."""
+    levels, filters = flags[LEVELS], flags[FILTERS]
+    good = gauged(flags[GAUGES]) or (flags[GAUGES] == 0 and table[0, LAM] > 0.0 and table[0, LEARNS] == 0.0)
+    good = good and (flags[GAUGES] <= GAUGE or flags[GAUGES] >= gauge_size(flags[DIM]))
+    good = good and levels % FOUR == 0 and (levels == 0 or (flags[ADAPT] == BANK and filters >= FOUR))
+    return bool(good and (flags[LINK] == IDENTITY or filters >= levels))
+
+
+@piece
+def estimates_kept(flags: Ints, table: Floats) -> bool:
+    """An estimate that is played of each lane, and of a bank another that scores; atoms to solve for it."""
+    lanes = flags[LANES]
+    good = flags[PLAYED] >= lanes and flags[CURSORS] >= CURSOR and (flags[ATOMS] > 0 or flags[ESTIMATE] == ONE_PASS)
+    return bool(good and flags[ESTIMATES] >= (2 * lanes if flags[ADAPT] == BANK else lanes))
+
+
+@piece
+def both_kept(flags: Ints, table: Floats) -> bool:
+    return bool(estimates_kept(flags, table) and flags[TWINS] >= flags[LANES] and flags[ATOMS] > 0)
+
+
+_GROUPS = {
+    "linear": sums_alone, "sampled_linear": sums_alone, "adaptive_linear": sums_alone, "belief": belief_groups,
+    "glm": estimates_kept, "sampled_glm": estimates_kept, "bvd": both_kept,
+}  # fmt: skip
+STANDS = {family: piece(bind(_stands, f"stands_{family}", own_groups=one)) for family, one in _GROUPS.items()}
+
+# ------------------------------------------------------------------------------------------ scratch by family
+
 NEEDS = {
     "linear": no_need, "sampled_linear": no_need, "adaptive_linear": adaptive_need, "belief": belief_need,
     "glm": glm_need, "sampled_glm": glm_need, "bvd": bvd_need,
@@ -122,22 +229,29 @@ ROUNDS = {"plain": score_scratch_size, "tiled": tiles_size, "tiled_wide": tiles_
 # ------------------------------------------------------------------------------------------ entries that take a state
 
 
-@entry
-def guard_score(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
-    return bool(offers(flags, table, floats, ints, X) and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
+def _score(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
+    good = stands(flags, table, floats, ints) and takes(flags, X)
+    return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
 
 
-@entry
-def guard_tiled(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
-    return bool(offers(flags, table, floats, ints, X) and scratch.size >= tiles_size(X.shape[1], X.shape[2]))
+def _tiled(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:
+    good = stands(flags, table, floats, ints) and takes(flags, X)
+    return bool(good and scratch.size >= tiles_size(X.shape[1], X.shape[2]))
 
 
-@entry
-def guard_sample(
+def _look(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int
+) -> bool:
+    good = stands(flags, table, floats, ints) and takes(flags, X)
+    return bool(good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2]))
+
+
+def _sample(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
     shares: Floats,
 ) -> bool:
-    good = offers(flags, table, floats, ints, X) and scratch.size >= score_scratch_size(X.shape[1], X.shape[2])
+    good = stands(flags, table, floats, ints) and takes(flags, X)
+    good = good and scratch.size >= score_scratch_size(X.shape[1], X.shape[2])
     return bool(good and (shares.size == 0 or shares.size == X.shape[2]))
 
 
@@ -145,7 +259,7 @@ def _learn(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
 ) -> bool:
-    good = offers(flags, table, floats, ints, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
+    good = stands(flags, table, floats, ints) and takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
     return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
 
 
@@ -153,7 +267,7 @@ def _adapt(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> bool:
-    good = offers(flags, table, floats, ints, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
+    good = stands(flags, table, floats, ints) and takes(flags, X) and at >= 0 and at < X.shape[0] and arm < X.shape[2]
     good = good and (flags[ADAPT] != MASTER or arm < 0 or rho.size > 0)
     return bool(good and scratch.size >= need_of(flags, capacity_of(flags, ints)))
 
@@ -164,7 +278,7 @@ def _play(
     used: Ints, rho: Floats,
 ) -> bool:
     T, d, n = path.shape[0], arms.shape[1], arms.shape[2]
-    if not offers(flags, table, floats, ints, arms) or path.shape[1] != d:
+    if not stands(flags, table, floats, ints) or not takes(flags, arms) or path.shape[1] != d:
         return False
     if arms.shape[0] > 1 and arms.shape[0] < T:
         return False
@@ -175,12 +289,11 @@ def _play(
     return bool(scratch.size >= round_size(d, n) + need_of(flags, int(flags[ATOMS]) + 1))
 
 
-@entry
-def guard_fold(
+def _fold(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
     ticks: Floats, ages: Floats,
 ) -> bool:
-    if not holds(flags, floats, ints) or table.shape[0] < 1 or table.shape[1] < COLUMNS:
+    if not stands(flags, table, floats, ints):
         return False
     good = X.shape[1] == flags[DIM] and X.shape[2] > 0
     return bool(good and min(X.shape[0], ticks.size, ages.size) >= rewards.size)
@@ -192,42 +305,35 @@ def guard_renew(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_i
     return bool(good and to_floats.size == floats.size and to_ints.size == ints.size)
 
 
-@entry
-def guard_form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> bool:
-    good = holds(flags, floats, ints) and table.shape[0] >= 1 and table.shape[1] >= COLUMNS
+def _form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> bool:
+    good = stands(flags, table, floats, ints)
     return bool(good and scratch.size >= index_form_size(flags[DIM]) and whose < flags[LANES])
 
 
-@entry
-def guard_drawn_form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> bool:
-    good = holds(flags, floats, ints) and table.shape[0] >= 1 and table.shape[1] >= COLUMNS
+def _drawn_form(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, draw: int) -> bool:
+    good = stands(flags, table, floats, ints)
     return bool(good and scratch.size >= index_form_size(flags[DIM]))
 
 
-@entry
-def guard_best(
+def _best(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, F: Floats, straight: bool, out: Floats
 ) -> bool:
-    if not holds(flags, floats, ints) or table.shape[0] < 1 or table.shape[1] < COLUMNS:
+    if not stands(flags, table, floats, ints):
         return False
     d = flags[DIM]
     return bool(out.size == d and scratch.size >= index_form_size(d) and spans(F, straight, d))
 
 
-def guard_learn(family: str) -> Any:
-    """That of the lessons of a family."""
-    return entry(bind(_learn, f"guard_learn_{family}", need_of=NEEDS[family]))
-
-
-def guard_adapt(family: str) -> Any:
-    """That of lessons that MASTER's tests follow."""
-    return entry(bind(_adapt, f"guard_adapt_{family}", need_of=NEEDS[family]))
-
-
-def guard_play(family: str, engine: str = "plain") -> Any:
-    """That of the rounds of a family by an engine."""
-    pieces = {"need_of": NEEDS[family], "round_size": ROUNDS[engine]}
-    return entry(bind(_play, f"guard_play_{family}_{engine}", **pieces))
+@cache
+def guard_of(what: str, family: str, engine: str = "plain") -> Any:
+    """The guard of an entry of a family: `what` is score, look, tiled, sample, fold, form, drawn_form, best, learn,
+    adapt or play, the last by an engine."""
+    shell, pieces = globals()[f"_{what}"], {"stands": STANDS[family]}
+    if what in ("learn", "adapt", "play"):
+        pieces["need_of"] = NEEDS[family]
+    if what == "play":
+        pieces["round_size"], family = ROUNDS[engine], f"{family}_{engine}"
+    return entry(bind(shell, f"guard_{what}_{family}", **pieces))
 
 
 # ------------------------------------------------------------------------------------------ arrays without a state
@@ -235,7 +341,7 @@ def guard_play(family: str, engine: str = "plain") -> Any:
 
 @piece
 def spans(F: Floats, straight: bool, d: int) -> bool:
-    """Whether F is a matrix of so many rows and columns; one number where it is straight."""
+    """Whether F is a d × d matrix; one number if it is a multiple of I."""
     least = 1 if straight else d
     return bool(F.shape[0] >= least and F.shape[1] >= least)
 
@@ -311,3 +417,181 @@ def guard_best_means(arms: Floats, theta: Floats, link: int, value: Floats, best
     T, n = theta.shape[0], arms.shape[2]
     good = n > 0 and theta.shape[1] >= arms.shape[1] and arms.shape[0] >= (T if arms.shape[0] > 1 else 1)
     return bool(good and value.size >= n and best.size >= T)
+
+
+# ------------------------------------------------------------------------------------------ bundles
+
+
+@piece
+def tabled(point: Point, row: int) -> bool:
+    """A policy with all flags, and a table that has this row and all columns."""
+    good = point.flags.size >= FLAGS and point.table.shape[1] >= COLUMNS
+    return bool(good and row >= 0 and row < point.table.shape[0])
+
+
+@piece
+def kept(own: Adapting, lanes: int) -> bool:
+    """What an adaptation keeps: a key, notes, and marks of so many lanes."""
+    good = own.key.size >= KEY and own.notes.size >= NOTE_PLACES and lanes >= 0 and lanes <= own.marks.size
+    return bool(good and own.marks.size >= LANE_MARKS + PER_LANE * lanes)
+
+
+@entry
+def guard_bob_draw(point: Point, own: Adapting, block: int) -> bool:
+    return bool(tabled(point, 0) and kept(own, 1) and own.scores.size > 0)
+
+
+@entry
+def guard_begin_block(own: Adapting, order: int) -> bool:
+    return bool(kept(own, own.before.size))
+
+
+@entry
+def guard_schedule(own: Adapting) -> bool:
+    if not kept(own, own.before.size):
+        return False
+    return bool(own.marks[ORDER] >= 0 and own.marks[ORDER] < min(own.before.size, 62))
+
+
+@entry
+def guard_to_clear(own: Adapting, lane: int) -> bool:
+    return bool(lane >= 0 and lane < own.marks.size and kept(own, lane + 1))
+
+
+@entry
+def guard_level_pick(weights: Floats) -> bool:
+    return bool(weights.size % FOUR == 0)
+
+
+@entry
+def guard_level_lane(weights: Floats, evidence: Floats) -> bool:
+    return bool(weights.size == 0 or (weights.size % FOUR == 0 and evidence.size > 0))
+
+
+@entry
+def guard_purpose(
+    point: Point, own: Adapting, known: Floats, evidence: Floats, number: int, count: float
+) -> bool:
+    return bool(tabled(point, 0) and own.key.size >= KEY and gauged(known.size))
+
+
+@entry
+def guard_trial_chance(point: Point, known: Floats, evidence: Floats, count: float) -> bool:
+    return bool(tabled(point, 0) and gauged(known.size))
+
+
+@entry
+def guard_audit_chance(point: Point, known: Floats, count: float) -> bool:
+    return bool(tabled(point, 0) and gauged(known.size))
+
+
+@entry
+def guard_prior(point: Point, row: int, gauge: Gauge, d: int) -> bool:
+    if not tabled(point, row):
+        return False
+    return bool(point.table[row, LAM] > 0.0 or gauged(gauge.known.size))
+
+
+@entry
+def guard_linear_radius(point: Point, row: int, squares: float, clock: float, d: int) -> bool:
+    return bool(tabled(point, row))
+
+
+@entry
+def guard_glm_radius(point: Point, row: int, squares: float, clock: float, d: int, inside: bool) -> bool:
+    return bool(tabled(point, row))
+
+
+newton_scratch_fits = fits(NewtonScratch)
+
+
+@piece
+def atoms_held(p: Atoms, theta: Floats) -> bool:
+    """Atoms in use that there are, with weights and targets in their lane, and an estimate of it."""
+    used, lane = p.used, p.lane
+    good = p.A.shape[0] > 0 and used >= 0 and used <= min(p.A.shape[1], p.w.shape[1], p.s.shape[1])
+    good = good and lane >= 0 and lane < min(p.w.shape[0], p.s.shape[0], theta.shape[0])
+    return bool(good and theta.shape[1] == p.A.shape[0])
+
+
+@piece
+def newton_held(newton: NewtonScratch, d: int, used: int) -> bool:
+    """Scratch of a solver: vectors and matrices of d numbers exactly, because loops go by their lengths."""
+    good = newton_scratch_fits(newton, d, used) and newton.P.shape[1] == d
+    return bool(good and newton.M.shape[1] == d and newton.M.shape[2] == d)
+
+
+@entry
+def guard_solve(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> bool:
+    d = p.A.shape[0]
+    return bool(atoms_held(p, theta) and newton_held(newton, d, p.used) and H.shape[0] == d and H.shape[1] == d)
+
+
+@entry
+def guard_project(by_v: bool, p: Atoms, low: Floats, theta: Floats, newton: NewtonScratch) -> bool:
+    d = p.A.shape[0]
+    good = not by_v or (low.shape[0] == d and low.shape[1] == d)
+    return bool(good and atoms_held(p, theta) and newton_held(newton, d, p.used))
+
+
+@entry
+def guard_optimist(
+    kind: int, p: Atoms, theta: Floats, L: float, rho: float, X: Floats, prune: bool, table: Floats, centre: Floats,
+    best: Floats,
+) -> bool:
+    d, n = p.A.shape[0], X.shape[1]
+    good = atoms_held(p, theta) and X.shape[0] == d and n > 0 and centre.size == d and best.size == d
+    return bool(good and table.shape[0] >= SET_ROWS and table.shape[1] >= n)
+
+
+@entry
+def guard_narrow(p: Atoms, theta: Floats, Y: Floats, limit: Floats, count: int, out: Floats) -> bool:
+    d = p.A.shape[0]
+    good = atoms_held(p, theta) and Y.shape[0] >= d and out.size == d
+    return bool(good and count >= 0 and count <= min(Y.shape[1], limit.size))
+
+
+@piece
+def in_stack(G: Floats, lane: int, d: int) -> bool:
+    """Whether a stack of matrices has this one, of d rows and columns at least."""
+    return bool(d > 0 and lane >= 0 and lane < G.shape[0] and G.shape[1] >= d and G.shape[2] >= d)
+
+
+@entry
+def guard_factor(G: Floats, at: int, ridge: float, low: Floats, pivot: Floats) -> bool:
+    d = low.shape[0]
+    return bool(in_stack(G, at, d) and low.shape[1] >= d and pivot.size >= d)
+
+
+@entry
+def guard_one_pass_fade(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M: Floats) -> bool:
+    d = theta.shape[1]
+    good = in_stack(H, k, d) and k < theta.shape[0] and M.shape[0] >= 2
+    return bool(good and M.shape[1] == d and M.shape[2] == d)
+
+
+@entry
+def guard_one_pass_aim(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> bool:
+    d = x.size
+    good = d > 0 and k >= 0 and k < theta.shape[0] and theta.shape[1] == d
+    return bool(good and newton_held(newton, d, 0))
+
+
+@entry
+def guard_one_pass_take(H: Floats, theta: Floats, k: int, x: Floats, c: float, h: float, P: Floats) -> bool:
+    d = x.size
+    good = in_stack(H, k, d) and k < theta.shape[0] and theta.shape[1] == d
+    return bool(good and P.shape[0] > 0 and P.shape[1] >= d)
+
+
+@entry
+def guard_ridge_scores(V: Floats, at: int, b: Floats, X: Floats, low: Floats, rows: Floats, out: Floats) -> bool:
+    d = low.shape[0]
+    good = in_stack(V, at, d) and at < b.shape[0] and b.shape[1] >= d and X.shape[1] == d and low.shape[1] >= d
+    good = good and rows.shape[0] >= 3 and rows.shape[1] >= d
+    return bool(good and out.shape[0] >= 2 and out.shape[1] >= X.shape[0])
+
+
+@entry
+def guard_ridge_take(V: Floats, at: int, b: Floats, x: Floats, reward: float, weight: float) -> bool:
+    return bool(in_stack(V, at, x.size) and at < b.shape[0] and b.shape[1] >= x.size)

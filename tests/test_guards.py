@@ -1,0 +1,34 @@
+"""Guards: the C module of a wheel asks them before each call; nothing that they let through leaves its arrays."""
+
+import json
+
+import pytest
+
+from driftwise.kernels import entries
+from interpreting import interpreted
+
+UNGUARDED = {"bank_best", "bank_pick"}  # they look at no place beyond the array's own length
+
+
+def trespasses(**options):
+    """Found, tried, let through, never called."""
+    return json.loads(interpreted(f"import json, guarding; print(json.dumps(guarding.trespasses(**{options!r})))"))
+
+
+@pytest.mark.parametrize(("every", "first"), [(20, 7), pytest.param(1, 0, marks=pytest.mark.slow)])
+def test_what_a_guard_lets_through_stays_inside_its_arrays(every, first):
+    found, tried, through, unseen = trespasses(every=every, first=first)
+    assert not found, f"{len(found)} of {tried}:\n" + "\n".join(found[:40])
+    assert not unseen and 0.2 * tried < through < 0.9 * tried
+
+
+def test_an_entry_without_its_guard_would_be_found_out():
+    found, tried, _, _ = trespasses(every=6, guarded=False, only="solve_")
+    assert 0.1 * tried < len(found), found
+
+
+def test_every_entry_that_takes_arrays_has_a_guard():
+    bundles = {kind.__name__ for kind in entries._BUNDLES}
+    for name, live in entries.LIST.items():
+        arrays = "[" in live.signature or any(one in live.signature for one in bundles)
+        assert (live.guard is not None) == (arrays and name not in UNGUARDED), name
