@@ -1,4 +1,5 @@
-"""The neighbours' algorithms again, slow and literal, from the formulas of their papers: every sum is made anew."""
+"""The neighbours' algorithms again, slow and literal, from the formulas of their papers: every sum is computed
+again."""
 
 import math
 
@@ -276,3 +277,48 @@ def naive_glr(rewards):
     if mean in (0.0, 1.0):
         return 0.0
     return max(s * kl(sum(rewards[:s]) / s, mean) + (n - s) * kl(sum(rewards[s:]) / (n - s), mean) for s in range(1, n))
+
+
+class NaiveGLBOMD:
+    """GLB-OMD (Zhang, Xu, Zhao, Sugiyama 2025) at d = 2: every step minimises its objective, on a circle by angles."""
+
+    def __init__(self, *, S, L, delta, lam=None):
+        self.S, self.L, self.delta, self.eta = S * L, L, delta, 1 + S * L
+        self.lam = max(14 * 2 * self.eta, 6 * self.eta * self.S / 4) if lam is None else lam
+        self.steps = []  # (x, θ after its reward)
+
+    def H(self):
+        slopes = [NaiveGLUCB.mu(x @ theta) * NaiveGLUCB.mu(-x @ theta) for x, theta in self.steps]
+        pairs = zip(slopes, self.steps, strict=True)
+        return self.lam * np.eye(2) + sum((s * np.outer(x, x) for s, (x, _) in pairs), np.zeros((2, 2)))
+
+    def now(self):
+        return self.steps[-1][1] if self.steps else np.zeros(2)
+
+    def scores(self, arms):
+        n, inverse = len(self.steps), np.linalg.inv(self.H())
+        beta2 = 4 * self.lam * self.S**2 + 2 * self.eta * math.log(1 / self.delta)
+        beta2 += 2 * (6 * self.eta**2 + self.eta) * math.log(1 + n / (4 * self.lam))
+        X = np.array(arms) / self.L
+        return np.array([x @ self.now() + math.sqrt(beta2) * math.sqrt(x @ inverse @ x) for x in X])
+
+    def learn(self, arms, arm, reward):
+        x, start, H = np.array(arms[arm]) / self.L, self.now(), self.H()
+        p = NaiveGLUCB.mu(x @ start)
+
+        def objective(theta):
+            gone = theta - start
+            return (p - reward) * x @ gone + p * (1 - p) * (x @ gone) ** 2 / 2 + gone @ H @ gone / (2 * self.eta)
+
+        theta = start - np.linalg.solve(p * (1 - p) * np.outer(x, x) + H / self.eta, (p - reward) * x)
+        if np.linalg.norm(theta) > self.S:
+            best, width = 0.0, math.pi
+            while width > 1e-9:
+                angles = np.linspace(best - width, best + width, 41)
+                best, width = min(angles, key=lambda a: objective(self.S * self.at(a))), width / 10
+            theta = self.S * self.at(best)
+        self.steps.append((x, theta))
+
+    @staticmethod
+    def at(angle):
+        return np.array([math.cos(angle), math.sin(angle)])

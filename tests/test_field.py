@@ -1,13 +1,14 @@
 """The page of the papers around ours, at quick sizes: worlds, verdicts, slips, and a reader's own policy."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import driftwise as dw
 from driftwise.cli import main
-from driftwise.experiments.field import slips
+from driftwise.experiments.field import board, slips
 from driftwise.experiments.field.papers import papers, published
 from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber
 from driftwise.experiments.paper.panels import built_in
@@ -80,7 +81,7 @@ def test_a_verdict_is_same_when_intervals_meet():
 
 
 def test_the_slips_are_there_and_their_repairs_differ():
-    found = slips.source_slips()
+    found = slips.source_errors()
     assert len(found) == 9 and all(one.printed != one.repaired for one in found)
     slipped, meant = slips.second_matrix()
     assert slipped > 1.5 * meant
@@ -129,7 +130,51 @@ def test_a_readers_policy_gets_a_rank_and_the_page(tmp_path, monkeypatch, capsys
     assert "## Your policy" in page and "Greedy" in page
 
 
+class Stubborn:
+    def __init__(self, dim, secret=None):
+        self.dim = dim
+
+    def start(self, seed=0):
+        return {}
+
+    def choose(self, state, arms):
+        return len(arms)
+
+    def learn(self, state, arms, arm, reward):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("maker", "said"),
+    [(Stubborn, "an arm from 0 to 49"), (lambda dim, secret: None, "secret"), (lambda dim: 3, "an object with start"),
+     (lambda: 1 / 0, "ZeroDivisionError")],
+)  # fmt: skip
+def test_a_policy_that_cannot_play_is_refused_before_the_others_play(maker, said):
+    with pytest.raises(dw.BadInput, match=said) as refused:
+        board.rehearse(maker, "mine:Mine", [built_in("russac_slow")])
+    assert "russac_slow" in str(refused.value) and "mine:Mine" in str(refused.value)
+
+
+def test_a_policy_that_plays_is_rehearsed_in_every_world_of_a_paper():
+    class Fine(Stubborn):
+        heard: ClassVar = []
+
+        def choose(self, state, arms):
+            self.heard.append(arms.shape)
+            return 0
+
+    board.rehearse(Fine, "mine:Fine", [built_in("russac_slow"), built_in("cheung_b1")], rounds=2)
+    assert Fine.heard == [(50, 2)] * 2 + [(2, 2)] * 6  # three horizons
+
+
 def test_a_policy_that_is_not_there_is_one_sentence(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["compare", "--policy", "nowhere:Nothing", "--out", str(tmp_path)])
     assert "package:Policy" in capsys.readouterr().err
+
+
+def test_a_difference_has_at_least_two_hypotheses_and_each_has_a_finding():
+    findings = ("explains", "does not explain", "fitted", "fits", "likely", "repairs")
+    for paper in papers().values():
+        assert len(paper.tried) >= 2 or paper.surrogate or paper.verdict == "none", paper.key
+        assert all(finding.startswith(findings) for _, _, finding in paper.tried), paper.key

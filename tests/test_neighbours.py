@@ -1,6 +1,7 @@
 """The algorithms of the papers around ours: slow twins, public code, laws, and mistakes that are planted and found."""
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 
 import driftwise as dw
 from driftwise.policies.names import neighbours
-from driftwise.policies.neighbours import dlinucb, glr, logistic, weighted_oful
+from driftwise.policies.neighbours import dlinucb, glr, logistic, mirror, weighted_oful
 from naive_neighbours import (
     NaiveDLinUCB,
+    NaiveGLBOMD,
     NaiveGLUCB,
     NaiveLogisticCode,
     NaiveOFUGLB,
@@ -176,6 +178,17 @@ def test_choices_are_those_of_the_public_code(name):
         policy.learn(state, X[t], int(arm), float(X[t, arm] @ theta[t] + noise[t]))
 
 
+def test_the_probabilities_of_exp3s_are_those_of_the_public_code():
+    """All 400 rounds to 1e-9, on the arms and rewards that the public code had (tests/published/README.md)."""
+    shares = np.load(Path(__file__).parent / "published" / "shares.npz")
+    policy, arms = dw.make("EXP3.S", dim=3, mix=0.2, share=0.01), np.eye(3)
+    state = policy.start()
+    for t, (arm, reward) in enumerate(zip(shares["arms"], shares["rewards"], strict=True)):
+        found = policy.propensities(state, arms)
+        np.testing.assert_allclose(found, shares["shares"][t], atol=1e-9, err_msg=f"round {t}")
+        policy.learn(state, arms, int(arm), float(reward))
+
+
 CLICKS = np.load(Path(__file__).parent / "published" / "clicks.npz")
 PUBLIC_CLICKS = {
     "GLM-UCB": ("GLM-UCB-code", {}),
@@ -234,6 +247,66 @@ def test_ofuglb_is_its_slow_twin(window):
     policy = dw.make("OFUGLB", dim=2, horizon=60, S=3.0, delta=0.05, exploration=0.2, **memory)
     twin = NaiveOFUGLB(dim=2, delta=0.05, S=3.0, window=window, share=0.2)
     assert twin_apart(policy, twin) < 0.03
+
+
+MIRROR = {"S": 2.0, "L": 1.3, "delta": 0.05}
+
+
+@pytest.mark.parametrize("lam", [None, 0.05])
+def test_glb_omd_is_its_slow_twin(lam):
+    """With the small ridge steps are long, and most of them end on the ball."""
+    policy = dw.make("GLB-OMD", dim=2, **MIRROR, lam=lam)
+    assert twin_apart(policy, NaiveGLBOMD(**MIRROR, lam=lam), 40) < 1e-6
+    edge = clicks_of(policy, 40)
+    assert (edge > 1.99).sum() >= 5 if lam else edge.max() < 1.99
+    assert edge.max() <= 2.0 * (1 + 1e-12)
+
+
+def clicks_of(policy, rounds):
+    """‖θ‖ after every reward of a stream of clicks."""
+    rng, state, found = np.random.default_rng(8), policy.start(), []
+    for _ in range(rounds):
+        arms = rng.uniform(-0.7, 0.7, (4, 2))
+        arm = policy.choose(state, arms).arm
+        policy.learn(state, arms, arm, float(arms[arm, 0] > 0.0))
+        found.append(float(np.linalg.norm(policy.theta(state))))
+    return np.array(found)
+
+
+PLANTED_MIRROR = {
+    "the ball is left": (mirror, "nearest", lambda metric, point, ball: point),
+    "the point is shortened, in no metric": (
+        mirror, "nearest", lambda metric, point, ball: point * ball / np.linalg.norm(point)),
+    "a step of 1": (mirror.GLBOMD, "eta", 1.0),
+    "a radius that does not grow": (mirror.GLBOMD, "radius", lambda self, n: 9.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", PLANTED_MIRROR)
+def test_a_planted_mistake_in_glb_omd_is_found(mistake, monkeypatch):
+    place, name, wrong = PLANTED_MIRROR[mistake]
+    monkeypatch.setattr(place, name, wrong)
+    policy = dw.make("GLB-OMD", dim=2, **MIRROR, lam=0.05)
+    assert twin_apart(policy, NaiveGLBOMD(**MIRROR, lam=0.05), 40) > 1e-4
+
+
+def test_the_ellipsoid_of_glb_omd_holds_the_truth_and_its_radius_is_the_proofs():
+    """δ = 0.05 in 20 runs: more than 4 misses have a chance below 0.003 where δ is kept."""
+    rng, policy, truth, missed = np.random.default_rng(6), dw.make("GLB-OMD", dim=2, S=1.0), np.array([0.6, -0.7]), 0
+    for _ in range(20):
+        state, arms = policy.start(), rng.uniform(-0.7, 0.7, (5, 2))
+        outside = False
+        for _ in range(60):
+            arm = policy.choose(state, arms).arm
+            policy.learn(state, arms, arm, float(rng.random() < NaiveGLUCB.mu(arms[arm] @ truth)))
+            gap = truth - policy.theta(state)
+            outside |= math.sqrt(gap @ state["H"] @ gap) > policy.radius(int(state["n"]))
+        missed += outside
+    assert missed <= 4
+    eta, lam = 2.0, 56.0
+    assert policy.ridge == lam and policy.radius(0) == pytest.approx(math.sqrt(4 * lam + 2 * eta * math.log(20)))
+    grown = policy.radius(400) ** 2 - policy.radius(0) ** 2
+    assert grown == pytest.approx(2 * (6 * eta**2 + eta) * math.log(1 + 400 / (4 * lam)))
 
 
 PLANTED_CLICKS = {
@@ -315,7 +388,7 @@ def test_every_neighbour_passes_the_checks_of_a_policy(name):
     dw.checks.check_policy(NEIGHBOURS[name])
 
 
-@pytest.mark.parametrize("name", ["dLinUCB", "Restarted-WeightedOFUL+", "EXP3.S", "GLR+OFUL"])
+@pytest.mark.parametrize("name", ["dLinUCB", "Restarted-WeightedOFUL+", "EXP3.S", "GLR+OFUL", "GLB-OMD"])
 def test_a_neighbour_plays_in_an_agent_and_comes_back_from_a_snapshot(name):
     agent = dw.Agent(NEIGHBOURS[name], rewards=(-1.0, 1.0), seed=1)
     arms = np.array([[0.5, 0.1], [-0.2, 0.6]])

@@ -1,1 +1,1 @@
-"""The papers around ours: their experiments again, beside what they published."""
+"""Repeats the experiments of related papers and compares the results with the published numbers."""

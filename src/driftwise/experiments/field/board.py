@@ -1,4 +1,4 @@
-"""A reader's own policy on the worlds of the page, beside the policies that the page has."""
+"""Plays a user's own policy on the worlds of the field's page, beside the policies of the page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from driftwise.draw.figure import Line
 from driftwise.errors import BadInput
 from driftwise.experiments.run.results import Outcome, plain_results
 from driftwise.experiments.run.spec import Contest, Spec
+from driftwise.policies.arms import ArmSet
+from driftwise.policies.own import asked
 from driftwise.simulation import simulate
 from driftwise.worlds import World
 
 
 def find_maker(place: str) -> Any:
-    """What makes the policy: "package:name", a class or a function, looked for in this folder too."""
+    """Import the class or function that `place` ("package:name") names. The current folder is searched first."""
     module, _, name = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -42,7 +44,7 @@ def find_maker(place: str) -> Any:
 
 
 def made(maker: Any, world: World) -> Any:
-    """The policy for a world: it is told those of the world's facts that it has arguments for."""
+    """Make the policy for a world. Its maker gets those facts of the world that it has arguments for."""
     known = {**world.facts, "arms": world.count, "link": world.link_name, "reward": world.reward}
     try:
         takes = inspect.signature(maker).parameters.values()
@@ -53,8 +55,23 @@ def made(maker: Any, world: World) -> Any:
     return maker(**{one.name: known[one.name] for one in takes if one.name in known})
 
 
+def rehearse(maker: Any, place: str, specs: Sequence[Spec], rounds: int = 5) -> None:
+    """Let the policy play a few rounds of every world, so that its errors show before the other policies play."""
+    for spec in specs:
+        for contest in (one for contests in spec.contests for one in contests):
+            try:
+                policy = asked(made(maker, contest.world))
+                tape, state = next(iter(contest.world.tapes(spec.seed))), policy.start(seed=0)
+                for t in range(rounds):
+                    arms = ArmSet(tape.arms[t % len(tape.arms)].T)
+                    policy.learn(state, arms, policy.choose(state, arms).arm, 0.0)
+            except Exception as error:  # whatever the user's code raises, the sentence names the world
+                wanted = f"a policy that plays the worlds of the page, {spec.key} among them"
+                raise BadInput("policy", place, wanted, f"change it: {type(error).__name__}: {error}") from error
+
+
 def _text(maker: Any) -> str:
-    """The source of the policy's file, so that a changed policy is played again."""
+    """The source of the policy's file. It is part of the stored name, so a changed policy is played again."""
     try:
         return Path(inspect.getsourcefile(maker) or "").read_text(encoding="utf-8")
     except (OSError, TypeError):
@@ -62,7 +79,7 @@ def _text(maker: Any) -> str:
 
 
 def with_own(outcomes: Sequence[Outcome], maker: Any, label: str, folder: Path, trials: int) -> list[Outcome]:
-    """The outcomes with a line of the reader's policy; what was played before is read from the folder."""
+    """Add a line for the user's policy to every outcome. Trials that the folder has are not played again."""
     contests = [
         (spec.spec, contest) for spec in outcomes for contests in spec.spec.contests for contest in contests
     ]

@@ -1,4 +1,4 @@
-"""The field, side by side: what `driftwise reproduce field` found, as one page in HTML and in Markdown."""
+"""Writes the page of `driftwise reproduce field` in HTML and in Markdown."""
 
 from __future__ import annotations
 
@@ -17,54 +17,81 @@ from driftwise.experiments.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
 LEAD = """
-The experiments of the papers around [Wang, Zhao, Zhou 2023](https://arxiv.org/abs/2303.02691), again, with the code of
-driftwise, beside the numbers that were read off their figures. Solid lines and bands are ours (mean, min–max), dashed
-ones the published curves."""
+This page repeats experiments of the papers around [Wang, Zhao, Zhou 2023](https://arxiv.org/abs/2303.02691) with the
+code of driftwise. It puts the results beside the numbers that were read off the published figures.
+`driftwise reproduce field` plays all experiments and writes this page; `driftwise reproduce russac2019`, or the name of
+another paper below, plays those of one paper. Both continue after an interruption. In the figures solid lines and bands
+are ours (mean, min-max), and dashed lines are the published curves."""
 VERDICTS = """
-A verdict is **same** when two intervals meet. Ours is the 95% interval of the mean over our trials. Theirs is the
-number read, ±2% where it was read by eye, widened by the half-width that the mean over their runs would have with the
-spread of ours. It is **cannot be told** where our line has one trial, or the data is a surrogate."""
+A verdict is **same** when two intervals meet. Ours is the 95% interval of the mean over our trials. The published
+interval is the number read, ±2% if it was read by eye. If the paper's number of runs is known, it is wider by the
+half-width that the mean over those runs would have with the spread of our trials. The verdict is **cannot be told**
+where our line has one trial, or the data is a surrogate."""
+TRIED = """
+Below a paper's tables stand the hypotheses about its differences, with what each gave. A hypothesis is likely when it
+comes from a source and brings the numbers close. A number that was chosen to meet the published ones is called fitted;
+a fit shows that this number could be the reason, not that it is. `bench/field.py` plays what no spec plays."""
+CODES = (
+    ("YRussac/WeightedLinearBandits", "9cc1edf", "D-LinUCB (with its error), SW-LinUCB, LinUCB, dLinUCB",
+     "400 each", "all arms; θ̂ to 1e-9"),
+    ("baekjin-kim/NonstationaryLB", "7f8d7d1", "D-LinUCB (without that error)", "400", "all arms; θ̂ to 1e-9"),
+    ("louisfaury/logistic_bandit", "286335b", "GLM-UCB, LogUCB1", "300 each",
+     "all arms; θ̂ to 1e-9; radius to 1e-9, relative"),
+    ("nick-jhlee/logistic_bandit", "8434b6d", "OFUGLB", "120",
+     "all arms; radius to 1e-9, relative; θ̂ is that of a solver and is not compared"),
+    ("SMPyBandits/SMPyBandits", "012fc13", "EXP3.S", "400", "probabilities of all arms to 1e-9"),
+)  # fmt: skip
 PUBLIC = """
-On one stream every arm is that of the public code, and θ̂ to 1e-9. Linear, 400 rounds with a jump: D-LinUCB with its
-slip, SW-LinUCB, LinUCB and dLinUCB of YRussac/WeightedLinearBandits at 9cc1edf, and D-LinUCB of
-baekjin-kim/NonstationaryLB at 7f8d7d1, which does not have the slip. Clicks: GLM-UCB and LogUCB1 of
-louisfaury/logistic_bandit at 286335b, 300 rounds, and OFUGLB of nick-jhlee/logistic_bandit at 8434b6d, 120 rounds,
-whose θ̂ is a solver's and was not compared. OFULog-r of that code stops its planning after 20 steps, so that its
-choices are not those of the set it describes. The code of Russac et al. 2020 and 2021, of Wang et al. 2025 and of
-Gerogiannis et al. 2025 was not found."""
+The codes ran outside this repository at the commits below; their choices are recorded in tests/published, and
+tests/test_neighbours.py plays the same streams. OFULog-r of logistic_bandit stops its planning after 20 steps, so its
+choices are not those of the set it describes, and they were not recorded. Code of Russac et al. 2020 and 2021, Wang et
+al. 2025, Zhang et al. 2025 and Gerogiannis et al. 2025 was not found."""
 MISSING = (
-    """**Restarted SAVE+** (Wang et al. 2025), **GLB-OMD** (Zhang, Xu, Zhao, Sugiyama 2025) and **DOMD-GLB**: not
-    implemented; beyond abstracts their texts could not be read.""",
-    """**DAL** (Gerogiannis et al. 2025): its forced plays could not be read. `GLR+OFUL` has the GLR test of QCD+ and
-    forced plays that stand in for them, on a list of arms that stays.""",
-    """**D-GLUCB**, **SW-GLUCB** (Russac, Cappé, Garivier 2020): the text could not be read. They are GLM-UCB's rule
-    with a fade or a window, the ridge λ/c in V with λ = 1, and 1-γ = (Γ_T/(dT))^(2/3), the order that the
-    abstract states. Their slow twins are of the same formulas.""",
-    """β and σ̄ of **Restarted-WeightedOFUL+** and the exploration rate of **EXP3.S** were written from memory, and no
-    public text or code was found to hold them to. EXP3.S's update is that of the public notes on Auer et al.
-    2002, Figure 6 (Bandits.jl).""",
-    """Constants of Restarted-WeightedOFUL+ and of Modified EXP3.S in the published runs, and γ, λ and δ of Zhao et al.
-    and of Russac et al. 2021: could not be read. Sections say which were taken. Of the eight horizons
-    three of Cheung et al. and two of Wang et al. are played.""",
+    """**Restarted SAVE+** (Wang et al. 2025) is not implemented. Only its abstract could be read: the stored pages hold
+    the beginning of the paper, and no public code or other text names its layers, weights and radii.""",
+    """**DOMD-GLB** (Lee, Oh 2026) is not implemented; only its abstract could be read.""",
+    """**DAL** (Gerogiannis et al. 2025): its forced plays could not be read. `GLR+OFUL` has the GLR test of QCD+, and
+    forced plays that stand in for those of DAL, on a list of arms that does not change.""",
+    """**D-GLUCB** and **SW-GLUCB** (Russac, Cappé, Garivier 2020): the text could not be read. They are GLM-UCB's rule
+    with a fade or a window, the ridge λ/c in V with λ = 1, and 1-γ = (Γ_T/(dT))^(2/3), the order that the abstract
+    states. Their slow twins have the same formulas.""",
+    """**GLB-OMD** (Zhang, Xu, Zhao, Sugiyama 2025): the stored text has the algorithm, η and λ, but not the formula of
+    the radius β. Ours is the sum of the proof's steps: 4λS² for the start; 2η log(1/δ) by Ville's inequality;
+    2η(3η + 1/2) log(det H/λ^d) for the mixture N(θ, 3ηH⁻¹/2), of which 3η is 2 · 3η/2 from Lemma 7; the terms in
+    ‖θ_s - θ_(s+1)‖² cancel as λ ≥ 6ηRSL_μ. One point is open: whether the paper bounds log det by
+    d log(1 + L_μ t/λ), as here, or by the smaller d log(1 + L_μ t/(λd)).""",
+    """β and σ̄ of **Restarted-WeightedOFUL+** were written from memory. No public text or code that states them was
+    found. EXP3.S is held to public code (above); its exploration rate, min(1, (4VK log(KT)/((e-1)²T))^(1/3)), is the
+    one in a public reimplementation of Cheung et al. 2019 (liangzp), which cites Besbes, Gur, Zeevi.""",
+    """Constants of Restarted-WeightedOFUL+ and of Modified EXP3.S in the published runs of Wang et al. 2025, and γ, λ
+    and δ of Zhao et al. and of Russac et al. 2021, could not be read. Each section says which were taken.""",
+    """Of the eight horizons three of Cheung et al. and two of Wang et al. are played.""",
 )
 KIN = (
-    "**Trend** beside fcTS (Naghdi, Baheri 2026), which carries old rewards to the present by a slope and samples.",
-    "**Levels** beside ISD-linUCB (Lazzaretto, Peters, Pfister 2026), which learns what stays from past data.",
-    "**The one-pass estimate under a fade** beside DOMD-GLB (Lee, Oh 2026), discounted mirror descent with a theorem.",
-    """**The bank of discounts** beside Jacobsen and Cutkosky 2024, who learn the discount of online regression over a
-    grid. Hu 2026 could not be found.""",
+    "**Trend** resembles fcTS (Naghdi, Baheri 2026), which carries old rewards to the present by a slope and samples.",
+    "**Levels** resemble ISD-linUCB (Lazzaretto, Peters, Pfister 2026), which learns from past data what stays.",
+    "**The one-pass estimate under a fade** resembles DOMD-GLB (Lee, Oh 2026), discounted mirror descent.",
+    """**The bank of discounts** resembles Jacobsen and Cutkosky 2024, who learn the discount of online regression
+    over a grid. Hu 2026 could not be found.""",
 )
+OWN_RANKS = """
+Ranks are by mean regret at the end, or at the longest horizon, among the lines of the first figure of each world. The
+tables below have the number of trials; with few trials a rank can be chance where intervals overlap."""
 OWN_POLICY = """
-`driftwise compare --policy mypackage:MyPolicy --out DIR` plays it on the worlds of the page, beside the policies
-there, and writes the page with its rank and intervals. `--worlds russac2019` takes the worlds of one paper. A class
-or function gets those of dim, horizon, path_length, changes, S, L, R, arms, link and reward that it has arguments
-for."""
+`driftwise compare --policy mypackage:MyPolicy --out DIR` plays your policy on the worlds of this page, beside the
+policies of the page, and writes the page with your policy's rank and intervals. `--worlds russac2019` takes the worlds
+of one paper. Your class or function gets those of dim, horizon, path_length, changes, S, L, R, arms, link and reward
+that it has arguments for."""
 
 
 def write_field(
-    name: str, outcomes: Sequence[Outcome], folder: Path, own: Mapping[str, Sequence[str]] | None = None
-) -> Table:
-    """field.html, field.md and their figures; the table of papers comes back. `own` has a reader's rank by spec."""
+    name: str, outcomes: Sequence[Outcome], folder: Path, own: Mapping[str, Sequence[str]] | None = None,
+    label: str = "",
+) -> Table:  # fmt: skip
+    """Write field.html, field.md and the figures, and return the table of papers.
+
+    `own` has the rank of the user's policy by spec, and `label` is its name.
+    """
     found = {outcome.spec.key: outcome for outcome in outcomes}
     for outcome in outcomes:
         for figure in outcome.figures:
@@ -73,13 +100,16 @@ def write_field(
     judged = {paper.key: [one for key in paper.specs for one in judged_numbers(found[key], paper)] for paper in papers}
     overview = _overview(papers, judged)
     blocks: list[Block] = [Heading("In short"), overview, Text(VERDICTS)]
+    if any(paper.tried for paper in papers):
+        blocks.append(Text(TRIED))
     if own:
-        columns = ("world", "rank", "regret ± 95%", "best of the catalogue")
-        blocks += [Heading("Your policy"), Table(columns, [[key, *row] for key, row in own.items()], (1, 2))]
+        columns = ("world", "rank", "regret ± 95%", "best other policy")
+        rows = [[key, *row] for key, row in own.items()]
+        blocks += [Heading(f"Your policy: {label}"), Text(OWN_RANKS), Table(columns, rows, (1, 2))]
     for paper in papers:
         blocks += _paper(paper, found, judged[paper.key])
     blocks += _slips() if name == "field" else []
-    blocks += _made(name, outcomes)
+    blocks += _made(f"compare --worlds {name}" if own else f"reproduce {name}", outcomes)
     page = Page("The field, side by side", LEAD, blocks)
     keep(folder / "field.html", html(page, folder))
     keep(folder / "field.md", markdown(page))
@@ -87,21 +117,13 @@ def write_field(
 
 
 def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumber]]) -> Table:
-    """A row a paper: how many of its numbers are the same, and the last of each line beside ours."""
+    """One row per paper: how many of its numbers have which verdict."""
     rows = []
     for paper in papers:
         ones = judged[paper.key]
         counts = [sum(one.verdict == word for one in ones) for word in (SAME, DIFFERS, OPEN)]
-        rows.append([paper.name, paper.setting, str(len(ones)), *map(str, counts), _verdict(paper, counts)])
-    return Table(("paper", "setting", "numbers", SAME, DIFFERS, OPEN, "reason"), rows, range(2, 6))
-
-
-def _verdict(paper: Paper, counts: Sequence[int]) -> str:
-    if paper.surrogate:
-        return "a surrogate: orders only"
-    if not counts[1] and not counts[2]:
-        return "all the same"
-    return "found in part, or not found: see its section" if "ot found" in paper.reason else "see its section"
+        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), paper.verdict])
+    return Table(("paper", "name", "numbers", SAME, DIFFERS, OPEN, "differences"), rows, range(2, 6))
 
 
 def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumber]) -> Iterator[Block]:
@@ -115,10 +137,12 @@ def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumb
             yield _numbers(mine) if mine else text_table(figure)
         yield Bullets([*(_sentence(note) for note in outcome.spec.notes), f"`driftwise run {key}`"])
     yield Text(f"**Where it differs.** {paper.reason}")
+    if paper.tried:
+        yield Table(("hypothesis", "what it gave", "finding"), list(map(list, paper.tried)))
 
 
 def _sentence(note: str) -> str:
-    """A capital and a full stop; θ stays θ."""
+    """Give a note a capital letter and a full stop. A first letter outside ASCII, such as θ, stays as it is."""
     return f"{note[:1].upper() if note[:1].isascii() else note[:1]}{note[1:]}."
 
 
@@ -137,29 +161,30 @@ def _numbers(ones: Sequence[JudgedNumber]) -> Table:
 
 
 def _slips() -> Iterator[Block]:
-    yield Heading("Slips of the sources")
-    yield Text("Each is shown by a program: `python -m driftwise.experiments.field.slips`.")
-    rows = [[one.source, one.statement, one.printed, one.repaired] for one in slips.source_slips()]
+    yield Heading("Errors in the sources")
+    yield Text("A program shows each of them: `python -m driftwise.experiments.field.slips`.")
+    rows = [[one.source, one.statement, one.printed, one.repaired] for one in slips.source_errors()]
     yield Table(("source", "what", "as published", "as meant"), rows)
     yield Heading("Public code, choice by choice")
     yield Text(PUBLIC)
+    yield Table(("public code", "commit", "algorithms", "choices", "agreement"), list(map(list, CODES)))
     yield Heading("What is missing")
     yield Bullets(MISSING)
     yield Heading("Your own policy")
     yield Text(OWN_POLICY)
-    yield Heading("Kin")
-    yield Text("Features of driftwise that resemble others' work; of these papers we read the abstracts.")
+    yield Heading("Related work")
+    yield Text("These features of driftwise resemble work of others. Of these papers we read the abstracts.")
     yield Bullets(KIN)
 
 
-def _made(name: str, outcomes: Sequence[Outcome]) -> Iterator[Block]:
+def _made(command: str, outcomes: Sequence[Outcome]) -> Iterator[Block]:
     yield Heading("How this page was made")
     named = ", ".join(f"{what} {version}" for what, version in versions().items())
-    yield Text(f"`driftwise reproduce {name}`, seed {outcomes[0].spec.seed}: {named}.")
+    yield Text(f"`driftwise {command}`, seed {outcomes[0].spec.seed}: {named}.")
 
 
 def ranks(outcome: Outcome, label: str) -> list[str]:
-    """Of one line among the drawn ones at the last value: its rank, its interval, and the best other."""
+    """The rank of a line among the drawn lines at the end of the first figure, its interval, and the best other."""
     figure = outcome.figures[0]
     lines = sorted(figure.drawn, key=lambda line: line.mean)
     mine = figure.line(label)

@@ -1,4 +1,4 @@
-"""The papers of the page: their specs, and what was published of them."""
+"""Reads papers.toml and published.csv: the papers of the page, their specs, and their published numbers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from driftwise.experiments.run.spec import Spec
 
 @dataclass(frozen=True)
 class Paper:
-    """One row of the page. `runs` are those of its figures, 0 where that could not be read."""
+    """One paper of the page.
+
+    `runs` is the number of runs behind its figures, 0 if that could not be read. `verdict` is for the overview.
+    `tried` has a row for every hypothesis about a difference: what was changed, what it gave, and what follows.
+    """
 
     key: str
     name: str
     setting: str
     reason: str
+    verdict: str
     specs: tuple[str, ...]
+    tried: tuple[tuple[str, str, str], ...] = ()
     runs: int = 0
     surrogate: bool = False
 
 
 @dataclass(frozen=True)
 class Published:
-    """A number read off a figure, with the relative error of reading it."""
+    """A number read off a figure, and the relative error of the reading."""
 
     at: int
     regret: float
@@ -37,10 +43,13 @@ class Published:
 
 @cache
 def papers() -> dict[str, Paper]:
-    """All of them by the name on the command line."""
+    """All papers by their name on the command line."""
     text = (files("driftwise.experiments.field") / "papers.toml").read_text(encoding="utf-8")
     return {
-        key: Paper(key, **{**row, "specs": tuple(row["specs"]), "reason": " ".join(row["reason"].split())})
+        key: Paper(key, **{
+            **row, "specs": tuple(row["specs"]), "tried": tuple(map(tuple, row.get("tried", ()))),
+            "reason": " ".join(row["reason"].split()),
+        })
         for key, row in tomllib.loads(text).items()
     }
 
@@ -48,20 +57,20 @@ def papers() -> dict[str, Paper]:
 ALL = "field"
 
 
-def chosen(name: str) -> list[Paper]:
-    """The papers of an experiment by its name on the command line."""
-    one_of("experiment", name, [*papers(), ALL])
+def chosen(name: str, option: str = "experiment") -> list[Paper]:
+    """The papers that a name on the command line stands for: one, or all for "field"."""
+    one_of(option, name, [*papers(), ALL])
     return list(papers().values()) if name == ALL else [papers()[name]]
 
 
 def specs_of(found: list[Paper]) -> list[Spec]:
-    """Their specs, in order."""
+    """The specs of these papers, in the order of the page."""
     return [built_in(name) for paper in found for name in paper.specs]
 
 
 @cache
 def published() -> dict[tuple[str, str], tuple[Published, ...]]:
-    """What was published, by spec and algorithm."""
+    """All published numbers by spec and algorithm, in the order of their horizons."""
     rows: dict[tuple[str, str], list[Published]] = {}
     with (files("driftwise.experiments.field") / "published.csv").open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):

@@ -1,4 +1,4 @@
-"""Small programs that show slips of the sources that the field's page compares with, each in the formulas alone.
+"""Shows errors in published papers and public code, each by a few lines of arithmetic.
 
 `python -m driftwise.experiments.field.slips` prints all of them.
 """
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 
-class SourceSlip(NamedTuple):
-    """Whose it is, what it is about, what comes out as published, and what as meant."""
+class SourceError(NamedTuple):
+    """One error: the source, a statement, the result as published, and the result as meant."""
 
     source: str
     statement: str
@@ -22,9 +22,10 @@ class SourceSlip(NamedTuple):
 
 
 def second_matrix(gamma: float = 0.9, rounds: int = 200, lam: float = 0.1) -> tuple[float, float]:
-    """‖x‖² in V⁻¹ṼV⁻¹ for x = 1 in every round: Ṽ ← γ²V + x² + (1-γ²)λ, as the code has it, and Ṽ ← γ²Ṽ + ….
+    """‖x‖² in V⁻¹ṼV⁻¹ for x = 1 in every round, with the update of the code and with the update of the paper.
 
-    V has been updated by then, so that Ṽ is about V and the norm about that of V⁻¹.
+    The code has Ṽ ← γ²V + x² + (1-γ²)λ instead of Ṽ ← γ²Ṽ + x² + (1-γ²)λ. It updates V first, so Ṽ is close to V, and
+    the norm is close to that of V⁻¹.
     """
     V = slipped = meant = lam
     for _ in range(rounds):
@@ -35,7 +36,7 @@ def second_matrix(gamma: float = 0.9, rounds: int = 200, lam: float = 0.1) -> tu
 
 
 def born_late(at: int = 3000, lam: float = 0.1, delta: float = 0.01) -> tuple[float, float]:
-    """β of a dLinUCB model that has just begun in round `at`: it counts the rounds before it, or none."""
+    """β of a dLinUCB model that begins in round `at`: with the rounds before it counted, and without."""
 
     def beta(n: float) -> float:
         return math.sqrt(lam) + math.sqrt(2.0 * math.log(1.0 / delta) + 2.0 * math.log1p(n / (2.0 * lam)))
@@ -44,7 +45,7 @@ def born_late(at: int = 3000, lam: float = 0.1, delta: float = 0.01) -> tuple[fl
 
 
 def flipped() -> tuple[float, float]:
-    """The cosine of θ before and after the jump of Kim and Tewari 2020: coef·θ, and the signs that were meant."""
+    """The cosine of θ before and after the jump of Kim and Tewari 2020: with coef·θ, and with the intended signs."""
     theta = np.array([0.57134, -0.03008, 0.46572, 0.13817, 0.93938, 1.25121, -0.95619, 0.07533, 0.154, -0.13501])
     signs = 2 * np.random.RandomState(1).binomial(1, 0.4, 10) - 1
 
@@ -55,18 +56,18 @@ def flipped() -> tuple[float, float]:
 
 
 def ball(S: float = 4.0) -> tuple[float, float]:
-    """The largest ‖θ‖ that the planning of OFULog-r allows: ‖θ‖ ≤ S², as the code has it, and ‖θ‖ ≤ S."""
+    """The largest ‖θ‖ that the planning of OFULog-r allows: S² in the code, S in the paper."""
     return S * S, S
 
 
 def projected(S: float = 2.0) -> tuple[bool, bool]:
-    """Whether an estimate of norm 3 is projected on the ball of radius 2 where do_proj is set: as coded, and meant."""
+    """Whether an estimate of norm 3 is projected on the ball of radius 2 with do_proj: in the code, and as meant."""
     norm = 3.0
     return not norm > S, norm > S
 
 
 def blind(T: int = 240_000) -> tuple[float, float]:
-    """Swings of θ that the window of SW-UCB covers at B = T^(1/3): that of B = 1, and that of B."""
+    """How many swings of θ the window of SW-UCB covers at B = T^(1/3): the window of B = 1, and that of B."""
     B = T ** (1.0 / 3.0)
     swing = T / (2.5 * B)
     return (2.0 * T) ** (2.0 / 3.0) / swing, (2.0 * T / B) ** (2.0 / 3.0) / swing
@@ -78,12 +79,15 @@ def lag(S: float = 4.0, t: int = 2) -> tuple[float, float]:
 
 
 def two_gaps(lam: float = 10.0, g: float = 8.0) -> tuple[float, float]:
-    """The radius γ + γ²/λ of ofulogr.py, and γ + γ²/√λ of logistic_ucb_1.py, for the same bound."""
+    """Two radii for one bound: γ + γ²/λ in ofulogr.py, and γ + γ²/√λ in logistic_ucb_1.py."""
     return g + g * g / lam, g + g * g / math.sqrt(lam)
 
 
 def shared_out(n: int = 3) -> tuple[float, float]:
-    """The weight of an arm not played after 1000 rewards of 1 of another, α = 0.01, mix 0.2: as coded, and as meant."""
+    """The weight of an arm that is never played, after 1000 rewards of 1 of another arm: in the code, and as meant.
+
+    α is 0.01, and the share of exploration is 0.2.
+    """
     found = []
     for everywhere in (False, True):
         w = np.ones(n)
@@ -101,30 +105,31 @@ def _numbers(program: Callable[[], tuple[float, float]], form: str = ".3g") -> t
     return f"{first:{form}}", f"{second:{form}}"
 
 
-def source_slips() -> list[SourceSlip]:
-    """All of them."""
+def source_errors() -> list[SourceError]:
+    """All errors that the page lists."""
     return [
-        SourceSlip("Russac et al. 2019, code", "D-LinUCB overwrites its second matrix by the first: ‖x‖² at γ = 0.9",
+        SourceError("Russac et al. 2019, code", "D-LinUCB overwrites its second matrix by the first: ‖x‖² at γ = 0.9",
              *_numbers(second_matrix)),
-        SourceSlip("Russac et al. 2019, code of dLinUCB", "a model begun in round 3,000 counts earlier rounds: β",
+        SourceError("Russac et al. 2019, code of dLinUCB", "a model begun in round 3,000 counts earlier rounds: β",
              *_numbers(born_late)),
-        SourceSlip("Kim, Tewari 2020, first code (noted by its authors)",
+        SourceError("Kim, Tewari 2020, first code (noted by its authors)",
              "theta_flip = coef·theta: the cosine of θ before and after", *_numbers(flipped, ".2f")),
-        SourceSlip("Cheung et al. 2019, Figure 2; Wang et al. 2025, B = K^(1/3)",
+        SourceError("Cheung et al. 2019, Figure 2; Wang et al. 2025, B = K^(1/3)",
              "SW-UCB has the window of B = 1: swings of θ that it covers at T = 240,000", *_numbers(blind)),
-        SourceSlip("Faury et al. 2022, code (logistic_bandit)", "OFULog-r bounds ‖θ‖ by S²: at S = 4", *_numbers(ball)),
-        SourceSlip("Faury et al. 2022, code (logistic_bandit)",
+        SourceError("Faury et al. 2022, code (logistic_bandit)",
+             "OFULog-r bounds ‖θ‖ by S²: at S = 4", *_numbers(ball)),
+        SourceError("Faury et al. 2022, code (logistic_bandit)",
              "GLM-UCB with do_proj projects estimates inside the ball: is one outside projected?",
              *("yes" if one else "no" for one in projected())),
-        SourceSlip("Faury et al. 2022, code (logistic_bandit)",
+        SourceError("Faury et al. 2022, code (logistic_bandit)",
              "OFULog-r widens γ by γ²/λ, LogUCB1 by γ²/√λ, for one bound: at γ = 8, λ = 10", *_numbers(two_gaps)),
-        SourceSlip("Bandits.jl, code of EXP3.S",
+        SourceError("Bandits.jl, code of EXP3.S",
              "weights are shared out to the played arm only: weight of another after 1,000 rewards",
              *_numbers(shared_out, ".1e")),
-        SourceSlip("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
+        SourceError("Lee et al. 2024, code (OFUGLB)", "L_t lags by a round: at t = 2, S = 4", *_numbers(lag)),
     ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    for one in source_slips():
+    for one in source_errors():
         print(f"{one.source}: {one.statement}\n    as published: {one.printed}\n    as meant:     {one.repaired}")

@@ -1,4 +1,4 @@
-"""Ours beside theirs: two intervals, and whether they meet."""
+"""Compares our regret with a published number: two intervals, and whether they meet."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ SAME, DIFFERS, OPEN = "same", "differs", "cannot be told"
 
 @dataclass(frozen=True)
 class JudgedNumber:
-    """One published number: mean and half-width of ours and of theirs.
+    """One published number beside ours; `ours` and `theirs` are a mean and a half-width.
 
-    Theirs is what was read, widened by the error of reading it and, where it is a mean over so many runs, by the
-    half-width of such a mean with the spread of our trials.
+    The published half-width has two parts. One is the error of reading the number. The other is the half-width that a
+    mean over the paper's number of runs would have if its runs spread as our trials do. The second is 0 where that
+    number is not known.
     """
 
     spec: str
@@ -45,7 +46,7 @@ class JudgedNumber:
 
 
 def beside(outcome: Outcome) -> Outcome:
-    """The outcome with the curves that were published of its lines."""
+    """Add the published curves to the lines of an outcome."""
     figures = []
     for figure in outcome.figures:
         names = {entry.label: entry.published for entry in outcome.spec.entries}
@@ -62,7 +63,7 @@ def _published(outcome: Outcome, name: str | None) -> tuple[Published, ...]:
 
 
 def _curve(found: tuple[Published, ...]) -> Reference:
-    """A curve through the numbers; a single one is a short stroke at the end."""
+    """A curve through the published numbers. A single number becomes a short horizontal line."""
     at, mean = np.array([float(one.at) for one in found]), np.array([one.regret for one in found])
     if len(found) == 1:
         at, mean = np.array([0.94 * at[0], at[0]]), np.repeat(mean, 2)
@@ -70,7 +71,7 @@ def _curve(found: tuple[Published, ...]) -> Reference:
 
 
 def judged_numbers(outcome: Outcome, paper: Paper) -> Iterator[JudgedNumber]:
-    """Every published number of a spec that was played, beside ours."""
+    """Judge every published number of a spec whose horizon was played."""
     for figure in outcome.figures:
         for entry in outcome.spec.entries:
             for one in _shown(figure, _published(outcome, entry.published)):
@@ -85,12 +86,12 @@ def judged_numbers(outcome: Outcome, paper: Paper) -> Iterator[JudgedNumber]:
 
 
 def _shown(figure: Figure, found: tuple[Published, ...]) -> tuple[Published, ...]:
-    """All numbers of a sweep; of a curve over rounds the last."""
+    """The numbers to judge: all of a sweep, and the last one of a curve over rounds."""
     return found if figure.axis else found[-1:]
 
 
 def _at(figure: Figure, line: Line, at: int) -> Floats | None:
-    """The trials' regret at that horizon, or at the recorded round nearest to it."""
+    """The regret of our trials at that horizon, or at the nearest recorded round; None if it was not played."""
     if figure.axis:
         return line.regret[:, figure.at.index(at)] if at in figure.at else None
     rounds = np.asarray(figure.at, dtype=float)

@@ -1,1 +1,1 @@
-"""Algorithms of the papers around ours that no kernel plays: policies of plain Python with start, choose and learn."""
+"""Algorithms of related papers that no kernel plays: policies in plain Python with start, choose and learn."""

@@ -1,4 +1,4 @@
-"""dLinUCB (Wu, Iyer, Wang 2018): a master over LinUCB models that discards those whose predictions fail."""
+"""dLinUCB (Wu, Iyer, Wang 2018): several LinUCB models, of which those that predict badly are discarded."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from driftwise.policies.neighbours.stepped import State, Stepped
 
 @dataclass(frozen=True, kw_only=True)
 class DLinUCB(Stepped):
-    """dLinUCB as the code that Russac et al. 2019 compare with has it.
+    """dLinUCB (Wu, Iyer, Wang 2018), as in the code that Russac et al. 2019 compare with.
 
-    A model fails at a reward farther from its prediction than β‖x‖ + η, η = R√2·erfinv(1-δ), and then does not learn
-    from it. Its badness is the share of failures in its last `window` rounds, with the half-width
-    √(log(1/delta_2)/(2n)). The model of least badness - √(log window)·half-width plays. A model whose badness is at
-    least half-width + δ goes. Where no model's badness is below half-width + delta_new, a new one begins.
+    A model fails at a reward that is farther from its prediction than β‖x‖ + η, η = R√2·erfinv(1-δ). It does not learn
+    from that reward. Its badness is the share of failures in its last `window` rounds; n of them have the half-width
+    √(log(1/delta_2)/(2n)). The model with the least badness - √(log window)·half-width plays. A model is discarded when
+    its badness is at least half-width + δ. A new model begins when no badness is below half-width + delta_new.
 
-    count="as-published" has the radius of a model count all rounds since the start of the run, as that code does;
-    "own" counts the rewards that the model has learned from.
+    count="own": the radius of a model counts the rewards that the model has learned from. count="as-published": it also
+    counts the rounds before the model began, as that code does.
     """
 
     dim: int
@@ -69,7 +69,7 @@ class DLinUCB(Stepped):
         return state
 
     def _begin(self, state: State) -> None:
-        """A model of its own from here on."""
+        """Add a new model to the state."""
         counted = float(state["t"]) if self.count == "as-published" else 0.0
         fresh = {
             "V": self.lam * np.eye(self.dim), "b": np.zeros(self.dim), "counted": counted, "seen": 0,
@@ -85,14 +85,14 @@ class DLinUCB(Stepped):
         return math.sqrt(self.lam) * self.S + self.R * math.sqrt(inside)
 
     def badness(self, state: State) -> tuple[Floats, Floats]:
-        """Of every model: the share of failures in its last rounds, and the half-width of that share."""
+        """The share of failures of every model in its last rounds, and the half-width of that share."""
         rounds = np.minimum(state["seen"], self.window)
         shown = np.maximum(rounds, 1)
         half = np.sqrt(-log(self.delta_2) / (2.0 * shown))
         return state["failed"].sum(axis=1) / shown, np.where(rounds > 0, half, 0.5)
 
     def acting(self, state: State) -> int:
-        """The model that plays."""
+        """The number of the model that plays."""
         bad, half = self.badness(state)
         return int(np.argmin(bad - math.sqrt(log(float(self.window))) * half))
 

@@ -1,4 +1,4 @@
-"""EXP3.S (Auer, Cesa-Bianchi, Freund, Schapire 2002): weights of arms, shared out a little in every round."""
+"""EXP3.S (Auer, Cesa-Bianchi, Freund, Schapire 2002): exponential weights of arms with a share for every arm."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SEEDS, WORDS = 2**63, 2.0**64
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(Stepped):
-    """Plays arm i with probability (1-mix)w_i/Σw + mix/n, then w_i ← w_i exp(mix·r̂_i/n) + (e·share/n)Σw.
+    """EXP3.S (Auer, Cesa-Bianchi, Freund, Schapire 2002, Figure 6) on n arms.
 
-    r̂ is the reward over its probability for the arm played and 0 for the others. Rewards are taken as
-    (r-low)/(high-low) and cut to [0, 1]. Features are not looked at: arm i is the i-th of the list in every round, and
-    n must not change.
+    It plays arm i with probability (1-mix)w_i/Σw + mix/n. Then w_i ← w_i exp(mix·r̂_i/n) + (e·share/n)Σw, where r̂ is the
+    reward over its probability for the arm played, and 0 for the others. Rewards become (r-low)/(high-low), clipped to
+    [0, 1]. The policy ignores features: arm i is the i-th of the list in every round, and n must not change.
     """
 
     dim: int
@@ -41,7 +41,7 @@ class Exp3S(Stepped):
         keep_whole(self, "dim")
         keep_whole(self, "arms")
         real("mix", self.mix, 0.0, 1.0, low_open=True, way_out="pass the share of exploration")
-        real("share", self.share, 0.0, way_out="pass what weights are shared out by, e.g. 1/T")
+        real("share", self.share, 0.0, way_out="pass the share that every arm gets, e.g. 1/T")
         real("low", self.low, -math.inf, way_out="pass the least reward")
         real("high", self.high, self.low, low_open=True, way_out="pass the largest reward")
 
@@ -52,7 +52,7 @@ class Exp3S(Stepped):
         }  # fmt: skip
 
     def propensities(self, state: State, arms: Any, draw: int | None = None) -> Floats:
-        """How likely each arm is played."""
+        """The probability of every arm."""
         self._count(arms)
         weights = state["weights"]
         return np.asarray((1.0 - self.mix) * weights / weights.sum() + self.mix / self.arms)
@@ -66,7 +66,7 @@ class Exp3S(Stepped):
         return Scores(share, np.zeros(self.arms))
 
     def choose(self, state: State, arms: Any, draw: int | None = None) -> Choice:
-        """An arm by its probability, by the draw of this number or the next one."""
+        """Draw an arm. `draw` is the number of the draw; None takes the next one."""
         share = self.propensities(state, arms)
         number = int(state["draws"]) if draw is None else int(draw)
         level = key(int(state["seed"]), "exp3", number) / WORDS
@@ -79,5 +79,5 @@ class Exp3S(Stepped):
         weights, total = state["weights"].copy(), float(state["weights"].sum())
         weights[arm] *= exp(self.mix * gain / float(share[arm]) / self.arms)
         weights += math.e * self.share / self.arms * total
-        state["weights"] = weights / weights.max()  # probabilities do not see a common factor
+        state["weights"] = weights / weights.max()  # a common factor does not change the probabilities
         state["draws"] = state["draws"] + 1

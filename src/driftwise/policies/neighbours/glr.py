@@ -17,11 +17,11 @@ from driftwise.policies.arms import Choice, Scores
 from driftwise.policies.neighbours.stepped import State, Stepped
 from driftwise.policies.state import State as BaseState
 
-EDGE = 1e-12  # means are kept this far from 0 and 1
+EDGE = 1e-12  # the smallest distance of a mean from 0 and 1
 
 
 def divergence(p: float, q: float) -> float:
-    """kl of two coins."""
+    """The Kullback-Leibler divergence of two Bernoulli distributions."""
     p, q = min(max(p, EDGE), 1.0 - EDGE), min(max(q, EDGE), 1.0 - EDGE)
     return p * log(p / q) + (1.0 - p) * log((1.0 - p) / (1.0 - q))
 
@@ -38,12 +38,12 @@ def statistic(rewards: Floats, every: int = 1) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class GLRRestart(Stepped):
-    """A policy that begins anew where the rewards of an arm change, on a list of arms that stays.
+    """Restarts of a base policy by a GLR test on every arm (after Gerogiannis et al. 2025), for a fixed list of arms.
 
-    After n rewards of an arm since the last restart, all is forgotten if `statistic` is at least log(4n^(3/2)/δ), where
-    δ=None is 1/√T. Rewards are taken as (r-low)/(high-low) and cut to [0, 1]. Tests look at every `every`-th reward and
-    split. Of each ⌈arms/share⌉ rounds since a restart the first ones play all arms in turn, whatever the base says.
-    These forced plays stand in for those of DAL, whose text could not be read; share=None is √(arms·log T/T).
+    The policy restarts when, after n rewards of an arm since the last restart, `statistic` is at least log(4n^(3/2)/δ).
+    delta=None is δ = 1/√T. Rewards become (r-low)/(high-low), clipped to [0, 1]. The test runs at every `every`-th
+    reward of an arm, over splits that are multiples of `every`. Every ⌈arms/share⌉ rounds the policy plays all arms in
+    turn. These forced plays stand in for those of DAL, whose text could not be read. share=None is √(arms·log T/T).
     """
 
     dim: int
@@ -77,7 +77,7 @@ class GLRRestart(Stepped):
 
     @cached_property
     def period(self) -> int:
-        """Rounds of which the first `arms` are forced."""
+        """The length of a block of rounds, of which the first `arms` are forced."""
         most = math.sqrt(self.arms * log(max(2, self.horizon)) / self.horizon)
         return math.ceil(self.arms / (min(1.0, most) if self.share is None else self.share))
 
@@ -98,7 +98,7 @@ class GLRRestart(Stepped):
         }  # fmt: skip
 
     def inside(self, state: State) -> BaseState:
-        """The state of the base, on the arrays that this state holds."""
+        """The state of the base policy. It shares its arrays with this state."""
         fresh = self._fresh
         return BaseState(fresh.layout, state["floats"], state["ints"], fresh.owner, vetted=True)
 
@@ -107,7 +107,7 @@ class GLRRestart(Stepped):
         return np.asarray(self.base.theta(self.inside(state)))
 
     def forced(self, state: State) -> int | None:
-        """The arm that this round has to play, if one."""
+        """The arm that this round must play, or None."""
         place = len(state["rewards"]) % self.period
         return place if place < self.arms else None
 
@@ -122,7 +122,7 @@ class GLRRestart(Stepped):
         return found
 
     def choose(self, state: State, arms: Any) -> Choice:
-        """The forced arm, or the choice of the base."""
+        """Choose the forced arm if there is one, otherwise the choice of the base."""
         X, forced = self._listed(arms), self.forced(state)
         if forced is None:
             found: Choice = self.base.choose(self.inside(state), X)

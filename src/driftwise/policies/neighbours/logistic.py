@@ -1,4 +1,4 @@
-"""Clicks as public code plays them: GLM-UCB and LogUCB1 with the constants of logistic_bandit, and OFUGLB."""
+"""Policies for clicks as in public code: GLM-UCB and LogUCB1 with the constants of logistic_bandit, and OFUGLB."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from driftwise.policies.state import State
 
 
 def chi_square(d: int, x: float) -> float:
-    """The distribution function of the chi-square law of d degrees."""
+    """The distribution function of the chi-square distribution with d degrees of freedom."""
     half = 0.5 * x
     odd = d % 2 == 1
     a = 0.5 if odd else 1.0
@@ -47,10 +47,10 @@ def log_det(V: Floats) -> float:
 class LogisticCodeUCB(Solved):
     """GLM-UCB and LogUCB1 with the constants of the public code logistic_bandit (Faury et al. 2022), for clicks.
 
-    Plays μ(x'θ̂) + exploration·ρ‖x‖ in V⁻¹ with V = dI + Σxx' and nothing projected; κ = 1/μ'(SL). constants="glm": the
-    ridge of θ̂ is d, ρ = (κ/4)√(2 log(1/δ) + log det(V/d)) + √d S. constants="log": it is λ = d log(2+n) after n
-    rewards, ρ = (√κ/4) min(√(1+2S) g, g + g²/√λ) + √λ S, g = min(√λ/2 + 2q/√λ, 1 + q),
-    q = log(1/δ) + ½ log det(H/λ) + log(F(2λ)/F(λ)), H the Hessian at θ̂ and F the chi-square law of d degrees.
+    The index is μ(x'θ̂) + exploration·ρ‖x‖ in V⁻¹, V = dI + Σxx'. Nothing is projected, and κ = 1/μ'(SL).
+    constants="glm": the ridge of θ̂ is d, and ρ = (κ/4)√(2 log(1/δ) + log det(V/d)) + √d S. constants="log": the ridge
+    is λ = d log(2+n) after n rewards, ρ = (√κ/4) min(√(1+2S) g, g + g²/√λ) + √λ S, g = min(√λ/2 + 2q/√λ, 1 + q),
+    q = log(1/δ) + ½ log det(H/λ) + log(F(2λ)/F(λ)), H is the Hessian at θ̂, F the chi-square distribution.
     """
 
     constants: Literal["glm", "log"] = "glm"
@@ -120,10 +120,10 @@ class LogisticCodeUCB(Solved):
 class OFUGLB(SetRule):
     """OFUGLB (Lee, Yun, Jun 2024) for clicks: the largest x'θ over {‖θ‖ ≤ S, loss(θ) - least loss in the ball ≤ β}.
 
-    β = log(1/δ) + d log max(e, 2eSL_t/d), L_t = (1+S/2)n after n rewards, in arms divided by L and θ multiplied by it.
-    memory=Window(w) takes the rewards of the last w rounds, Restart(w) those since the last restart.
-    count="as-published" has n-1 for n, as the public code.
-    The loss has no ridge; `lam` stands in for none.
+    β = log(1/δ) + d log max(e, 2eSL_t/d), L_t = (1+S/2)n after n rewards. Arms are divided by L and θ is multiplied by
+    it. memory=Window(w) takes the rewards of the last w rounds, Restart(w) those since the last restart.
+    count="as-published" takes n-1 for n, as the public code does. The paper's loss has no ridge. The solver needs one,
+    so `lam` is tiny.
     """
 
     lam: float = 1e-7
@@ -158,7 +158,7 @@ class OFUGLB(SetRule):
         return bent - math.fsum(np.asarray(z) * state.targets[0, :used]) + 0.5 * self.reg * dot(theta, theta)
 
     def nearest(self, state: State) -> Floats:
-        """argmin of the loss over the ball: the estimate at the ridge that brings it to the edge."""
+        """The minimum of the loss over the ball; outside the ball, the estimate at the ridge that gives it norm S."""
         theta: Floats = state.theta.copy()
         if length(theta[0]) <= float(self.S):
             return np.asarray(theta[0])
@@ -179,7 +179,7 @@ class OFUGLB(SetRule):
         return np.asarray(theta[0])
 
     def set_radius(self, state: State) -> float:
-        """ρ with (ρ + Lρ²/√lam)² = β + what the least loss in the ball is above the least loss."""
+        """ρ with (ρ + Lρ²/√lam)² = β + (least loss in the ball - least loss)."""
         hat = state.theta[0].copy()
         above = max(0.0, self.loss(state, self.nearest(state)) - self.loss(state, hat))
         wide = math.sqrt(float(self.exploration) * self.most_gap(float(state.squares)) + above)

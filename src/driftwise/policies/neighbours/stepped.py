@@ -1,4 +1,4 @@
-"""What these policies share: a state of named arrays, an index of arms, and the border."""
+"""The common part of these policies: a state of named arrays, the choice of the largest index, and checks of input."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ State = dict[str, Any]
 
 
 class Stepped:
-    """A policy that runs a call at a time. A subclass gives `start`, `scores` and `_learn`.
+    """A policy that runs one call at a time. A subclass defines `start`, `scores` and `_learn`.
 
-    A state is a dictionary of arrays, so that any of them can be written, read and copied.
+    A state is a dictionary of arrays, so that one pair of functions writes and reads the states of all policies.
     """
 
     dim: int
@@ -37,11 +37,11 @@ class Stepped:
         raise NotImplementedError
 
     def choose(self, state: State, arms: Any) -> Choice:
-        """The arm of largest score, the first of them in a tie."""
+        """Choose the arm with the largest score; in a tie, the first of them."""
         return self.scores(state, arms).best()
 
     def learn(self, state: State, arms: Any, arm: int, reward: float) -> None:
-        """A round passes, and the reward of an arm is taken in."""
+        """Learn the reward of an arm. One round passes."""
         X = self._rows(arms)
         if not 0 <= arm < len(X):
             raise BadInput("arm", arm, f"an arm from 0 to {len(X) - 1}", "pass the index that choose returned")
@@ -53,17 +53,17 @@ class Stepped:
         return array("arms", arms, (None, self.dim), f"pass rows of {self.dim} numbers")
 
     def state_to_bytes(self, state: State) -> bytes:
-        """The state, for a snapshot."""
+        """Write a state for a snapshot."""
         data = io.BytesIO()
         np.savez(data, **state)
         return data.getvalue()
 
     def state_from_bytes(self, data: bytes) -> State:
-        """The state that `state_to_bytes` wrote."""
+        """Read a state that `state_to_bytes` wrote."""
         fresh = self.start()
         with np.load(io.BytesIO(data), allow_pickle=False) as found:
             state = {name: found[name] for name in fresh}
         for name, one in state.items():
             if one.dtype != np.asarray(fresh[name]).dtype or one.ndim != np.asarray(fresh[name]).ndim:
-                raise ValueError(f"{name} is of another kind")
+                raise ValueError(f"{name} has another type or another number of dimensions")
         return state

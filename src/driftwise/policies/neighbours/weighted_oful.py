@@ -1,4 +1,4 @@
-"""Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025): rewards weighed by their known variance, and restarts."""
+"""Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025): rewards weighted by their known variance, and restarts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from driftwise.policies.neighbours.stepped import State, Stepped
 
 @dataclass(frozen=True, kw_only=True)
 class RestartedWeightedOFUL(Stepped):
-    """Plays x'θ̂ + β‖x‖ in Σ⁻¹ and weighs the reward of round k by 1/σ̄², σ̄ = max(σ_k, alpha, gamma·√‖x‖ in Σ⁻¹).
+    """Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1); β and σ̄ are written from memory.
 
-    Every `window` rounds it starts afresh. sigma is the standard deviation of the noise that it is told: a number, or
-    "rare" for that of a world with chance="rare", √(p(1-p)) with p = 1/(2k). beta=None is the theorem's, with R the
-    largest size of the noise:
+    The index is x'θ̂ + β‖x‖ in Σ⁻¹. The reward of round k has the weight 1/σ̄², σ̄ = max(σ_k, alpha, gamma·√‖x‖ in Σ⁻¹).
+    The policy forgets everything every `window` rounds. `sigma` is the known standard deviation of the noise: a number,
+    or "rare" for that of a world with chance="rare", √(p(1-p)) with p = 1/(2k). beta=None is the theorem's β, where R
+    is the largest size of the noise:
     12√(d log(1 + nL²/(alpha²dλ))·q) + 30q R/gamma² + √λ S, q = log(32(log(gamma²/alpha) + 1)n²/δ).
     """
 
@@ -42,7 +43,7 @@ class RestartedWeightedOFUL(Stepped):
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
-        keep_whole(self, "window", 1, "pass the rounds after which to start afresh")
+        keep_whole(self, "window", 1, "pass the number of rounds between restarts")
         for name in ("lam", "alpha", "gamma", "S", "L", "R"):
             real(name, getattr(self, name), 0.0, low_open=True, way_out="pass a number above 0")
         real("delta", self.delta, 0.0, 1.0, low_open=True, high_open=True, way_out="pass a probability")
@@ -59,7 +60,7 @@ class RestartedWeightedOFUL(Stepped):
         }  # fmt: skip
 
     def radius(self, n: int) -> float:
-        """β after n rounds of a stretch."""
+        """β after n rounds since the last restart."""
         if self.beta is not None:
             return float(self.beta)
         n = max(n, 1)
@@ -69,7 +70,7 @@ class RestartedWeightedOFUL(Stepped):
         return 12.0 * math.sqrt(spread * iota) + 30.0 * iota * self.R / (self.gamma * self.gamma) + bias
 
     def told(self, k: int) -> float:
-        """σ_k."""
+        """The known standard deviation σ_k of the noise in round k."""
         if self.sigma != "rare":
             return float(self.sigma)
         return math.sqrt(0.5 / k * (1.0 - 0.5 / k))
