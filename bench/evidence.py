@@ -3,74 +3,91 @@
     python bench/evidence.py [--rivals] [--only SET] [--rival NAME] [--draws 8] [--out DIR] [--envs DIR] [--dry]
 
 As `driftwise evidence`, whose folder it shares: what was played before is not played again. Every rival has an
-environment of its own, made here with the pinned versions, and plays in a process of its own, at its default and at
-every setting of a small grid; the best setting in hindsight is the best mean of all draws. A rival whose environment
-cannot be made is a row that says so. --dry plays nothing and writes the tables of what is there.
+environment of its own, made here with the pinned versions, and plays in a process of its own. All settings of its grid,
+which were written down before any was played, play the first two draws; the default and the best of these play all
+draws. A slow rival plays the first rounds of a set only, and its row says how many. A rival whose environment cannot be
+made, or that fails, is a row that says so. --dry plays nothing and writes the tables of what is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import inspect
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import evidence_rivals as players
+import evidence_table
+from driftwise._internal.files import keep
 from driftwise.data.outcomes import Outcomes
 from driftwise.data.sets.fetched import cache
 from driftwise.experiments.evidence import run
-from driftwise.experiments.evidence.plays import Contender, Play, Plays, summed
+from driftwise.experiments.evidence.plays import Contender, Play, Plays, first_rounds, play_digest, summed
 
-PLAYERS = Path(__file__).with_name("evidence_rivals.py")
+PLAYERS = Path(players.__file__)
+
+
+class RivalFailed(Exception):
+    """A rival that cannot be installed, or whose process failed: its name and the last line that it printed."""
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A package: what its environment installs, its player, and settings by name, the default first."""
+    """A package: what its environment installs, its player, its settings by name (the default first), and the most
+    rounds that it plays of a set."""
 
     needs: tuple[str, ...]
     player: str
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"default": {}})
+    settings: Mapping[str, Mapping[str, Any]]
+    most: int = 1_000_000
 
+
+# The most rounds of rivals that take .1 to .3 ms a round, about .5 ms, and 1 to 3 ms.
+BRISK, SLOW, SLOWER = 40_000, 20_000, 5_000
 
 RIVALS = {
     "Vowpal Wabbit": Rival(("vowpalwabbit==9.11.9", "numpy==2.4.6"), "vw", {
         "squarecb": {}, "squarecb, power_t 0": {"more": "--power_t 0"},
-        "squarecb, power_t 0, l 0.05": {"more": "--power_t 0 -l 0.05"}, "cover 3": {"explore": "--cover 3"},
-        "cover 3, power_t 0": {"explore": "--cover 3", "more": "--power_t 0"},
-    }),
+        "squarecb, power_t 0, l 0.05": {"more": "--power_t 0 -l 0.05"},
+        "squarecb γ 100, power_t 0, l 0.05": {"explore": "--squarecb --gamma_scale 100", "more": "--power_t 0 -l 0.05"},
+        "cover 3": {"explore": "--cover 3"},
+        "cover 3, power_t 0, l 0.05": {"explore": "--cover 3", "more": "--power_t 0 -l 0.05"},
+    }, BRISK),
     "bayesianbandits": Rival(("bayesianbandits==1.5.0",), "bayesianbandits", {
-        "no forgetting": {}, "exponential .9995": {"forget": "exponential", "rate": 0.9995},
-        "exponential .998": {"forget": "exponential", "rate": 0.998},
-        "stabilised .9995": {"forget": "stabilised", "rate": 0.9995},
-        "stabilised .998": {"forget": "stabilised", "rate": 0.998},
-    }),
+        "no forgetting": {},
+        **{f"{rule} {rate}": {"forget": rule, "rate": rate}
+           for rule in ("exponential", "stabilised") for rate in (0.998, 0.9995, 0.9999)},
+    }, SLOW),
     "pybandits": Rival(("pybandits==8.4.1",), "pybandits", {
-        "no decay": {}, "decay .999": {"decay": 0.999}, "decay .9999": {"decay": 0.9999},
-    }),
+        "no decay": {}, **{f"decay {rate}": {"decay": rate} for rate in (0.99, 0.999, 0.9999)},
+    }, SLOW),
     "river LinUCB": Rival(("river==0.26.1",), "river", {
-        "default": {}, "smoothing .999": {"smoothing": 0.999}, "smoothing .9999": {"smoothing": 0.9999},
-    }),
+        "default": {}, "smoothing 0.99": {"smoothing": 0.99}, "smoothing 0.999": {"smoothing": 0.999},
+        "β 100": {"beta": 100.0},
+    }, SLOW),
     "MABWiser": Rival(("mabwiser==2.7.4",), "mabwiser", {
-        "LinUCB": {}, "LinUCB .1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
-        "LinTS .1": {"kind": "LinTS", "alpha": 0.1},
-    }),
-    "LiteLLM": Rival(("numpy==2.4.6",), "litellm", {"tier 2": {}, "tier 1": {"tier": 1}}),
+        "LinUCB": {}, "LinUCB 0.1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
+        "LinTS 0.1": {"kind": "LinTS", "alpha": 0.1},
+    }, SLOWER),
+    "LiteLLM": Rival(("numpy==2.4.6",), "litellm", {"tier 2": {}, "tier 1": {"tier": 1}, "tier 3": {"tier": 3}}),
     "ParetoBandit": Rival(("paretobandit==0.1.1",), "paretobandit", {
-        "default": {}, "forget .999": {"forgetting_factor": 0.999},
-        "forget .999, α .1": {"forgetting_factor": 0.999, "alpha": 0.1},
-        "forget .9997, α .1": {"forgetting_factor": 0.9997, "alpha": 0.1}, "α 1": {"alpha": 1.0},
-    }),
+        "α 0.01": {}, "α 0.05, forget 0.997": {"alpha": 0.05, "forgetting_factor": 0.997},
+        "α 0.1, forget 0.999": {"alpha": 0.1, "forgetting_factor": 0.999},
+        "α 0.1, forget 0.9997": {"alpha": 0.1, "forgetting_factor": 0.9997},
+        "α 1, forget 0.9997": {"alpha": 1.0, "forgetting_factor": 0.9997}, "α 1": {"alpha": 1.0},
+    }, SLOW),
     "contextualbandits": Rival(("contextualbandits==0.3.30",), "contextualbandits", {
-        "LinUCB": {}, "LinUCB .1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
-    }),
+        "LinUCB": {}, "LinUCB 0.1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
+    }, SLOWER),
 }  # fmt: skip
 
 
@@ -80,10 +97,18 @@ def environment(rival: Rival, folder: Path) -> Path:
     python = folder / f"{rival.player}-{digest}" / "bin" / "python"
     whole = python.parent.parent / "whole"
     if not whole.is_file():
-        subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *rival.needs], check=True)
+        _said([sys.executable, "-m", "venv", "--clear", str(python.parent.parent)])
+        _said([str(python), "-m", "pip", "install", "--quiet", *rival.needs])
         whole.touch()
     return python
+
+
+def _said(command: Sequence[str]) -> None:
+    """Run a command, or say why it failed by the last line that it printed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise RivalFailed(lines[-1].strip()[:160] if lines else f"exit {done.returncode}")
 
 
 def context_of(log: Outcomes) -> np.ndarray:
@@ -93,56 +118,64 @@ def context_of(log: Outcomes) -> np.ndarray:
     return np.ascontiguousarray(log._sets[:, 0].reshape(log.rounds, len(log.names), -1).sum(axis=1))
 
 
-def contender(rival: Rival, settings: Mapping[str, Any], envs: Path) -> Contender:
-    """A rival with these settings, as what plays a log."""
+def contender(name: str, setting: str, envs: Path) -> Contender:
+    """A rival with one of its settings, as what plays a log."""
+    rival = RIVALS[name]
+    values = rival.settings[setting]
 
     def play(log: Outcomes, seed: int) -> Play:
-        python = environment(rival, envs)
-        with tempfile.TemporaryDirectory() as folder:
-            given, out = Path(folder) / "log.npz", Path(folder) / "out.npz"
-            np.savez(given, context=context_of(log), paid=log.paid)
-            words = [rival.player, json.dumps(dict(settings)), str(given), str(out), str(seed)]
-            subprocess.run([str(python), str(PLAYERS), *words], check=True)
-            with np.load(out) as found:
-                return summed(log, found["earned"], found["arms"])
+        rounds = first_rounds(log.rounds, rival.most)
+        try:
+            python = environment(rival, envs)
+            with tempfile.TemporaryDirectory() as folder:
+                given, out = Path(folder) / "log.npz", Path(folder) / "out.npz"
+                np.savez(given, context=context_of(log)[:rounds], paid=log.paid[:rounds])
+                words = [rival.player, json.dumps(dict(values)), str(given), str(out), str(seed)]
+                _said([str(python), str(PLAYERS), *words])
+                with np.load(out) as found:
+                    return summed(log, found["earned"], found["arms"])
+        except RivalFailed as error:
+            raise RivalFailed(name, *error.args) from None
 
-    text = f"{rival.needs} {sorted(settings.items())} {PLAYERS.read_text()}"
-    return Contender(hashlib.sha256(text.encode()).hexdigest()[:16], play, shuffled=False)
+    sources = inspect.getsource(players.RIVALS[rival.player]), inspect.getsource(players.main)
+    digest = play_digest(f"{rival.needs} {sorted(values.items())} {rival.most} {sources}")
+    return Contender(digest, play, shuffled=False, grid=name, default=setting == next(iter(rival.settings)))
 
 
-def everyone(envs: Path, chosen: list[str]) -> run.Contenders:
+def everyone(envs: Path, chosen: Sequence[str]) -> run.Contenders:
     """Ours and the rivals."""
 
     def who(plays: Plays) -> Mapping[str, Contender]:
         found = dict(run.ours(plays))
         for name in chosen:
-            for setting, values in RIVALS[name].settings.items():
-                found[f"{name}: {setting}"] = contender(RIVALS[name], values, envs)
+            for setting in RIVALS[name].settings:
+                found[f"{name}: {setting}"] = contender(name, setting, envs)
         return found
 
     return who
 
 
-def hindsight(results: dict[str, Any]) -> str:
-    """A line a set: static, Auto, the best half-life, and each rival at its default and its best setting."""
-    lines = ["| set | static | Auto | clicks | best half-life | " + " | ".join(RIVALS) + " | best rival |"]
-    lines.append("|---" * (6 + len(RIVALS)) + "|")
-    for name, one in results["sets"].items():
-        paid = {row["policy"]: (row["reward"], row["draws"]) for row in one["rows"]}
-        ours = [f"{paid[who][0]:.4f}" if who in paid else "" for who in ("static", "Auto", "Auto, clicks")]
-        halves = {who: paid[who] for who in paid if who.startswith("half-life")}
-        half = max(halves, key=lambda who: halves[who], default="")
-        cells, best = [*ours, f"{paid[half][0]:.4f} ({half.split()[1]})" if half else ""], ("none played", -np.inf)
-        for rival in RIVALS:
-            there = {who: paid[who] for who in paid if who.startswith(f"{rival}: ")}
-            if not there:
-                cells.append("not played")
-                continue
-            first, top = next(iter(there)), max(there, key=lambda who: there[who])
-            cells.append(f"{there[first][0]:.4f}, {there[top][0]:.4f} ({top.split(': ')[1]}; {there[top][1]})")
-            best = max(best, (top, there[top][0]), key=lambda pair: pair[1])
-        lines.append(f"| {name} | " + " | ".join([*cells, best[0]]) + " |")
-    return "\n".join(lines)
+def gathered(asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
+    """Play, without the rivals that fail, and write results.json with the reasons of these."""
+    words = "python bench/evidence.py" + (" --rivals" if asked.rivals else "") + f" --draws {asked.draws}"
+    failed: dict[str, str] = {}
+    while True:
+        who = everyone(asked.envs, [name for name in chosen if name not in failed])
+        try:
+            results = run.evidence(asked.only, asked.out, asked.draws, command=words, who=who)
+        except RivalFailed as error:
+            name, reason = error.args
+            failed[name] = reason
+            print(f"{name}: left out: {reason}", file=sys.stderr)
+        else:
+            break
+    results["rivals"] = {
+        name: {"needs": list(RIVALS[name].needs), "settings": list(RIVALS[name].settings), "failed": failed.get(name)}
+        for name in chosen
+    }  # fmt: skip
+    keep(asked.out / "results.json", json.dumps(results, indent=1) + "\n")
+    keep(asked.out / "table.md", evidence_table.tables(results))
+    return results
 
 
 def main() -> None:
@@ -155,18 +188,10 @@ def main() -> None:
     parser.add_argument("--envs", type=Path, default=cache() / "rivals")
     parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()
-    chosen = (asked.rival or list(RIVALS)) if asked.rivals else []
-    for name in [] if asked.dry else list(chosen):
-        try:
-            environment(RIVALS[name], asked.envs)
-        except subprocess.CalledProcessError as error:
-            print(f"{name}: left out: its environment cannot be made ({error})", file=sys.stderr)
-            chosen.remove(name)
-    words = "python bench/evidence.py" + (" --rivals" if asked.rivals else "") + f" --draws {asked.draws}"
     if asked.dry:
         Plays.missing = lambda *_: iter(())  # type: ignore[method-assign]
-    results = run.evidence(asked.only, asked.out, asked.draws, command=words, who=everyone(asked.envs, chosen))
-    print(hindsight(results))
+    gathered(asked, (asked.rival or list(RIVALS)) if asked.rivals else [])
+    print((asked.out / "table.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -43,24 +43,23 @@ class Vowpal:
 
 
 class Bayesian:
-    """bayesianbandits: Thompson sampling, a NormalInverseGammaRegressor an arm."""
+    """bayesianbandits: Thompson sampling from one NormalInverseGammaRegressor, with a block of features an arm.
+
+    One learner for all arms forgets all of them in every round, played or not.
+    """
 
     def __init__(self, k: int, count: int, seed: int, forget: str = "", rate: float = 1.0) -> None:
         import bayesianbandits as bb
 
-        def learner(arm: int) -> Any:
-            kinds = {"exponential": bb.ExponentialForgetting, "stabilised": bb.StabilizedForgetting}
-            forgetting = kinds[forget](rate) if forget else None
-            return bb.NormalInverseGammaRegressor(forgetting=forgetting, random_state=seed * 1000 + arm)
-
-        self.models = [learner(arm) for arm in range(count)]
+        kinds = {"exponential": bb.ExponentialForgetting, "stabilised": bb.StabilizedForgetting}
+        rule = kinds[forget](rate) if forget else None
+        self.model, self.basis = bb.NormalInverseGammaRegressor(forgetting=rule, random_state=seed), np.eye(count)
 
     def choose(self, x: Any, offered: Any) -> int:
-        row = x[np.newaxis]
-        return int(np.argmax([float(np.ravel(self.models[arm].sample(row, size=1))[0]) for arm in offered]))
+        return int(np.argmax(np.ravel(self.model.sample(np.kron(self.basis[offered], x), size=1))))
 
     def learn(self, x: Any, offered: Any, place: int, reward: float) -> None:
-        self.models[offered[place]].partial_fit(x[np.newaxis], np.array([reward]))
+        self.model.partial_fit(np.kron(self.basis[offered[place]], x)[np.newaxis], np.array([reward]))
 
 
 class Pybandits:
@@ -70,7 +69,7 @@ class Pybandits:
         from pybandits.smab import SmabBernoulli
 
         more = {} if decay is None else {"decay_factor": decay}
-        self.model = SmabBernoulli.cold_start(action_ids={str(arm) for arm in range(count)}, **more)
+        self.model = SmabBernoulli.cold_start(action_ids={str(arm) for arm in range(count)}, random_seed=seed, **more)
         self.all, self.random = {str(arm) for arm in range(count)}, np.random.default_rng(seed)
 
     def choose(self, x: Any, offered: Any) -> int:

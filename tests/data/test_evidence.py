@@ -1,5 +1,8 @@
-"""`driftwise evidence`: plays of a few hundred rows in each set's format, kept, resumed and told."""
+"""`driftwise evidence`: plays of a few hundred rows in each set's format, stored, resumed and reported."""
 
+import argparse
+import dataclasses
+import errno
 import importlib.util
 import json
 import math
@@ -11,11 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from data import set_formats as formats
-from driftwise.cli import app
+from driftwise.cli import app, main
 from driftwise.data import sets
-from driftwise.data.outcomes import Outcomes
+from driftwise.data.outcomes import Outcomes, backtest, block_means
 from driftwise.errors import BadInput
 from driftwise.experiments.evidence import plays, rows, run
+from driftwise.policies.half_life import half_life_to_forget
+from driftwise.policies.linear import LinearUCB
+from driftwise.policies.memory import Fade, Keep
 
 
 @pytest.fixture
@@ -30,10 +36,12 @@ def gathered(folder, only=(), draws=2):
     return run.evidence(only, folder, draws, command="driftwise evidence", who=cheap, progress=False)
 
 
-def cheap(one):
+def cheap_of(ours):
     """Static and persistence alone."""
-    found = run.ours(one)
-    return {name: found[name] for name in (plays.STATIC, plays.PERSISTENCE)}
+    return lambda one: {name: who for name, who in ours(one).items() if name in (plays.STATIC, plays.PERSISTENCE)}
+
+
+cheap = cheap_of(run.ours)
 
 
 def test_every_set_gets_its_rows_and_its_terms(small, monkeypatch):
@@ -54,12 +62,15 @@ def test_the_command_plays_auto_half_lives_and_static(small):
     found = json.loads((small / "results.json").read_text())["sets"]["tafeng"]
     names = [row["policy"] for row in found["rows"]]
     assert names == ["static", *(f"half-life {n}" for n in plays.HALF_LIVES), "Auto", "Auto, clicks", "persistence"]
+    assert {row["part"] for row in found["rows"]} == {1.0}
     auto = found["rows"][names.index("Auto")]
     assert auto["draws"] == 2
     assert auto["shuffled_less_static"] is not None
     assert auto["over_time"] is not None
     assert "Auto, clicks" in told.output
-    assert {path.name for path in (small / "figures").iterdir()} == {"tafeng.svg", "tafeng-narrow.svg", "tafeng.png"}
+    drawn = {path.name for path in (small / "figures").iterdir()}
+    assert drawn >= {"tafeng.svg", "tafeng-narrow.svg", "tafeng.png"}
+    assert ("tafeng-change.svg" in drawn) == (found["story"] is not None)
 
 
 def test_what_was_played_is_not_played_again_until_its_digest_changes(small, monkeypatch):
@@ -123,7 +134,21 @@ def test_the_story_names_the_change_when_auto_noticed_and_what_it_cost():
     one = rows.story(facts, {"Auto": [auto], "static": [static]})
     assert (one.at, one.before, one.after, one.noticed) == (10, "a", "b", 13)
     assert one.cost == pytest.approx(30.0)  # three stretches of ten rounds
-    assert one.saved == pytest.approx(70.0)
+    assert one.lost == pytest.approx(30.0)
+    assert one.static_lost == pytest.approx(100.0)
+
+
+def test_the_figure_of_a_change_is_drawn(tmp_path):
+    paid = np.zeros((20, 2))
+    paid[:10, 0] = paid[10:, 1] = 1.0
+    facts, moved = plays.Facts(200, 2, ("a", "b"), paid, 1.0), np.tile([0.5, 0.5], (20, 1))
+    both = {name: [plays.Play(np.full(20, 0.5), np.full(20, 50.0), moved)] for name in ("Auto", "static")}
+    found = run.page.PlayedSet("made", "A set.", "None.", facts, rows.rows(both, {}), both, rows.story(facts, both))
+    run.page.write([found], {}, tmp_path, "driftwise evidence")
+    assert {path.name for path in (tmp_path / "figures").glob("made-change*")} == {
+        "made-change.svg", "made-change.png", "made-change-narrow.svg",
+    }  # fmt: skip
+    assert "made-change" in (tmp_path / "evidence.md").read_text()
 
 
 def test_persistence_repeats_what_paid():
@@ -133,6 +158,86 @@ def test_persistence_repeats_what_paid():
     np.testing.assert_array_equal(plays._persistence(turns).reward, [0, 0, 0, 1, 1])  # of two that failed, the other
 
 
+def test_numbers_are_those_of_a_plain_backtest(small, monkeypatch):
+    """Every set at a small size: rewards, differences and both intervals, asked again of `dw.backtest`."""
+    monkeypatch.setattr(run.page, "can_draw", lambda: False)
+
+    def two(one):
+        found = run.ours(one)
+        return {name: found[name] for name in (plays.STATIC, plays.HALF_LIFE)}
+
+    found = run.evidence((), small, 2, command="driftwise evidence", who=two, progress=False)
+    for name, one in found["sets"].items():
+        listed = sets.SETS[name]
+        logs = [listed.draw(seed).reordered(seed) for seed in range(2)]
+        untold = {"dim": logs[0].dim, "radius": "posterior", "R": "learn", "S": None, "L": None}
+        policies = {"static": LinearUCB(memory=Keep(), **untold),
+                    "fade": LinearUCB(memory=Fade(half_life_to_forget(2000)), **untold)}  # fmt: skip
+        played = [backtest(policies, log, seed=seed) for seed, log in enumerate(logs)]
+        mixed = [backtest(policies, log.shuffled(seed), seed=seed) for seed, log in enumerate(logs)]
+        static, fade = one["rows"]
+        blocks = [block_means(play.rewards["static"], plays.STRETCHES) for play in played]
+        assert static["reward"] == pytest.approx(np.mean(blocks))
+        apart = np.array([block_means(play.rewards["fade"], plays.STRETCHES) for play in played]) - blocks
+        assert fade["less_static"] == pytest.approx(apart.mean(), abs=1e-12)
+        a, b = apart.mean(axis=1)
+        assert fade["over_draws"] == pytest.approx(12.7062 * abs(a - b) / 2, rel=1e-5, abs=1e-12)
+        others = [block_means(play.rewards["static"], plays.STRETCHES) for play in mixed]
+        assert static["shuffled"] == pytest.approx(np.mean(others))
+
+
+def test_only_the_best_of_a_grid_plays_all_draws(small):
+    asked = []
+
+    def contender(name, reward, **more):
+        def play(log, seed):
+            asked.append((name, seed))
+            return plays.Play(np.full(4, reward), np.full(4, math.nan), np.ones((4, 1)))
+
+        return plays.Contender(name, play, shuffled=False, **more)
+
+    def who(one):
+        return {
+            "static": contender("static", 0.1), "usual": contender("usual", 0.2, grid="g"),
+            "good": contender("good", 0.4, grid="g", default=False),
+            "poor": contender("poor", 0.3, grid="g", default=False),
+        }  # fmt: skip
+
+    found = run.evidence(["elec2"], small, 4, command="bench", who=who, progress=False)
+    assert {row["policy"]: row["draws"] for row in found["sets"]["elec2"]["rows"]} == {
+        "static": 4, "usual": 4, "good": 4, "poor": plays.SCOUTS,
+    }  # fmt: skip
+    assert len(asked) == len(set(asked)) == 14
+
+
+def test_a_run_that_is_interrupted_or_finds_no_space_goes_on_where_it_was(small, monkeypatch, tmp_path, capsys):
+    whole = gathered(tmp_path / "whole", ["elec2", "flights"])
+    real, count = plays.Plays.play, 0
+
+    def third(self, *more):
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        real(self, *more)
+
+    monkeypatch.setattr(plays.Plays, "play", third)
+    with pytest.raises(KeyboardInterrupt):
+        gathered(small, ["elec2", "flights"])
+    monkeypatch.setattr(plays.Plays, "play", real)
+
+    def full(target, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as other:
+        other.setattr(plays, "keep", full)
+        with pytest.raises(SystemExit):
+            main(["evidence", "--only", "elec2", "--draws", "2", "--out", str(small)])
+    assert "No space left" in capsys.readouterr().err
+    assert len(list(small.glob("plays/elec2/*-time-*.npz"))) == 2  # those before the interrupt, complete
+    assert gathered(small, ["elec2", "flights"]) == whole
+
+
 @pytest.fixture(scope="module")
 def bench():
     """bench/evidence.py, which is not part of the package."""
@@ -140,7 +245,9 @@ def bench():
     spec = importlib.util.spec_from_file_location("bench_evidence", path)
     made = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = made
+    sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(made)
+    sys.path.remove(str(path.parent))
     yield made
     del sys.modules[spec.name]
 
@@ -155,18 +262,91 @@ def test_rivals_see_the_one_context_that_all_arms_share(bench, monkeypatch, tmp_
     assert (bench.context_of(sets.tafeng()) == 1.0).all()
 
 
+def only(everyone, *names):
+    """Those contenders alone."""
+    return lambda one: {name: who for name, who in everyone(one).items() if name in names}
+
+
 def test_a_rival_plays_in_a_process_of_its_own_and_is_named_where_it_is_best(bench, small, monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "environment", lambda rival, folder: sys.executable)
-    everyone = bench.everyone(tmp_path, ["LiteLLM"])
-
-    def few(one):
-        played = ("static", "half-life 125", "LiteLLM: tier 2", "LiteLLM: tier 1")
-        return {name: who for name, who in everyone(one).items() if name in played}
-
-    results = run.evidence(["tafeng"], small, 1, command="bench", who=few, progress=False)
+    who = only(bench.everyone(tmp_path, ["LiteLLM"]), "static", "half-life 125", "LiteLLM: tier 2", "LiteLLM: tier 1")
+    results = run.evidence(["tafeng"], small, 1, command="bench", who=who, progress=False)
     names = [row["policy"] for row in results["sets"]["tafeng"]["rows"]]
     assert names[-2:] == ["LiteLLM: tier 2", "LiteLLM: tier 1"]
-    lines = bench.hindsight(results).splitlines()
-    assert lines[2].startswith("| tafeng |")
-    assert "| LiteLLM: tier" in lines[2]
-    assert "not played" in lines[2]
+    results["rivals"] = {name: {"needs": [], "settings": ["a"], "failed": None} for name in ("LiteLLM", "MABWiser")}
+    line = bench.evidence_table.rewards(results)[2]
+    assert line.startswith("| tafeng, 105 |")
+    assert "| LiteLLM: tier" in line
+    assert "| not played |" in line
+
+
+def test_a_slow_rival_is_compared_with_static_on_the_rounds_that_it_played(bench, small, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "environment", lambda rival, folder: sys.executable)
+    slow = dataclasses.replace(bench.RIVALS["LiteLLM"], most=40, settings={"tier 2": {}})
+    monkeypatch.setitem(bench.RIVALS, "LiteLLM", slow)
+    who = only(bench.everyone(tmp_path, ["LiteLLM"]), "static", "LiteLLM: tier 2")
+    found = run.evidence(["elec2"], small, 1, command="bench", who=who, progress=False)["sets"]["elec2"]
+    static, rival = found["rows"]
+    rounds = plays.first_rounds(found["rounds"], 40)
+    assert rounds <= 40 and rival["part"] == pytest.approx(rounds / found["rounds"], rel=0.05)
+    one = plays.Plays("elec2", sets.SETS["elec2"], small)
+    played = one.read("static", run.ours(one)["static"].digest, False, [0])[0].reward
+    count = round(rival["part"] * len(played))
+    assert rival["less_static"] == pytest.approx(rival["reward"] - played[:count].mean())
+    assert static["part"] == 1.0
+
+
+def test_a_rival_that_fails_is_a_row_that_says_so(bench, small, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bench, "environment", lambda rival, folder: sys.executable)
+    monkeypatch.setattr(bench.run, "ours", cheap_of(bench.run.ours))
+    monkeypatch.setattr(bench.run.page, "can_draw", lambda: False)
+    asked = argparse.Namespace(rivals=True, only=["elec2"], draws=1, out=small, envs=tmp_path)
+    broken = dataclasses.replace(bench.RIVALS["LiteLLM"], settings={"tier 9": {"tier": 9}})
+    monkeypatch.setitem(bench.RIVALS, "LiteLLM", broken)
+    results = bench.gathered(asked, ["LiteLLM"])
+    assert results["rivals"]["LiteLLM"]["failed"].startswith("KeyError: 9")
+    assert json.loads((small / "results.json").read_text()) == results
+    assert "| failed |" in (small / "table.md").read_text()
+    assert "LiteLLM: left out: KeyError: 9" in capsys.readouterr().err
+
+
+def test_the_best_rival_is_named_also_where_it_is_not_us(bench):
+    def row(policy, reward, draws=8, part=1.0):
+        less = reward - 0.5
+        return {
+            "policy": policy, "reward": reward, "draws": draws, "part": part, "less_static": less, "over_draws": 0.01,
+            "over_time": 0.02, "shuffled": 0.5, "shuffled_less_static": less, "shuffled_over_draws": 0.0,
+        }  # fmt: skip
+
+    rows = [row("static", 0.5), row("Auto", 0.6), row("half-life 500", 0.9, draws=2), row("half-life 2000", 0.7),
+            row("VW: default", 0.4), row("VW: b", 0.65), row("VW: c", 0.8, draws=2), row("river: slow", 0.55, part=0.1)]
+    rivals = {name: {"needs": [f"{name}==1"], "settings": ["a", "b"], "failed": None} for name in ("VW", "river")}
+    made = {"made": {"rounds": 1000, "rows": rows}}
+    results = {"sets": made, "missing": {"gone": "no network"}, "rivals": rivals}
+    table = bench.evidence_table
+    _, _, line, gone = table.rewards(results)
+    assert line == ("| made, 1,000 | 8 | 0.5000 | 0.6000 |  | 0.7000, 2000 |  | 0.4000 / 0.6500 "
+                    "| 0.5500 on the first 10.0% (static 0.5000) | VW: b | VW |")  # fmt: skip
+    assert gone.startswith("| gone | not played: no network |")
+    assert "+0.1500 ± 0.0100 ± 0.0200: VW: b" in table.differences(results)[2]
+    assert table.controls(results)[2] == "| made | 0.5000 | +0.1000 ± 0.0000 |  | +0.2000 ± 0.0000 |"
+
+
+@pytest.fixture(scope="module")
+def page(bench):
+    """docs/evidence.md and the results from which its tables are made."""
+    docs = Path(__file__).parents[2] / "docs"
+    results = json.loads((docs / "evidence.json").read_text(encoding="utf-8"))
+    return (docs / "evidence.md").read_text(encoding="utf-8"), results
+
+
+def test_the_tables_of_the_page_are_those_of_its_results(bench, page):
+    text, results = page
+    for name in ("rewards", "differences", "controls", "settings"):
+        made = bench.evidence_table.marked(name, getattr(bench.evidence_table, name)(results))
+        assert made in text, f"paste what bench/evidence_table.py prints: {name}"
+    assert set(results["sets"]) | set(results["missing"]) == set(sets.SETS)
+    assert set(results["rivals"]) == set(bench.RIVALS)
+    for name, one in results["sets"].items():
+        assert one["terms"] == sets.SETS[name].terms
+        assert one["terms"].split(";")[0] in text

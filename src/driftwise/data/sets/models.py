@@ -1,4 +1,4 @@
-"""Language models: which should answer a prompt, at one price, and while prices fall."""
+"""Language models: which should answer a prompt, at fixed prices and while prices fall."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HOLDOUT = Pinned(
 )  # fmt: skip
 PRICE_TERMS = f"{TERMS}; prices are facts read from tokencost and litellm (both MIT)"
 
-# Dollars for a million tokens of output, from the day on: when a release of tokencost first had it, by the dates inside
-# its wheels. Two days are not in wheels of tokencost: 2025-06-17 is the release of Gemini 2.5 Pro, and 2025-12-02 that
-# of Mistral Large 3, whose price litellm has from 1.85 on (its wheels of that time are not dated).
+# Dollars per million tokens of output from this day on: the day on which a release of tokencost first had the price, by
+# the dates inside its wheels. Two days are not in wheels of tokencost: 2025-06-17 is the release of Gemini 2.5 Pro, and
+# 2025-12-02 that of Mistral Large 3, whose price litellm has from 1.85 on (its wheels of that time are not dated).
 PRICES: dict[str, tuple[tuple[str, float], ...]] = {
     "google/gemini-2.5-pro": (("2024-07-25", 15.0), ("2024-11-16", 5.0), ("2025-06-17", 10.0)),
     "meta-llama/llama-3.1-8b-instruct": (("2024-07-25", 0.79), ("2024-10-17", 0.08)),
@@ -42,9 +42,9 @@ FIRST, LAST = date(2024, 3, 26), date(2026, 10, 11)
 def prompts(*, price: float = 0.0) -> Outcomes:
     """Which language model should answer: prompts of public benchmarks, graded for three models (paretobandit).
 
-    A round is a prompt, the validation file before the holdout; their order means nothing. Arms are models; one pays
-    the grade of its answer in [0, 1] less `price` times its cost in dollars. Features are one block a model of 1, the
-    family of benchmarks a prompt is from, and the logarithm of its length, scaled to norm 1 at most.
+    A round is a prompt, the validation file before the holdout; their order has no meaning. Arms are models; a model
+    pays the grade of its answer in [0, 1] minus `price` times its cost in dollars. Features are one block per model of
+    1, the family of benchmarks of the prompt, and the logarithm of its length, scaled to norm at most 1.
     """
     price = real("price", price, 0.0, way_out="pass what a dollar is worth in grades, e.g. 10")
     models, context, grades, costs = _graded()
@@ -54,15 +54,15 @@ def prompts(*, price: float = 0.0) -> Outcomes:
 def prices(*, price: float = 50.0, times: int = 4, seed: int = 0) -> Outcomes:
     """Which language model should answer while prices change: the prompts of paretobandit, the prices of 31 months.
 
-    A round is a prompt; every prompt comes `times` times, in an order drawn by the seed, spread evenly from March 2024
-    to October 2026. Arms are three models; one pays the grade of its answer less `price` times its cost in dollars,
-    times what its line of models cost that day over what it costs at the end (`PRICES`: list prices of Mistral Large,
-    of Llama 3.1 8B at Groq, and of Gemini Pro, first versions before their days). Grades do not change. Features are
-    those of `prompts`. `price` is set so that price decides: the cheap model is best until early 2025, the middle one
-    afterwards.
+    A round is a prompt. Every prompt comes `times` times, in an order drawn with the seed, spread evenly from March
+    2024 to October 2026. Arms are three models. A model pays the grade of its answer minus `price` times its cost in
+    dollars, times the price of its line of models on that day relative to the end (`PRICES`: list prices of Mistral
+    Large, of Llama 3.1 8B at Groq, and of Gemini Pro, those of first versions before their days). Grades do not change.
+    Features are those of `prompts`. With the default `price` the cost decides: the cheap model is best until early
+    2025, the middle one afterwards.
     """
     price = real("price", price, 0.0, way_out="pass what a dollar is worth in grades, e.g. 50")
-    times = whole("times", times, 1, "pass how often every prompt comes, e.g. 4")
+    times = whole("times", times, 1, "pass how often every prompt occurs, e.g. 4")
     models, context, grades, costs = _graded()
     rng, count = np.random.default_rng(checked_seed(seed)), len(grades)
     order = np.concatenate([rng.permutation(count) for _ in range(times)])
@@ -73,7 +73,7 @@ def prices(*, price: float = 50.0, times: int = 4, seed: int = 0) -> Outcomes:
 
 
 def _factors(model: str, days: Floats) -> Floats:
-    """What a model costs on these days over what it costs at the end."""
+    """The price of a model on these days relative to its price at the end."""
     since = [date.fromisoformat(day).toordinal() for day, _ in PRICES[model]]
     asked = np.array([dollars for _, dollars in PRICES[model]])
     return np.asarray(asked[np.maximum(np.searchsorted(since, days, side="right") - 1, 0)] / asked[-1])
@@ -83,7 +83,7 @@ def _graded() -> tuple[list[str], Floats, Floats, Floats]:
     """Models, contexts, grades and costs in dollars."""
     rows: list[Any] = []
     for pin in (VALIDATION, HOLDOUT):
-        # Not splitlines(): prompts hold separators of Unicode that JSON leaves alone.
+        # Not splitlines(): prompts contain separators of Unicode that JSON does not escape.
         rows += [json.loads(line) for line in data("prompts", pin).decode("utf-8").split("\n") if line]
     models, families = sorted(rows[0]["arms"]), [row["source"].split("/")[0] for row in rows]
     context = np.column_stack([

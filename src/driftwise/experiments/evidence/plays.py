@@ -14,8 +14,8 @@ import numpy as np
 
 from driftwise._internal.files import keep
 from driftwise._internal.sources import source_hash
-from driftwise.data.outcomes import Outcomes, block_means, walk
-from driftwise.data.sets import Listed
+from driftwise.data.outcomes import Outcomes, walk
+from driftwise.data.sets import ListedSet
 from driftwise.kernels.point import Floats
 from driftwise.policies.half_life import half_life_to_forget
 from driftwise.policies.linear import LinearUCB
@@ -25,7 +25,9 @@ from driftwise.policies.own import asked
 
 # The number of stretches of time whose means are stored.
 STRETCHES = 200
-HALF_LIVES = (125, 500, 2000, 8000, 32000)
+HALF_LIVES = (125, 250, 500, 1000, 2000, 4000, 8000, 16000, 32000)
+# The draws on which the best setting of a grid is chosen. Only that one and the default play the other draws.
+SCOUTS = 2
 STATIC, AUTO, CLICKS, HALF_LIFE, PERSISTENCE = "static", "Auto", "Auto, clicks", "half-life 2000", "persistence"
 # Sources of Auto only: a change of them does not repeat the plays of static policies.
 _ADAPTIVE = ("kernels/adapt", "kernels/belief.py", "kernels/level.py", "kernels/foretell.py", "policies/adapt.py",
@@ -44,11 +46,17 @@ class Play:
 @dataclass(frozen=True)
 class Contender:
     """A contender: the digest of its sources, the function that plays a log with a seed, and whether it also plays
-    shuffled rows."""
+    shuffled rows.
+
+    Contenders with the same `grid` are settings of one method. One that is not the default plays `SCOUTS` draws, and
+    the others only if it is the best there.
+    """
 
     digest: str
     play: Callable[[Outcomes, int], Play]
     shuffled: bool = True
+    grid: str = ""
+    default: bool = True
 
 
 def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
@@ -61,18 +69,23 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
     if clicks:
         found[CLICKS] = make("Auto", dim=dim, link="logistic")
     made = {name: _ours(name, policy) for name, policy in found.items()}
-    return {**made, PERSISTENCE: Contender(_digest("persistence 2"), lambda log, seed: _persistence(log))}
+    return {**made, PERSISTENCE: Contender(play_digest("persistence 2"), lambda log, seed: _persistence(log))}
 
 
 def _ours(name: str, policy: Any) -> Contender:
-    adaptive = name in (AUTO, CLICKS)
+    adaptive, one_of_many = name in (AUTO, CLICKS), name.startswith("half-life")
     sources = source_hash("kernels", "theory", "policies", without=() if adaptive else _ADAPTIVE)
-    mixed = name == HALF_LIFE or not name.startswith("half-life")
-    return Contender(_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed), mixed)
+    default = name == HALF_LIFE or not one_of_many
+    return Contender(
+        play_digest(f"{sources} {policy!r}"), lambda log, seed: played_set(policy, log, seed), shuffled=default,
+        grid="half-life" if one_of_many else "", default=default,
+    )  # fmt: skip
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(f"{source_hash('data/sets', 'data/outcomes.py')} {text}".encode()).hexdigest()[:16]
+def play_digest(text: str) -> str:
+    """The digest of a play: of this text, and of the definitions of the sets."""
+    made = source_hash("data/sets", "data/outcomes.py", without=("data/sets/fetched.py",))
+    return hashlib.sha256(f"{made} {text}".encode()).hexdigest()[:16]
 
 
 def played_set(policy: Any, log: Outcomes, seed: int) -> Play:
@@ -103,14 +116,25 @@ def _persistence(log: Outcomes) -> Play:
 
 
 def summed(log: Outcomes, earned: Floats, arms: Any, memory: Floats | None = None) -> Play:
-    """Sum rounds into stretches of time, with arms in the order of their names."""
-    count = min(STRETCHES, log.rounds)
-    place = np.argsort(np.argsort(log.names))[arms]
-    shares = np.zeros((count, len(log.names)))
+    """Sum rounds into stretches of time, with arms in the order of their names.
+
+    `earned` may end before the log does (`first_rounds`): only whole stretches count.
+    """
     edges = _edges(log.rounds)
+    edges = edges[edges <= len(earned)]
+    count, place = len(edges) - 1, np.argsort(np.argsort(log.names))[arms]
+    shares, reward = np.zeros((count, len(log.names))), np.zeros(count)
     for i in range(count):
-        shares[i] = np.bincount(place[edges[i] : edges[i + 1]], minlength=len(log.names)) / (edges[i + 1] - edges[i])
-    return Play(block_means(earned, count), np.full(count, math.nan) if memory is None else memory, shares)
+        within = slice(edges[i], edges[i + 1])
+        reward[i] = earned[within].mean()
+        shares[i] = np.bincount(place[within], minlength=len(log.names)) / (edges[i + 1] - edges[i])
+    return Play(reward, np.full(count, math.nan) if memory is None else memory, shares)
+
+
+def first_rounds(rounds: int, most: int) -> int:
+    """The largest number of rounds, at most `most` and at least one stretch, that ends with a stretch of time."""
+    edges = _edges(rounds)
+    return int(edges[max(1, np.searchsorted(edges, most, side="right") - 1)])
 
 
 def _edges(rounds: int) -> Any:
@@ -126,6 +150,7 @@ class Facts:
     names: tuple[str, ...]
     paid: Floats  # (stretches, arms), NaN where an arm is never available
     best: float  # the mean of the best arm of every round
+    whole: bool = True  # every arm is available in every round
 
 
 def facts_of(log: Outcomes) -> Facts:
@@ -135,13 +160,13 @@ def facts_of(log: Outcomes) -> Facts:
     counts = np.add.reduceat(known, edges[:-1], dtype=np.int64)
     paid = np.where(counts > 0, sums / np.maximum(counts, 1), math.nan)
     names = tuple(log.names[place] for place in order)
-    return Facts(log.rounds, log.dim, names, paid, float(np.nanmax(log.paid, axis=1).mean()))
+    return Facts(log.rounds, log.dim, names, paid, float(np.nanmax(log.paid, axis=1).mean()), bool(known.all()))
 
 
 class Plays:
     """The folder with the plays of one set."""
 
-    def __init__(self, name: str, listed: Listed, folder: Path) -> None:
+    def __init__(self, name: str, listed: ListedSet, folder: Path) -> None:
         self.name, self.listed, self.folder = name, listed, folder / "plays" / name
         self._log: tuple[int, Outcomes] | None = None
 
@@ -157,21 +182,39 @@ class Plays:
 
     @property
     def facts(self) -> Facts:
-        path = self.folder / f"facts-{_digest('facts 1')}.npz"
+        path = self.folder / f"facts-{play_digest('facts 2')}.npz"
         if not path.is_file():
             one = facts_of(self.draw(0))
-            _save(path, paid=one.paid, names=np.array(one.names), rest=np.array([one.rounds, one.dim, one.best]))
+            rest = np.array([one.rounds, one.dim, one.best, one.whole])
+            _save(path, paid=one.paid, names=np.array(one.names), rest=rest)
         with np.load(path) as kept:
-            rounds, dim, best = kept["rest"].tolist()
-            return Facts(int(rounds), int(dim), tuple(kept["names"].tolist()), kept["paid"], best)
+            rounds, dim, best, whole = kept["rest"].tolist()
+            return Facts(int(rounds), int(dim), tuple(kept["names"].tolist()), kept["paid"], best, bool(whole))
 
     def missing(self, who: Mapping[str, Contender], draws: int) -> Iterator[tuple[str, bool, int]]:
-        """The plays that are not stored yet, draw by draw."""
+        """The plays that are not stored yet, draw by draw.
+
+        Which setting of a grid plays all draws is known after `SCOUTS` draws: ask again when these are stored.
+        """
+        best = self.best(who, draws)
         for number in range(draws):
             for shuffled in (False, True):
                 for name, one in who.items():
-                    if (one.shuffled or not shuffled) and not self.path(name, one.digest, shuffled, number).is_file():
+                    wanted = one.default or number < SCOUTS or best.get(one.grid) == name
+                    stored = self.path(name, one.digest, shuffled, number).is_file()
+                    if wanted and not stored and (one.shuffled or not shuffled):
                         yield name, shuffled, number
+
+    def best(self, who: Mapping[str, Contender], draws: int) -> dict[str, str]:
+        """The best setting of each grid by its mean on the first draws, for grids of which these draws are stored."""
+        paid: dict[str, dict[str, float]] = {}
+        for name, one in who.items():
+            if one.grid:
+                found = self.read(name, one.digest, False, range(min(SCOUTS, draws)))
+                mean = np.mean([play.reward.mean() for play in found]) if len(found) == min(SCOUTS, draws) else math.nan
+                paid.setdefault(one.grid, {})[name] = float(mean)
+        return {grid: max(own, key=lambda name: own[name]) for grid, own in paid.items()
+                if not any(map(math.isnan, own.values()))}  # fmt: skip
 
     def play(self, who: Mapping[str, Contender], name: str, shuffled: bool, number: int) -> None:
         """Play one contender and store the result."""

@@ -20,11 +20,15 @@ BLOCKS = 40
 @dataclass(frozen=True)
 class EvidenceRow:
     """A policy on a set: its reward per round, the difference to static with 95% half-widths, and the same for shuffled
-    rows."""
+    rows.
+
+    `part` is the share of the rounds that it played, from the first on. The difference is to static on these rounds.
+    """
 
     policy: str
     reward: float
     draws: int
+    part: float
     less_static: float
     over_draws: float
     over_time: float
@@ -48,13 +52,14 @@ def rows(time: Mapping[str, Sequence[Play]], shuffled: Mapping[str, Sequence[Pla
         mixed = shuffled.get(name, ())
         other = float(np.mean([one.reward.mean() for one in mixed])) if mixed else math.nan
         less, over, _ = _against(mixed, shuffled.get(STATIC, ()))
-        found.append(EvidenceRow(name, float(np.mean(rewards)), len(plays), gap, draws, wide, other, less, over))
+        part = len(plays[0].reward) / max(len(one.reward) for every in time.values() for one in every)
+        found.append(EvidenceRow(name, float(np.mean(rewards)), len(plays), part, gap, draws, wide, other, less, over))
     return found
 
 
 def _against(plays: Sequence[Play], static: Sequence[Play]) -> tuple[float, float, float]:
     """The mean difference, and its half-widths over draws and over time."""
-    apart = np.array([a.reward - b.reward for a, b in zip(plays, static, strict=False)])
+    apart = np.array([a.reward - b.reward[: len(a.reward)] for a, b in zip(plays, static, strict=False)])
     if not len(apart):
         return math.nan, math.nan, math.nan
     gap, draws = t_interval(apart.mean(axis=1))
@@ -66,8 +71,9 @@ def _against(plays: Sequence[Play], static: Sequence[Play]) -> tuple[float, floa
 class Story:
     """One change of a set: the arm that was best before a stretch of time and the arm that was best from it on.
 
-    `noticed` is the first stretch in which Auto plays the new arm more than the old one (None: never), `cost` what Auto
-    lost to the new arm by then, and `saved` what Auto earned after the change more than static, in rewards a draw.
+    `noticed` is the first stretch in which Auto plays the new arm more than the old one (None: never), and `cost` what
+    Auto lost to the new arm by then. `lost` and `static_lost` are what Auto and static lost to the new arm from the
+    change to the end. All are rewards per draw.
     """
 
     at: int
@@ -75,16 +81,19 @@ class Story:
     after: str
     noticed: int | None
     cost: float
-    saved: float
+    lost: float
+    static_lost: float
     rounds: int  # of a stretch
 
 
 def story(facts: Facts, plays: Mapping[str, Sequence[Play]]) -> Story | None:
-    """The most important change: the time at which switching from one arm to another gains most over any single arm."""
-    auto, static = plays.get(AUTO, ()), plays.get(STATIC, ())
-    if not auto or not static or len(facts.paid) < 4:
+    """The most important change: the time at which switching from one arm to another gains most over any single arm.
+
+    None where arms are not always available: an arm that is best where it is available cannot be played throughout.
+    """
+    auto, static, paid = plays.get(AUTO, ()), plays.get(STATIC, ()), facts.paid
+    if not auto or not static or len(paid) < 4 or not facts.whole:
         return None
-    paid = np.nan_to_num(facts.paid)  # an arm that is not available pays nothing
     upto = np.cumsum(paid, axis=0)
     worth = upto[:-1].max(axis=1) + (upto[-1] - upto[:-1]).max(axis=1)
     at = int(np.argmax(worth)) + 1
@@ -97,6 +106,8 @@ def story(facts: Facts, plays: Mapping[str, Sequence[Play]]) -> Story | None:
     size = facts.rounds / len(paid)
     earned = {name: np.mean([one.reward for one in plays[name]], axis=0) for name in (AUTO, STATIC)}
     end = len(paid) if noticed is None else noticed
-    cost = float((paid[at:end, new] - earned[AUTO][at:end]).sum() * size)
-    saved = float((earned[AUTO][at:] - earned[STATIC][at:]).sum() * size)
-    return Story(at, facts.names[old], facts.names[new], noticed, cost, saved, round(size))
+    cost, lost, static_lost = (
+        float((paid[at:until, new] - earned[name][at:until]).sum() * size)
+        for name, until in ((AUTO, end), (AUTO, len(paid)), (STATIC, len(paid)))
+    )
+    return Story(at, facts.names[old], facts.names[new], noticed, cost, lost, static_lost, round(size))

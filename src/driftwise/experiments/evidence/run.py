@@ -56,11 +56,11 @@ def evidence(
 
 def _one(plays: Plays, draws: int, who: Contenders, progress: bool | None) -> page.PlayedSet:
     chosen = who(plays)
-    todo = list(plays.missing(chosen, draws))
-    with bar(plays.name, len(todo), progress) as tick:
-        for name, shuffled, number in todo:
-            plays.play(chosen, name, shuffled, number)
-            tick(1)
+    while todo := list(plays.missing(chosen, draws)):
+        with bar(plays.name, len(todo), progress) as tick:
+            for name, shuffled, number in todo:
+                plays.play(chosen, name, shuffled, number)
+                tick(1)
     time, mixed = (
         {name: plays.read(name, one.digest, shuffled, range(draws)) for name, one in chosen.items()}
         for shuffled in (False, True)

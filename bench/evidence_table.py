@@ -1,0 +1,155 @@
+"""The tables of docs/evidence.md, from results.json: `python bench/evidence_table.py results/evidence/results.json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+STATIC, AUTO, CLICKS, PERSISTENCE, HALF = "static", "Auto", "Auto, clicks", "persistence", "half-life "
+Row = Mapping[str, Any]
+
+
+def tables(results: Mapping[str, Any]) -> str:
+    """All tables, between the marks that docs/evidence.md has around them."""
+    made = {"rewards": rewards(results), "differences": differences(results), "controls": controls(results),
+            "settings": settings(results)}  # fmt: skip
+    return "\n\n".join(marked(name, lines) for name, lines in made.items()) + "\n"
+
+
+def marked(name: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"<!-- {name}: begin -->", "", *lines, "", f"<!-- {name}: end -->"])
+
+
+def rewards(results: Mapping[str, Any]) -> list[str]:
+    """A line a set: our draws and rewards, every rival at its default and at its best setting, and who is best."""
+    rivals = list(results["rivals"])
+    ours = [STATIC, AUTO, CLICKS, "best half-life", PERSISTENCE]
+    lines = _head(["set, rounds", "draws", *ours, *rivals, "best rival", "best of all"])
+    for name, one in _played(results):
+        rows = {row["policy"]: row for row in one["rows"]}
+        half, best = best_half_life(rows), best_rival(rows, rivals)
+        cells = [_reward(rows.get(who)) for who in ours]
+        cells[3] = f"{_reward(half)}, {half['policy'].removeprefix(HALF)}" if half else ""
+        cells += [_rival(rows, rival, results["rivals"][rival]["failed"]) for rival in rivals]
+        cells += [best["policy"] if best else "none played", best_of_all(rows, best)]
+        draws = str(min(row["draws"] for row in (rows.get(STATIC), rows.get(AUTO), rows.get(CLICKS)) if row))
+        lines.append(_line(f"{name}, {one['rounds']:,}", [draws, *cells]))
+    return [*lines, *_missing(results, 8 + len(rivals))]
+
+
+def differences(results: Mapping[str, Any]) -> list[str]:
+    """A line a set: differences to static, with intervals over draws and over stretches of time."""
+    lines = _head(["set", AUTO, CLICKS, "best half-life", "best rival"])
+    for name, one in _played(results):
+        rows = {row["policy"]: row for row in one["rows"]}
+        half, best = best_half_life(rows), best_rival(rows, list(results["rivals"]))
+        cells = [_difference(rows.get(AUTO)), _difference(rows.get(CLICKS))]
+        cells += [f"{_difference(row)}: {row['policy'].removeprefix(HALF)}" if row else "" for row in (half, best)]
+        lines.append(_line(name, cells))
+    return [*lines, *_missing(results, 4)]
+
+
+def controls(results: Mapping[str, Any]) -> list[str]:
+    """A line a set: the shuffled rows, and differences to static there."""
+    forgetful = (AUTO, CLICKS, f"{HALF}2000")
+    lines = _head(["set, shuffled", STATIC, *(f"{who} less static" for who in forgetful)])
+    for name, one in _played(results):
+        rows = {row["policy"]: row for row in one["rows"]}
+        static = rows.get(STATIC, {}).get("shuffled")
+        cells = ["" if static is None else f"{static:.4f}"]
+        cells += [_difference(rows.get(who), "shuffled_less_static", ["shuffled_over_draws"]) for who in forgetful]
+        lines.append(_line(name, cells))
+    return [*lines, *_missing(results, 4)]
+
+
+def settings(results: Mapping[str, Any]) -> list[str]:
+    """A line a rival: what is installed, its default, the rest of its grid, and its best setting on each set."""
+    lines = _head(["rival", "installed", "default", "also tried", "best setting by set"])
+    for rival, one in results["rivals"].items():
+        default, *others = one["settings"]
+        found = []
+        for name, played in _played(results):
+            mine = [row for row in played["rows"] if row["policy"].startswith(f"{rival}: ")]
+            if mine:
+                best = max(mine, key=_most_draws)
+                found.append(f"{name} {best['policy'].removeprefix(f'{rival}: ')}")
+        cells = [", ".join(one["needs"]), default, "; ".join(others), one["failed"] or "; ".join(found)]
+        lines.append(_line(rival, cells))
+    return lines
+
+
+def best_half_life(rows: Mapping[str, Row]) -> Row | None:
+    """The best half-life among those that played most draws."""
+    return max((row for name, row in rows.items() if name.startswith(HALF)), key=_most_draws, default=None)
+
+
+def best_rival(rows: Mapping[str, Row], rivals: Sequence[str]) -> Row | None:
+    """The rival furthest above static on the rounds that it played, each at its best setting."""
+    found = [row for rival in rivals if (row := _best_setting(rows, rival)) and row["less_static"] is not None]
+    return max(found, key=lambda row: row["less_static"], default=None)
+
+
+def best_of_all(rows: Mapping[str, Row], rival: Row | None) -> str:
+    """Who is furthest above static: a policy that needs no hindsight but the rival's, or static itself."""
+    found = [row for row in (rows.get(AUTO), rows.get(CLICKS), rival) if row and row["less_static"] is not None]
+    best = max(found, key=lambda row: row["less_static"], default=None)
+    return STATIC if best is None or best["less_static"] < 0.0 else best["policy"].split(": ")[0]
+
+
+def _best_setting(rows: Mapping[str, Row], rival: str) -> Row | None:
+    return max((row for name, row in rows.items() if name.startswith(f"{rival}: ")), key=_most_draws, default=None)
+
+
+def _most_draws(row: Row) -> tuple[int, float]:
+    return row["draws"], row["reward"]
+
+
+def _rival(rows: Mapping[str, Row], rival: str, failed: str | None) -> str:
+    """Default and best setting; the share of rounds and the draws where they are not all."""
+    mine = [row for name, row in rows.items() if name.startswith(f"{rival}: ")]
+    if not mine:
+        return "failed" if failed else "not played"
+    best = max(mine, key=_most_draws)
+    text = _reward(best) if best is mine[0] else f"{_reward(mine[0])} / {_reward(best)}"
+    if best["part"] < 1.0:
+        text += f" on the first {best['part']:.1%} (static {best['reward'] - best['less_static']:.4f})"
+    return text + (f"; {best['draws']} draws" if best["draws"] < rows[STATIC]["draws"] else "")
+
+
+def _reward(row: Row | None) -> str:
+    return f"{row['reward']:.4f}" if row else ""
+
+
+def _difference(row: Row | None, less: str = "less_static", over: Sequence[str] = ("over_draws", "over_time")) -> str:
+    """The difference to static, ± over draws, ± over time."""
+    if not row or row[less] is None:
+        return ""
+    wide = [f" ± {row[name]:.4f}" if row[name] is not None else "" for name in over]
+    return f"{row[less]:+.4f}".replace("-", "\N{MINUS SIGN}") + "".join(wide)
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return [_line(columns[0], columns[1:]), "|" + "---|" * len(columns)]
+
+
+def _line(first: str, cells: Sequence[str]) -> str:
+    return "| " + " | ".join([first, *cells]) + " |"
+
+
+def _played(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The sets that static has played, with which all others are compared."""
+    return [(name, one) for name, one in results["sets"].items() if any(row["policy"] == STATIC for row in one["rows"])]
+
+
+def _missing(results: Mapping[str, Any], cells: int) -> list[str]:
+    """A line for every other set, with the reason."""
+    played = dict(_played(results))
+    why = {name: "no time" for name in results["sets"] if name not in played} | dict(results["missing"])
+    return [_line(name, [f"not played: {reason}", *[""] * (cells - 1)]) for name, reason in why.items()]
+
+
+if __name__ == "__main__":
+    print(tables(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), end="")
