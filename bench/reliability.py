@@ -285,10 +285,10 @@ WHY = (
 
 def write(kept: dict[str, Any]) -> None:
     lines = [
-        "# Reliability",
+        "# Load and fault tables",
         "",
         "The load and fault tables of the service, as `make reliability` last ran them (ROW=F1 for one).",
-        "Sizes are a share of the promise's own; the load is what the machine's cores were asked at the time.",
+        "Sizes are a share of the promise's own; the load is the machine's load average at the time.",
         "",
         "| row | measure | pass | found | sizes | load | passed |",
         "|---|---|---|---|---|---|---|",

@@ -37,7 +37,7 @@ def serve(db: Path, port: int) -> None:
 
     from driftwise.service.core.serving import Service
     from driftwise.service.http.app import app
-    from driftwise.service.http.logs import Log
+    from driftwise.service.http.logs import ServerLog
     from driftwise.service.http.run import run, settle_heap
     from driftwise.service.stores.sqlite import SQLiteStore
 
@@ -47,7 +47,7 @@ def serve(db: Path, port: int) -> None:
         await request.body()
         return Response(constant, media_type="application/json")
 
-    made = app(Service(SQLiteStore(db)), Log(), settle_heap)
+    made = app(Service(SQLiteStore(db)), ServerLog(), settle_heap)
     made.inside.router.routes.insert(0, Route("/noop", noop, methods=["POST"]))
     run(made, "127.0.0.1", port)
 

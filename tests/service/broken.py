@@ -1,4 +1,4 @@
-"""The server with something wrong with it, as told: `python broken.py DB PORT [what …]`.
+"""The server with a defect, by name: `python broken.py DB PORT [what …]`.
 
 slow             every commit takes 20 ms longer
 kill:POINT:N     kill -9 itself when it comes to a named point for the N-th time; in-upgrade: in step N of the tables
@@ -200,7 +200,7 @@ def changed():
 
 
 def opened(statement):
-    """Every database that is opened to write is told one thing more."""
+    """Every database that is opened for writing gets one more statement."""
     inside = sqlite.SQLiteStore._open
 
     def told(self, writes, pages):
@@ -213,7 +213,7 @@ def opened(statement):
 
 def counted():
     """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
-    engines, make = [], serving.Engine
+    engines, make = [], serving.CommitEngine
 
     def made(*parts):
         engines.append(make(*parts))
@@ -233,7 +233,7 @@ def counted():
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, tell, loop)
 
-    serving.Engine = made
+    serving.CommitEngine = made
     after(run, "settle_heap", listen)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 
 from driftwise.service.http.app import app
-from driftwise.service.http.logs import Log
+from driftwise.service.http.logs import ServerLog
 from driftwise.service.http.run import service_of
 from driftwise.service.stores.opening import open_store
 
@@ -90,7 +90,7 @@ def living(path, now=None, webhook=None, **options):
     if not store.shared:
         store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
     service, out = service_of(store) if now is None else service_of(store, now), io.StringIO()
-    log = Log(requests=True, out=out)
+    log = ServerLog(requests=True, out=out)
     made = app(service, log, webhook=webhook)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

@@ -147,7 +147,7 @@ class Clients:
 
 
 def wrong(db, clients, live_digest=None):
-    """All that was promised and is not so: acknowledged is recorded, once, and everything comes out again."""
+    """The broken promises: what is acknowledged is recorded once, and everything is recomputed."""
     found = []
     store = open_store(db, writes=False)
     for id, answer in clients.decided.items():

@@ -25,7 +25,7 @@ def missing():
 
 
 class Server:
-    """Started at once; `sync` as a server that keeps its promise, without it where nobody pulls the plug."""
+    """Started at once; `sync` as a correct server; without it if there is no power cut."""
 
     def __init__(self, folder=None, sync=False):
         # A socket's path may have 107 letters, and the server may not be root: a short folder that is its own.

@@ -108,7 +108,7 @@ def test_the_first_key_may_do_everything_and_says_what_changes(tmp_path, capsys)
     db = tmp_path / "a.db"
     code, key, err = told(capsys, "keys", "create", db)
     assert code == 0 and len(key.strip()) == 43 and key.strip() not in err
-    assert "From now on the server answers requests with a key only" in err
+    assert "From now on the server refuses requests without a key" in err
     assert "Key 1 may decide, reward, change streams and open the dashboard: all streams." in err
     assert "Warning" not in err
     code, _, err = told(capsys, "keys", "create", db)

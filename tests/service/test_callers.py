@@ -83,8 +83,8 @@ def test_a_page_that_cannot_be_computed_is_a_refusal_and_a_line_in_the_log(tmp_p
         asked.reward("x", 1.0)
         answer = asked.get("/streams/home")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert "a defect of the server" in answer.text
-        assert '"event":"slip"' in asked.log.getvalue()
+        assert "an internal error" in answer.text
+        assert '"event":"internal_error"' in asked.log.getvalue()
         assert asked.get("/").status_code == 200
 
 
@@ -119,7 +119,8 @@ def test_a_database_that_does_not_open_now_is_503_and_names_no_path(tmp_path, mo
         asked.decide("x")
 
         def exhausted(self, writes, pages):
-            raise BadInput("db", f"{self.path}: unable to open database file", "a database that opens", "pass another")
+            wanted = "a database that can be opened"
+            raise BadInput("db", f"{self.path}: unable to open database file", wanted, "pass another")
 
         monkeypatch.setattr(SQLiteStore, "_open", exhausted)
         for path in ("/v1/streams/home/explain/x", "/streams/home", "/streams/home/decisions/x"):

@@ -106,7 +106,7 @@ def test_a_set_that_is_no_list_is_one_sentence_and_never_sent(tmp_path):
             client.put("home", **BODY)
             many = [{"arms": dw.Ball(2)}]
             for call in (lambda: client.decide("home", dw.Ball(2)), lambda: client.decide_many("home", many)):
-                with pytest.raises(BadInput, match=r"arms: .*lists alone, got .Ball"):
+                with pytest.raises(BadInput, match=r"arms: .*lists only, got .Ball"):
                     call()
         told = asked.decide("a", arms={"ball": 2}).json()
         assert told["field"] == "arms" and "lists" in told["hint"] and asked.stream()["seq"] == 0

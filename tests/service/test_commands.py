@@ -152,7 +152,7 @@ def test_a_backup_of_a_database_in_use_is_whole_and_goes_on(tmp_path, capsys):
 def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys, name):
     desk = filled(tmp_path / "a.db", POLICIES[name], start=1_700_000_000.0)
     digest = desk.stream.fold.digest()
-    with pytest.raises(Taken, match="POST …/forget asks that server"):
+    with pytest.raises(Taken, match="send POST …/forget to that server"):
         forgetting.forget(tmp_path / "a.db", 0.0)
     desk.close()
     code, out, _ = told(capsys, "forget", tmp_path / "a.db", "--before", "2023-11-14T22:13:50")
@@ -234,8 +234,8 @@ def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):
 
 
 def test_a_key_for_a_database_that_is_not_there_says_that_one_was_made(tmp_path, capsys):
-    assert "it was made" in told(capsys, "keys", "create", tmp_path / "a.db")[2]
-    assert "it was made" not in told(capsys, "keys", "create", tmp_path / "a.db")[2]
+    assert "was created" in told(capsys, "keys", "create", tmp_path / "a.db")[2]
+    assert "was created" not in told(capsys, "keys", "create", tmp_path / "a.db")[2]
 
 
 def test_a_wanted_stream_is_named_where_there_are_several(tmp_path, capsys):

@@ -42,7 +42,7 @@ def killed(tmp_path_factory):
 
 
 def opened(folder, kept, digest):
-    """None where all that was acknowledged is there and comes out again; the sentence where there is one."""
+    """None if everything acknowledged is there and is recomputed; otherwise the error."""
     try:
         store = SQLiteStore(folder / "a.db")
         try:
@@ -139,7 +139,7 @@ def test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room(tmp_
 
 
 def test_verify_finds_what_seals_do_not(tmp_path):
-    """A row that somebody sealed anew, a digest, a missing reward."""
+    """A row with a new seal, a digest, a missing reward."""
     desk, rng = Desk(tmp_path / "a.db"), np.random.default_rng(3)
     for number in range(30):
         desk.decide(arms_of(rng), id=str(number))
@@ -165,5 +165,5 @@ def test_verify_finds_what_seals_do_not(tmp_path):
         raw.close()
         assert verify(tmp_path / "b.db")[0].differs, change
     assert not verify(tmp_path / "a.db")[0].differs
-    with pytest.raises(BadInput, match="is there"):
+    with pytest.raises(BadInput, match="that exists"):
         verify(tmp_path / "c.db")

@@ -50,7 +50,7 @@ def play(asked, rounds=240, stream="home", seed=0):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A service that has been at work; nobody writes to it in tests that share it."""
+    """A service with data. Tests that share it do not write to it."""
     with living(tmp_path_factory.mktemp("board") / "a.db") as asked:
         assert asked.put(mode="holdback", holdback=0.4, epsilon=0.1).status_code == 201
         play(asked)
@@ -133,7 +133,7 @@ def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
         assert track.now.seq == stream.fold.seq and track.now.theta.tobytes() == theta.tobytes()
         assert track.fold.digest() == stream.fold.digest()
         assert [one.seq for one in track.points] == list(range(1, stream.fold.seq + 1))
-        assert page != first and re.search("a level that all arms share moves|no level moves apart", page)
+        assert page != first and re.search("a level that all arms share moves|no level moves separately", page)
         x = int(np.argmax(np.abs(theta)))
         assert f"now x{x} {theta[x]:.4g}" in page
     with living(tmp_path / "a.db") as asked:  # and again, from what is on disk
@@ -234,7 +234,7 @@ def test_a_shadow_says_how_often_it_agrees_and_a_live_stream_what_is_missing(tmp
         database.close()
         assert len(rows) == 8 and f"{100 * agreed:.1f}% of the newest 8" in words(asked.get("/streams/s").text)
         asked.put("l")
-        assert "Nobody is held back" in asked.get("/streams/l").text
+        assert "No units are held back" in asked.get("/streams/l").text
 
 
 class Checker(HTMLParser):

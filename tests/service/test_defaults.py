@@ -173,7 +173,7 @@ def test_more_than_expire_at_a_time_expire_in_the_end_and_no_reward_slips_throug
 
 
 def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
-    """After a start nobody waits until all decisions were looked through."""
+    """After a start no request waits until all decisions were scanned."""
     desk, rng = Desk(tmp_path / "a.db", WALL), np.random.default_rng(0)
     for number in range(10):
         desk.decide(arms_of(rng), id=str(number), at=1000.0)

@@ -1,4 +1,4 @@
-"""Small sizes of the fault table (docs/contract.md#faults): what is acknowledged is on disk, once, and comes out again.
+"""Small sizes of the fault table (docs/contract.md#faults): what is acknowledged is on disk once, and is recomputed.
 
 Each test has its power shown by a negative control: a server that breaks the promise is found out by the same checker.
 """
@@ -93,7 +93,7 @@ def test_when_a_sync_fails_the_process_ends_and_says_yes_to_nobody(tmp_path):
     server.put()
     clients.run(server.port)
     told = server.end()
-    assert server.process.returncode == 4 and "can promise nothing" in told
+    assert server.process.returncode == 4 and "no answer can be given" in told
     assert set(clients.statuses) == {200} and wrong(tmp_path / "a.db", clients) == []
 
 
@@ -131,7 +131,7 @@ def test_an_address_that_others_reach_needs_keys(tmp_path):
 
 
 def alive(server):
-    """What a server holds when nobody is connected: open files by /proc, all else as it tells."""
+    """The resources of a server without connections: open files by /proc, the rest as it reports."""
     for _ in range(200):
         os.kill(server.process.pid, signal.SIGUSR1)
         line, until = "", time.monotonic() + 30.0

@@ -81,7 +81,7 @@ def test_a_database_has_one_server_by_whatever_name_it_is_called(tmp_path, elsew
     for name in names:
         with pytest.raises(Taken, match=f"process {os.getpid()} "):
             SQLiteStore(name)
-        with pytest.raises(Taken, match="asks that server"):
+        with pytest.raises(Taken, match="forget to that server"):
             forgetting.forget(name, 0.0)
         found = elsewhere(name)
         assert found.startswith("Taken") and f"process {os.getpid()} " in found
@@ -233,7 +233,7 @@ def test_restore_refuses_what_is_no_backup_and_a_database_in_use(tmp_path, capsy
     backup(tmp_path / "a.db", tmp_path / "b.db")
     code, _, err = told(capsys, "restore", tmp_path / "b.db", tmp_path / "a.db", "--replace")
     assert code == 3 and f"process {os.getpid()} " in err
-    with pytest.raises(BadInput, match="with a log"):
+    with pytest.raises(BadInput, match="with a WAL"):
         restore(tmp_path / "a.db", tmp_path / "new.db")
     desk.close()
     with pytest.raises(BadInput, match="the database itself"):

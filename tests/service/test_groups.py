@@ -9,7 +9,7 @@ import pytest
 
 from driftwise.service.core.stream import Stream
 from driftwise.service.core.verify import verify
-from driftwise.service.http.logs import Log
+from driftwise.service.http.logs import ServerLog
 from driftwise.service.stores.sqlite import SQLiteStore
 from driftwise.service.wire.protocol import MOST_WAITING, DecideBody
 from service.living import ARMS, living
@@ -100,7 +100,7 @@ def test_a_slip_of_ours_undoes_its_group_and_is_told_without_what_was_sent(tmp_p
 def test_a_log_that_nobody_reads_holds_up_nobody():
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as out:
-        log, began = Log(out=out), time.monotonic()
+        log, began = ServerLog(out=out), time.monotonic()
         for number in range(5_000):  # a pipe holds a few hundred of these
             log.event("said", number=number, padding="x" * 200)
         assert time.monotonic() - began < 2.0 and log.left_out > 1_000

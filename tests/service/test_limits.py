@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from driftwise.service.http.endpoint import _body
-from driftwise.service.http.straight import Asked
+from driftwise.service.http.straight import FastRequest
 from driftwise.service.wire.protocol import MOST_CHUNKS, MOST_HEAD, MOST_HEADERS, MOST_PIPELINED
 from service.living import ARMS, soon
 from service.loading import Server
@@ -176,7 +176,7 @@ def test_a_body_in_tiny_pieces_takes_its_own_size():
 
     tracemalloc.start()
     try:
-        asked = Asked(SimpleNamespace(scope={}), None, "home", True)
+        asked = FastRequest(SimpleNamespace(scope={}), None, "home", True)
         for number in range(pieces):
             asked.take(bytes([1, number % 256]))
         assert len(asked._body) == 2 * pieces

@@ -233,7 +233,7 @@ def test_an_id_that_another_version_let_through_costs_neither_the_server_nor_a_n
 
 
 def test_a_row_that_is_there_already_is_looked_up_again_and_refuses_one_request(tmp_path):
-    """UNIQUE fails in SQLite for a reason that nobody foresaw: another wrote the id."""
+    """UNIQUE fails in SQLite for an unexpected reason: another process wrote the id."""
     with living(tmp_path / "a.db") as home:
         home.put()
         home.decide("one")

@@ -28,7 +28,7 @@ FRAME = 4096 + 24
 
 @pytest.fixture
 def generations(tmp_path):
-    """A log that was begun anew: frames of one transaction of ours, then what the older log left."""
+    """A log that was started again: frames of one transaction of ours, then what the older log left."""
     database = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL").fetchone()
     database.execute("CREATE TABLE kept (number INTEGER PRIMARY KEY, text BLOB)")

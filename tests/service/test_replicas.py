@@ -311,7 +311,8 @@ def test_a_replica_that_slept_goes_on_from_the_snapshot_of_what_was_forgotten(da
 
 
 def test_changes_on_two_replicas_are_one_history(database, two):
-    """A policy change and a reset within .4 s, in any order: both are there afterwards, and all comes out again."""
+    """A policy change and a reset within .4 s, in any order: both are there afterwards, and everything is
+    recomputed."""
     a, b = two
     made(a, b)
     rng, names = random.Random(8), itertools.count()

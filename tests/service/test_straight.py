@@ -203,7 +203,7 @@ def test_uvicorns_private_side_is_the_one_that_was_tested():
     told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     wanted = next(one for one in told["project"]["optional-dependencies"]["serve"] if one.startswith("uvicorn"))
     assert Version(uvicorn.__version__) in Requirement(wanted).specifier and "<" in wanted
-    assert straight.missing() == [] and run.connection() == (straight.Connection, "")
+    assert straight.missing() == [] and run.connection() == (straight.HttpConnection, "")
     assert all(hasattr(uvicorn.Server, name) for name in ("startup", "handle_exit", "run"))
 
 

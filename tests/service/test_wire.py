@@ -174,7 +174,7 @@ def test_a_stream_of_before_allows_unknown_names_and_a_new_one_refuses_them_unle
 
     with living(tmp_path / "a.db") as asked:
         with monkeypatch.context() as before:
-            before.setattr(serving, "declared", lambda body, before=None: body)
+            before.setattr(serving, "declared_body", lambda body, before=None: body)
             assert asked.ask("PUT", "old", json=body(old)).status_code == 201
         assert asked.ask("PUT", "new", json=body(old)).status_code == 201  # written by hand, without a word on it
         assert asked.ask("PUT", "free", json=body({**old, "unknown": "allow"})).status_code == 201

@@ -6,11 +6,11 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import assert_never
 
+from driftwise.draw.markup import NEW_LINE, Html, badge, html_table, joined, safe, tag
 from driftwise.errors import BadInput
 
 VERDICTS = {
@@ -93,16 +93,18 @@ class Page:
 def html(page: Page, folder: Path) -> str:
     """One self-contained file without network access or scripts. Figures are read from folder/figures."""
     anchors = _anchors(page.blocks)
-    body, under, tables = [], page.title, 0
+    body: list[str] = []
+    under, tables = page.title, 0
     for place, block in enumerate(page.blocks):
         match block:
             case Heading(text, level):
                 under = text
-                body.append(f'<h{level} id="{anchors[place]}">{escape(text)}</h{level}>')
+                body.append(tag(f"h{level}", text, id=anchors[place]))
             case Text(text):
-                body.append(f"<p>{_inline(text, _HTML)}</p>")
+                body.append(tag("p", _html(text)))
             case Bullets(items):
-                body.append("<ul>\n" + "\n".join(f"<li>{_inline(item, _HTML)}</li>" for item in items) + "\n</ul>")
+                listed = joined([tag("li", _html(item)) for item in items], "\n")
+                body.append(tag("ul", NEW_LINE, listed, NEW_LINE))
             case Table():
                 tables += 1
                 body.append(_table(block, f"Table {tables}: {under}"))
@@ -111,13 +113,13 @@ def html(page: Page, folder: Path) -> str:
             case _:
                 assert_never(block)
     entries = [
-        f'<li><a href="#{anchors[place]}">{escape(block.text)}</a></li>'
+        tag("li", tag("a", block.text, href=f"#{anchors[place]}"))
         for place, block in enumerate(page.blocks)
         if isinstance(block, Heading) and block.level == 2
     ]
     contents = ['<nav aria-label="Contents">\n<ol>', *entries, "</ol>\n</nav>"] if entries else []
-    top = f"<header>\n<h1>{escape(page.title)}</h1>\n<p>{_inline(page.lead, _HTML)}</p>\n</header>"
-    lines = [_HEAD.format(title=escape(page.title), style=style()), top, *contents, "<main>", *body, "</main>"]
+    top = f"<header>\n{tag('h1', page.title)}\n{tag('p', _html(page.lead))}\n</header>"
+    lines = [_HEAD.format(title=safe(page.title), style=style()), top, *contents, "<main>", *body, "</main>"]
     return "\n".join([*lines, "</body>\n</html>\n"])
 
 
@@ -167,8 +169,8 @@ def _picture(picture: Picture, folder: Path) -> str:
     source, narrow = (_embedded(folder / "figures" / f"{picture.name}{kind}.svg") for kind in ("", "-narrow"))
     return (
         f'<figure>\n<picture><source media="(max-width: 600px)" srcset="{narrow[0]}" {narrow[1]}>'
-        f'<img src="{source[0]}" alt="{escape(picture.alt)}" {source[1]}></picture>\n'
-        f"<figcaption>{_inline(picture.caption, _HTML)}</figcaption>\n</figure>"
+        f'<img src="{source[0]}" alt="{safe(picture.alt)}" {source[1]}></picture>\n'
+        f"{tag('figcaption', _html(picture.caption))}\n</figure>"
     )
 
 
@@ -184,27 +186,16 @@ def _embedded(path: Path) -> tuple[str, str]:
     return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}", f'width="{width}" height="{height}"'
 
 
-def _table(table: Table, label: str) -> str:
-    def line(cells: Sequence[str], head: bool) -> str:
-        inside = "".join(_cell(cell, place, head, place in table.numeric) for place, cell in enumerate(cells))
-        return f"<tr>{inside}</tr>\n"
-
-    rows = "".join(line(row, False) for row in table.rows)
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}">\n<table>\n'
-        f"<thead>\n{line(table.columns, True)}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>"
-    )
+def _table(table: Table, label: str) -> Html:
+    return html_table(table.columns, table.rows, table.numeric, label, _cell, _kind, _html)
 
 
-def _cell(cell: str, place: int, head: bool, number: bool) -> str:
-    """The first cell names its row, unless it is a number."""
-    inside = _inline(cell, _HTML)
-    kind = ' class="number"' if number else ' class="words"' if len(cell) > 40 else ""
-    if head:
-        return f'<th scope="col"{kind}>{inside}</th>'
-    if cell in VERDICTS:
-        inside = f'<span class="verdict {VERDICTS[cell]}">{inside}</span>'
-    return f'<th scope="row"{kind}>{inside}</th>' if place == 0 and not number else f"<td{kind}>{inside}</td>"
+def _cell(cell: str) -> Html:
+    return badge(_html(cell), VERDICTS[cell]) if cell in VERDICTS else _html(cell)
+
+
+def _kind(cell: str) -> str | None:
+    return "words" if len(cell) > 40 else None
 
 
 def _anchors(blocks: Sequence[Block]) -> dict[int, str]:
@@ -252,6 +243,10 @@ def _inline(text: str, dialect: _Dialect) -> str:
     return "".join([*parts, dialect.plain(text[end:])])
 
 
+def _html(text: str) -> Html:
+    return Html(_inline(text, _HTML))
+
+
 def _literal(text: str) -> str:
     """Escape characters that Markdown would read as markup. An underscore inside a word is not markup."""
     return re.sub(r"[\\`*\[\]~$]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).replace("&", "&amp;").replace("<", "&lt;")
@@ -263,10 +258,10 @@ def _paragraph(text: str) -> str:
 
 
 _HTML = _Dialect(
-    escape,
-    lambda code: f"<code>{escape(code)}</code>",
-    "<strong>{}</strong>".format,
-    lambda words, address: f'<a href="{escape(address)}">{words}</a>',
+    safe,
+    lambda code: tag("code", code),
+    lambda bold: tag("strong", Html(bold)),
+    lambda words, address: tag("a", Html(words), href=address),
 )
 _MARKDOWN = _Dialect(_literal, "`{}`".format, "**{}**".format, "[{}]({})".format)
 _HEAD = """<!doctype html>

@@ -16,14 +16,14 @@ _KINDS = ("png", "svg", "pdf")
 
 
 @contextmanager
-def picture(path: str | Path, size: tuple[float, float], columns: int = 1) -> Iterator[Any]:
-    """Axes (1, columns) of a picture of this size in inches. The file is written if no error occurs."""
+def picture(path: str | Path, size: tuple[float, float], columns: int = 1, rows: int = 1) -> Iterator[Any]:
+    """Axes (rows, columns) of a picture of this size in inches. The file is written if no error occurs."""
     target = Path(path)
     kind = target.suffix.lstrip(".") or "png"
     if kind not in _KINDS:
         raise BadInput("path", str(path), f"a file that ends in .{', .'.join(_KINDS)}", 'pass "picture.png", say')
     plt = pyplot()
-    drawn, axes = plt.subplots(1, columns, figsize=size, squeeze=False, layout="constrained")
+    drawn, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     try:
         yield axes
         data = io.BytesIO()

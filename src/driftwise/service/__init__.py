@@ -1,14 +1,15 @@
-"""Decisions over HTTP: an answer means it is on disk, and anyone can recompute it (docs/contract.md#the-service).
+"""Decisions over HTTP. An answer means that the decision is on disk and can be recomputed
+(docs/contract.md#the-service).
 
-Rooms, each of which imports only those above it (http and dashboard each other):
+Packages. Each imports only those above it, except that http and dashboard import each other:
 
-    stores     where rows are kept: what a row is, the statements of both databases, SQLite's and PostgreSQL's side
-    wire       what is asked and answered, every error by its code, and the description of both for other programs
-    core       decisions and rewards: streams, folds, groups that are written together, keys, all of it again (verify)
-    replica    what is different where several servers share a PostgreSQL database
-    http       the application: routes, limits of requests, hosts and origins, logs, metrics, the server that runs it
-    dashboard  pages for people: what streams do now, and why a decision was made
-    operate    what an operator does to a database: the commands, keys, backups, export
+    stores     the rows: their layout, the statements of both databases, the code for SQLite and for PostgreSQL
+    wire       requests and answers, the errors with their codes, and the OpenAPI description
+    core       decisions and rewards: streams, folds, group commit, keys, verify
+    replica    the parts that differ if several servers share a PostgreSQL database
+    http       the application: routes, limits on requests, hosts and origins, logs, metrics, the server
+    dashboard  pages for people: what the streams do now, and why a decision was made
+    operate    the operator's commands on a database: keys, backups, export, import
 
-`client` is the client in Python, which needs none of them.
+`client` is the client in Python. It imports none of these.
 """

@@ -1,5 +1,5 @@
-"""Types of what the client sends and gets, for editors and type checkers. They need no package: the wire's own structs
-(wire/protocol.py) need msgspec, which a client does not install. A test holds both to the same names.
+"""Types of what the client sends and gets, for editors and type checkers. They need no package, because a client does
+not install msgspec, which the wire's own structs (wire/protocol.py) need. A test holds both to the same names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ Mode = Literal["live", "shadow", "holdback"]
 
 
 class Settings(TypedDict, total=False):
-    """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
+    """The settings of a stream: its policy, the range of rewards, its clock, and its mode."""
 
     policy: Mapping[str, Any]
     rewards: Sequence[float]
@@ -32,7 +32,7 @@ class Settings(TypedDict, total=False):
 
 
 class Decided(TypedDict):
-    """A decision. `proposed` is there where the policy's own arm was not played."""
+    """A decision. `proposed` is set if another arm than the policy's own was played."""
 
     id: str
     arm: int
@@ -49,14 +49,14 @@ class Decided(TypedDict):
 
 
 class Rewarded(TypedDict):
-    """What became of a reward."""
+    """The verdict on a reward."""
 
     verdict: Verdict
     seq: int
 
 
 class Refusal(TypedDict):
-    """What a batch has in the place of a member that was refused."""
+    """The entry of a batch for a member that was refused."""
 
     code: str
     error: str
@@ -91,7 +91,7 @@ class RampAnswer(TypedDict):
 
 
 class StreamAnswer(TypedDict):
-    """A stream as it is."""
+    """The current state of a stream."""
 
     stream: str
     mode: Mode
@@ -107,14 +107,14 @@ class StreamAnswer(TypedDict):
 
 
 class Streams(TypedDict):
-    """Streams that the key may see, and the names of those that were deleted."""
+    """The streams that the key may see, and the names of deleted streams."""
 
     streams: list[StreamAnswer]
     deleted: list[str]
 
 
 class Deleted(TypedDict):
-    """The name of a stream that was deleted."""
+    """The name of a deleted stream."""
 
     deleted: str
 
@@ -131,7 +131,7 @@ class Arm(TypedDict):
 
 
 class Explained(TypedDict):
-    """A decision again from the log; `recomputed` is None where it cannot be computed here."""
+    """A decision recomputed from the log; `recomputed` is None if it cannot be computed here."""
 
     decision: Decided
     born: int

@@ -1,7 +1,7 @@
-"""A client in Python: one id a decision, however often it has to be sent.
+"""A client in Python. A decision has one id, however often its request is sent.
 
-What cannot be known, a connection that broke before the answer, is asked again with the same id: the server answers
-with the one decision there is.
+If a connection breaks before the answer, the client sends the request again with the same id. The server answers with
+the decision that this id already has, if it has one.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ from driftwise.service.answers import (
 
 try:
     import httpx
-except ImportError:  # said when it is used
+except ImportError:  # reported when a Client is made
     httpx = None  # type: ignore[assignment]
 
 _AGAIN = (429, 503, 507)
-_SAY_AFTER = 3.0  # seconds of retries in silence
+_SAY_AFTER = 3.0  # seconds of retries before a warning is logged
 _logger = logging.getLogger("driftwise.client")
 
 
 class Refused(DriftwiseError):
-    """The service said no: `status`, and `code`, `error`, `field` and `hint` as it told them. The code is stable."""
+    """The service refused a request: `status`, and `code`, `error`, `field` and `hint` as it sent them. The code is
+    stable.
+    """
 
     def __init__(self, status: int, told: Mapping[str, Any]) -> None:
         self.status = status
@@ -50,9 +52,11 @@ class Refused(DriftwiseError):
 
 
 class Client:
-    """`decide` and `reward` over HTTP. key: a bearer key, or that in DRIFTWISE_KEY; tries: how often a request is sent
-    before a broken connection or a busy server is an error; patience: seconds that a request waits for a server that
-    starts, which takes no tries. The logger driftwise.client warns of a request that is retried for seconds."""
+    """`decide` and `reward` over HTTP.
+
+    key: a bearer key; without one, that in DRIFTWISE_KEY. tries: how often a request is sent before a broken connection
+    or a busy server becomes an error. patience: how many seconds a request waits for a server that is starting; this
+    uses no tries. The logger driftwise.client warns of a request that is retried for seconds."""
 
     def __init__(
         self, url: str = "http://127.0.0.1:8000", *, key: str | None = None, tries: int = 5, timeout: float = 10.0,
@@ -81,37 +85,38 @@ class Client:
     # ------------------------------------------------------------------------------------ streams
 
     def put(self, stream: str, **body: Unpack[Settings]) -> StreamAnswer:
-        """Make a stream: policy={"name": "Auto", "dim": 10}, rewards=(0, 1), …; the same again is fine."""
+        """Make a stream: policy={"name": "Auto", "dim": 10}, rewards=(0, 1), …. Sending the same again changes
+        nothing."""
         found: StreamAnswer = self._ask("PUT", _path(stream), body)
         return found
 
     def change(self, stream: str, **body: Unpack[Settings]) -> StreamAnswer:
-        """Another policy, taught all that the one before was."""
+        """Change the policy. The new one learns all rewards that the old one learned."""
         found: StreamAnswer = self._ask("PUT", _path(stream, "policy"), body)
         return found
 
     def items(self, stream: str, items: Mapping[str, Mapping[str, Any]]) -> Items:
-        """Rows of items, which decisions then call by name."""
+        """Register rows of items, which decisions then name."""
         found: Items = self._ask("PUT", _path(stream, "items"), {"items": items})
         return found
 
     def stream(self, stream: str) -> StreamAnswer:
-        """A stream as it is."""
+        """The current state of a stream."""
         found: StreamAnswer = self._ask("GET", _path(stream))
         return found
 
     def streams(self) -> Streams:
-        """Streams that the key may see, and the names of those that were deleted."""
+        """The streams that the key may see, and the names of deleted streams."""
         found: Streams = self._ask("GET", "/v1/streams")
         return found
 
     def delete(self, stream: str, force: bool = False) -> Deleted:
-        """Delete a stream for good; force also where decisions wait for their rewards."""
+        """Delete a stream permanently; with force also if decisions wait for their rewards."""
         found: Deleted = self._ask("DELETE", _path(stream), {"name": stream, "force": force})
         return found
 
     def pause(self, stream: str, fallback: int | str | None = None) -> StreamAnswer:
-        """Decide no more, or play a fallback: an item, or the index of an arm."""
+        """Stop deciding, or play a fallback: an item, or the index of an arm."""
         found: StreamAnswer = self._ask("POST", _path(stream, "pause"), {"fallback": fallback})
         return found
 
@@ -125,7 +130,7 @@ class Client:
     def decide(
         self, stream: str, arms: Sequence[Sequence[float]] | None = None, *, id: str | None = None, **more: Any
     ) -> Decided:
-        """A decision among arms, or items= in a context=; without an id it gets one here, so that it can be retried."""
+        """Decide among arms, or among items= in a context=. If no id is given the client makes one, for retries."""
         found: Decided = self._ask("POST", _path(stream, "decide"), _decision(arms, id, more))
         return found
 
@@ -136,34 +141,34 @@ class Client:
         return found
 
     def reward(self, stream: str, id: str, value: float, metrics: Mapping[str, float] | None = None) -> Rewarded:
-        """What a decision brought, and values of guardrails. Sent twice, it is learned once."""
+        """Send the reward of a decision, and values of guardrails. A reward that is sent twice is learned once."""
         more = {} if metrics is None else {"metrics": dict(metrics)}
         found: Rewarded = self._ask("POST", _path(stream, "reward"), {"id": id, "value": float(value), **more})
         return found
 
     def reward_many(self, stream: str, rewards: Sequence[tuple[str, float]]) -> list[Rewarded | Refusal]:
-        """Many rewards in one request."""
+        """Send many rewards in one request."""
         bodies = [{"id": id, "value": float(value)} for id, value in rewards]
         found: list[Rewarded | Refusal] = self._ask("POST", _path(stream, "reward", "batch"), bodies)
         return found
 
     def explain(self, stream: str, id: str) -> Explained:
-        """A decision again from the log."""
+        """Recompute a decision from the log."""
         found: Explained = self._ask("GET", _path(stream, "explain", id))
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        """A request until it is answered: all that is asked here may be asked again."""
+        """Send a request until it is answered. Every request of this class may be repeated."""
         pause, left, began, said = 0.05, self.tries, time.monotonic(), False
         while True:
             left -= 1
             try:
                 answer = self._http.request(method, path, **({} if body is None else {"json": body}))
-            except httpx.TransportError as slip:
+            except httpx.TransportError as broken:
                 if left <= 0:
                     wanted = f"an answer within {self.tries} tries"
-                    raise BadInput("url", f"{self.url}: {type(slip).__name__}", wanted, "is the server up?") from None
-                wait, reason = pause, type(slip).__name__
+                    raise BadInput("url", f"{self.url}: {type(broken).__name__}", wanted, "is the server up?") from None
+                wait, reason = pause, type(broken).__name__
             else:
                 if answer.is_success:
                     return answer.json()
@@ -180,8 +185,8 @@ class Client:
                 reason = str(refused)
             if not said and time.monotonic() - began >= _SAY_AFTER:
                 said = True
-                _logger.warning("%s is asked again since %.0f s: %s", self.url, time.monotonic() - began, reason)
-            time.sleep(wait * random.uniform(0.5, 1.0))  # callers that were cut off together come back apart
+                _logger.warning("%s: retrying for %.0f s: %s", self.url, time.monotonic() - began, reason)
+            time.sleep(wait * random.uniform(0.5, 1.0))  # clients cut off together must not retry together
             pause = min(2.0 * pause, 2.0)
 
 
@@ -192,14 +197,14 @@ def _path(*parts: str) -> str:
 
 
 def _decision(arms: Any, id: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-    """A body of `decide`, which always has an id."""
+    """The body of a `decide`, with an id."""
     body = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in more.items()
             if name not in ("arms", "id")}  # fmt: skip
     if arms is not None:
         rows = arms.tolist() if hasattr(arms, "tolist") else arms
         if not isinstance(rows, Sequence):
-            wanted = "rows of numbers, an arm each: a service knows lists alone"
-            raise BadInput("arms", type(arms).__name__, wanted, "pass a grid of the set, or ask a dw.Agent of your own")
+            wanted = "rows of numbers, one per arm: the service takes lists only"
+            raise BadInput("arms", type(arms).__name__, wanted, "pass a grid of the set, or use a dw.Agent")
         body["arms"] = rows
     return {"id": uuid.uuid4().hex if id is None else id, **body}
 

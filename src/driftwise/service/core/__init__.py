@@ -1,1 +1,1 @@
-"""Decisions and rewards: streams, folds, groups that are written together, keys, and all of it again (verify)."""
+"""Decisions and rewards: streams, folds, group commit, keys and verify."""

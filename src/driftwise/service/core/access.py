@@ -38,7 +38,7 @@ def checked_scopes(text: str) -> str:
     """Scopes as they are stored, in one order."""
     asked = {one.strip() for one in text.split(",") if one.strip()}
     if not asked or not asked <= set(SCOPES):
-        raise BadInput("scopes", text, f"some of {', '.join(SCOPES)}", "pass decide,reward, say")
+        raise BadInput("scopes", text, f"some of {', '.join(SCOPES)}", "pass decide,reward for example")
     return ",".join(one for one in SCOPES if one in asked)
 
 
@@ -86,8 +86,8 @@ class Access:
         return f"<Access with {len(self.keys)} keys>"
 
     def take(self, keys: Sequence[KeyRow]) -> None:
-        """Take in all rows of the table `key` as they are now, revoked ones too. Any thread may call this."""
-        self.closed = self.closed or bool(keys)  # first: between the two lines a request may be checked
+        """Replace the keys by all rows of the table `key`, revoked ones too. Any thread may call this."""
+        self.closed = self.closed or bool(keys)  # first, because a request may be checked between the two lines
         self.keys = [key for key in keys if key.revoked is None]
 
     def close(self) -> None:
@@ -97,9 +97,9 @@ class Access:
     def check(
         self, caller: str, header: str | None, scope: str | None, stream: str | None, *, basic: bool = False
     ) -> KeyRow | None:
-        """Let a request pass with its key, or 401, 403, 429. scope None: any key of the stream will do. A valid key
-        always passes; only failures are limited. basic: the key may be a password, which a browser sends again by
-        itself; so for pages that change nothing only."""
+        """Check the key of a request: returns it, or raises 401, 403 or 429. scope None: any key of the stream
+        suffices. A valid key always passes; only failures are limited. basic: the key may be the password of Basic,
+        which a browser repeats by itself, so it is only for pages that change nothing."""
         if not self.closed:
             return None
         given = _presented(header, basic)
@@ -114,12 +114,12 @@ class Access:
             raise Refusal("unknown_key")
         fits = stream is None or sees(known, stream)
         if not fits or (scope is not None and scope not in known.scopes.split(",")):
-            raise Refusal("missing_scope", f"this key has no {scope or 'scope'} here")
+            raise Refusal("missing_scope", f"this key does not have the scope {scope or 'for this stream'}")
         return known
 
     def _fail(self, caller: str) -> None:
-        """Count a failure of an address, or 429 where it had too many within a minute. Addresses and times that are
-        kept are bounded."""
+        """Count a failure of an address, or 429 if it had too many within a minute. The number of addresses and times
+        in memory is bounded."""
         now = self._now()
         recent = [at for at in self._failures.pop(caller, ()) if at > now - _MINUTE]
         self._failures[caller] = recent
@@ -157,7 +157,7 @@ class KeyWatch:
                         self._access.take(aside.keys())
                         failing = False
                         self._ended.wait(_EVERY)
-            except Exception as error:  # the database is away, say: the keys stay as they were until a read succeeds
+            except Exception as error:  # such as a lost connection: the keys stay until a read succeeds
                 if not failing:
                     self._slip(error)
                 failing = True

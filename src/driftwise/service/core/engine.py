@@ -1,7 +1,7 @@
 """Group commit: waiting requests are processed together, written in one transaction, and answered after it.
 
-`Engine` has the streams, the queue and the rows of the current group. `Groups` takes a group from the queue to its
-answers; replica/groups.py does so if other servers write to the store too.
+`CommitEngine` has the streams, the queue and the rows of the current group. `Groups` takes a group from the queue to
+its answers; replica/groups.py does so if other servers write to the store too.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ BROKEN = 4  # the exit code after a failed sync
 Turn = Callable[[list[Waiting]], None]
 
 
-class Engine:
+class CommitEngine:
     """All writing of a server goes through here, one group at a time."""
 
-    def __init__(self, store: Store, turn_of: Callable[[Engine], Turn]) -> None:
+    def __init__(self, store: Store, turn_of: Callable[[CommitEngine], Turn]) -> None:
         self.store = store
         self.streams: dict[str, Stream] = {}
         self.full = ""  # why nothing can be written now
@@ -45,11 +45,11 @@ class Engine:
         self.commit_seconds = 0.0
         self._extra: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
-        self.slip: Callable[[Exception], None] = lambda error: None  # who is told of what should not happen
+        self.unexpected: Callable[[Exception], None] = lambda error: None  # called with an unexpected exception
         self.turn = turn_of(self)
         self.queue = Queue(self.turn)
         self.submit, self.enter, self.idle = self.queue.submit, self.queue.enter, self.queue.idle
-        self._jobs: SimpleQueue[Any] = SimpleQueue()  # work, who is told, on which event loop; or None
+        self._jobs: SimpleQueue[Any] = SimpleQueue()  # work, its callback, the callback's event loop; or None
         self._thread = Thread(target=self._work, name="driftwise commit", daemon=True)
         self._thread.start()
 
@@ -126,7 +126,7 @@ class Engine:
     def refused(self, error: Exception, one: Waiting) -> Any:
         """The answer to the one request that a group failed for."""
         if not isinstance(error, DriftwiseError):
-            self.slip(error)
+            self.unexpected(error)
             error = Refusal("internal_error")
         return [error_of(error)] if isinstance(one.work, WorkBatch) else refusal_of(error)
 
@@ -161,7 +161,7 @@ class Groups:
     again in halves, so that only the request that caused the failure is refused.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: CommitEngine) -> None:
         self.engine = engine
         self._once: Waiting | None = None  # the last request that was done again alone
         self._since = 0.0  # the time since which another process holds the store's lock
@@ -257,5 +257,5 @@ class Groups:
 
 def end(error: BaseException) -> None:
     """End the process at once, without answers: after a failed sync the contents of the disk are unknown."""
-    print(f"driftwise: the store failed and can promise nothing: {error}", file=sys.stderr, flush=True)
+    print(f"driftwise: the store failed, so no answer can be given: {error}", file=sys.stderr, flush=True)
     os._exit(BROKEN)

@@ -1,7 +1,7 @@
-"""A stream's state: the fold of its learned rewards in the order of their numbers, by the agent's own core.
+"""A stream's state: the fold of its learned rewards in the order of their numbers, computed by the agent's own core.
 
-Lessons of a group are taken on the state behind the published one; `publish` swaps the two when the group is on disk,
-and `drop` takes the lessons back when it could not be written. So whoever decides sees what is committed and no more.
+The rewards of a group are learned on a second state, the pending one. `publish` swaps the two states when the group is
+on disk, and `drop` discards the group's rewards if it could not be written. So decisions see committed rewards only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driftwise.agent.choosing import Chooser, Picked
 from driftwise.agent.states import States, shown_at, start_clock
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.ledger import LESSONS
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
 from driftwise.policies.state import State
@@ -27,17 +27,18 @@ from driftwise.service.core.setup import Setup
 from driftwise.service.stores.records import AT_FIRST_LESSON, DigestRow, EraRow, RewardRow, SnapshotRow
 from driftwise.service.stores.store import Store
 
-EVERY = 1_000  # rewards from digest to digest
-_FEW = 64  # lessons that are repeated rather than copied
+EVERY = 1_000  # rewards between two digests
+_FEW = 64  # at most so many rewards are learned twice; with more, the state is copied
 
 
 def digest(policy: Compiled, state: State) -> str:
-    """What a state is known by: equal memories, equal digest."""
+    """The digest of a state. Equal states have equal digests."""
     return hashlib.sha256(policy.canonical(state).to_bytes()).hexdigest()
 
 
 class Fold:
-    """The state of one era: published after `seq` rewards, with the lessons of the group at hand behind it."""
+    """The state of one era, published after `seq` rewards, and the pending state with the rewards of the current
+    group."""
 
     def __init__(self, era: EraRow, setup: Setup, state: State | None = None, seq: int | None = None) -> None:
         policy, seed = setup.policy, setup.body.seed
@@ -46,7 +47,7 @@ class Fold:
         self.states = States(policy, policy.start(seed) if state is None else state, zero)
         self.chooser = Chooser(policy, setup.body.epsilon, seed)
         self.seq = self.newest = era.first if seq is None else seq
-        self._tick, self._zero = self.states.tick, zero  # of the state behind
+        self._tick, self._zero = self.states.tick, zero  # of the pending state
         self._group: list[tuple[Floats, float, float, float]] = []
 
     @property
@@ -55,14 +56,14 @@ class Fold:
         return self.states.tick
 
     def choose(self, arms: ArmSet, upon: int, seq: int, limits: Limits = FREE) -> Picked:
-        """The choice of decision number `seq` on the published state, brought to a tick."""
+        """The choice of decision number `seq` on the published state, advanced to the tick `upon`."""
         if limits is FREE:
             return self.chooser.choose(self.states.at(upon), arms, None, seq)
         found = self.chooser.choose(self.states.at(upon), limits.among(arms), limits.costs, seq)
         return found[0]._replace(arm=limits.arm(found[0].arm)), *found[1:]
 
     def lesson(self, x: Floats, value: float, tick: int, born: int) -> None:
-        """The next reward, learned behind what is published; one that fails leaves no trace."""
+        """Learn the next reward on the pending state. If that fails, nothing is changed."""
         since, zero = (born, born) if self._zero is None else (self._tick, self._zero)
         taken = (x, value, float(tick - since), float(tick - born))
         if self._zero is None:
@@ -77,7 +78,7 @@ class Fold:
         self._tick, self._zero = tick, zero
 
     def publish(self) -> None:
-        """The group is on disk: its lessons are seen, and the other state learns them too."""
+        """The group is on disk: publish its rewards, and let the other state learn them too."""
         states, group = self.states, self._group
         self.seq = self.newest
         if not group:
@@ -94,27 +95,28 @@ class Fold:
         group.clear()
 
     def drop(self) -> None:
-        """The group could not be written: nothing of it was learned."""
+        """The group could not be written: discard its rewards."""
         self.newest = self.seq
         self._tick, self._zero = self.states.tick, self.states.zero
         self.states.level()
         self._group.clear()
 
     def digest(self) -> str:
-        """That of the published state."""
+        """The digest of the published state."""
         return digest(self.policy, self.states.front)
 
     def digest_behind(self) -> DigestRow:
-        """That of the state with the group's lessons."""
+        """The digest of the pending state."""
         return DigestRow(self.era.stream, self.era.number, self.newest, digest(self.policy, self.states.back))
 
     def snapshot_behind(self) -> SnapshotRow:
-        """The state with the group's lessons, to be written with them."""
+        """A snapshot of the pending state, to be written with the group."""
         data = self.policy.canonical(self.states.back).to_bytes()
         return SnapshotRow(self.era.stream, self.era.number, self.newest, self._tick, data)
 
     def learn_rows(self, rows: Iterable[RewardRow], known: dict[int, str] | None = None) -> None:
-        """Rewards from the log, published at once; where the digest after one is known it must come out again."""
+        """Learn rewards from the log and publish them. A digest that is known after one of them must be reached
+        again."""
         known = {} if known is None else known
         state, tick = self.states.front, self.states.tick
         with _uncollected():
@@ -130,7 +132,7 @@ class Fold:
         self.drop()
 
     def _learn(self, state: State, tick: int, rows: list[RewardRow]) -> int:
-        """Lessons one after the other, in one call where the policy takes many."""
+        """Learn rewards one after the other, in one call if the policy takes many."""
         if not rows:
             return tick
         dim = self.policy.dim
@@ -154,7 +156,7 @@ class Fold:
 
 
 class Unlike(Exception):
-    """A fold that does not come out as it was written down, at reward `seq` of an era."""
+    """A fold differs from the stored digests at reward `seq` of an era."""
 
     def __init__(self, era: EraRow, seq: int) -> None:
         super().__init__(era, seq)
@@ -166,7 +168,7 @@ class Unlike(Exception):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Rows are many and none is part of a circle: looking for circles would take a tenth of a fold."""
+    """Turn the garbage collector off. Rows are many and form no cycles; looking for cycles takes a tenth of a fold."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -177,16 +179,16 @@ def _uncollected() -> Iterator[None]:
 
 
 def _stretches(rows: Iterable[RewardRow]) -> Iterable[list[RewardRow]]:
-    """Rewards in stretches that end where digests are taken."""
+    """Rewards in runs that end where digests are taken."""
     left = iter(rows)
     for first in left:
         yield [first, *itertools.islice(left, -first.seq % EVERY)]
 
 
 def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, upto: int | None = None) -> Fold:
-    """The state of an era as the store has it: from its newest sound snapshot, or all of it folded again.
+    """The state of an era as the store has it: from its newest sound snapshot, or folded from the first reward.
 
-    No snapshot before `base` is used: the rewards after it were forgotten.
+    Snapshots before `base` are not used, because the rewards after them were forgotten.
     """
     if setup.policy.digest != era.policy:
         raise Unlike(era, era.first)
@@ -197,7 +199,7 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
             continue
         try:
             fold = _restored(store, era, setup, row)
-        except BadInput:  # changed bytes: an older one will do, or none
+        except BadInput:  # its bytes were changed: try an older one
             continue
         break
     if fold is None:
@@ -209,7 +211,8 @@ def resume(store: Store, era: EraRow, setup: Setup, *, snapshots: bool = True, u
 
 
 def based(store: Store, era: EraRow, setup: Setup) -> Fold:
-    """The state at the base of an era, whatever computed it: all that is left of what was forgotten."""
+    """The state at the base of an era, also if another machine computed it: it is all that is left of forgotten
+    rows."""
     for row in store.snapshots(era.stream, era.number):
         if row.seq == era.base:
             try:
@@ -219,6 +222,25 @@ def based(store: Store, era: EraRow, setup: Setup) -> Fold:
             fold.learn_rows(())
             return fold
     raise Unlike(era, era.base)
+
+
+def remaining(store: Store, era: EraRow, setup: Setup) -> Fold:
+    """The state at the base of an era by the vectors that are left, for a policy that cannot read the snapshot there.
+    For lessons whose vectors were forgotten time passes, and nothing is learned."""
+    fold, policy = Fold(era, setup), setup.policy
+    lessons = (row for row in store.rewards(era.stream, era.first, era.base) if row.verdict in LESSONS)
+    first = next(lessons, None)
+    if first is not None and fold._zero is None:
+        fold._zero = fold.states.tick = first.born
+        start_clock(policy, fold.states.front, first.born)
+    tick = max((row.tick for row in lessons), default=fold.tick if first is None else first.tick)
+    rows = store.rewards(era.stream, era.first, era.base)
+    fold.learn_rows(row._replace(verdict=Verdict.EXPIRED.value) if row.x is None else row for row in rows)
+    if tick > fold.tick:
+        policy.advance(fold.states.front, float(tick - fold.tick))
+        fold.states.tick = tick
+        fold.drop()
+    return fold
 
 
 def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold:

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+from driftwise.errors import DriftwiseError
 from driftwise.lift import Guardrail, Lift
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import Steps
 from driftwise.service.stores.records import EraRow
 from driftwise.service.stores.store import Store
+
+if TYPE_CHECKING:
+    from driftwise.service.core.serving import Service
+    from driftwise.service.core.stream import Stream
 
 MOST = 50_000  # rewards that are read at once; the next look continues
 _STRETCH = 2_000
@@ -66,6 +72,37 @@ class Following:
             for one in store.guardrails(self.stream, rows[0][0] - 1, rows[-1][0]) if self.lift.guardrails else ():
                 sent.setdefault(one.seq, {})[one.name] = one.value
             self.lift.add(units, live, values, [sent.get(seq) for seq in seqs])
+
+
+class Comparisons:
+    """The comparison of every stream, each continued from where the last look ended."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[tuple[float, ...], Following]] = {}
+
+    def followed(self, store: Store, era: EraRow, made: Setup, steps: Steps, upto: int) -> Following:
+        """The comparison of an era with the rewards up to a number, or a first part of them."""
+        about = era.number, steps.held, steps.after, steps.begun_at
+        known = self._known.get(era.stream)
+        if known is None or known[0] != about:
+            known = self._known[era.stream] = about, following(era, made, steps)
+        known[1].follow(store, upto)
+        return known[1]
+
+
+class Looking:
+    """Looks at every stream of a service; `look` is asked every few seconds, and a failure waits for the next time."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.compared = service, Comparisons()
+
+    async def look(self) -> None:
+        for stream in list(self.service.engine.streams.values()):
+            with suppress(DriftwiseError):
+                await self.look_at(stream)
+
+    async def look_at(self, stream: Stream) -> None:
+        raise NotImplementedError
 
 
 def comparable(steps: Steps) -> bool:

@@ -1,9 +1,9 @@
-"""Erasing arms, contexts, vectors, traces and guardrails of decisions that closed before a time, or of all decisions of
-a unit: what was learned of them stays.
+"""Erase arms, contexts, vectors, traces and guardrails of decisions that closed before a time, or of all decisions of
+a unit. What was learned from them stays.
 
-The fold goes on from a snapshot at the last reward that was forgotten, which is sealed by its own sha256. A server does
-it a stretch at a time, each with a group of its own, so that others are decided in between; other replicas hear of it
-as of another era. The command does all at once, where no server has the file.
+The fold continues from a snapshot at the last forgotten reward, which is sealed by its own sha256. A server erases a
+batch of rewards per group, so that other requests are answered in between. Other replicas learn of it as they learn of
+a new era. The command erases everything in one transaction, if no server has the file open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from driftwise.errors import BadInput
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.origin import check_machine, elsewhere, foreign, refused
-from driftwise.service.core.recompute import Era, eras_of
+from driftwise.service.core.recompute import eras_of
+from driftwise.service.core.setup import Era
 from driftwise.service.core.steps import hashed_unit
 from driftwise.service.core.warming import warm
 from driftwise.service.stores.opening import check_there, one_file
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from driftwise.service.core.serving import Service
     from driftwise.service.core.stream import Stream
 
-STRETCH = 500  # rewards that a server forgets with one group
-_HEARD = 1.0  # seconds within which every replica hears of a change
+STRETCH = 500  # rewards that a server erases per group
+_HEARD = 1.0  # seconds within which every replica learns of a change
 
 
 class Forgotten(NamedTuple):
-    """What one stretch erased: up to reward `cut`, the ids whose arms are gone, and the eras as they are now."""
+    """What one batch erased: up to reward `cut`, the ids whose arms are gone, and the current eras."""
 
     cut: int
     ids: list[str]
@@ -42,16 +43,16 @@ class Forgotten(NamedTuple):
 
 
 def moment_before(before: str) -> float:
-    """A date or time as seconds since 1970; UTC unless it says otherwise."""
+    """A date or time as seconds since 1970; UTC if no zone is given."""
     try:
         found = datetime.datetime.fromisoformat(before)
     except ValueError:
-        raise BadInput("before", before, "a date or time", "pass 2026-01-31, say") from None
+        raise BadInput("before", before, "a date or time", "pass 2026-01-31 for example") from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).timestamp()
 
 
 def asked_to(before: str | None, unit: str | None) -> float | str:
-    """What is to be forgotten: all that closed before a time, or all of a unit."""
+    """What to forget: everything that closed before a time, or everything of a unit."""
     if (before is None) == (unit is None):
         got = "neither" if unit is None else "both"
         raise BadInput("before", got, "a time or a unit", "pass one of before and unit")
@@ -59,14 +60,14 @@ def asked_to(before: str | None, unit: str | None) -> float | str:
 
 
 def forget(path: str | Path, what: float | str) -> dict[str, int]:
-    """Forget in a database that no server has; how many decisions of each stream."""
-    one_file(path, "POST …/forget asks a server that has it")
+    """Forget in a database that no server has open. Returns the number of decisions per stream."""
+    one_file(path, "a server that has it takes POST …/forget")
     check_there(path)
     try:
         store = SQLiteStore(path)
-    except Taken as slip:
-        way_out = "POST …/forget asks that server to; or stop it"
-        raise Taken("db", slip.got, "a database that no server has", way_out) from None
+    except Taken as error:
+        way_out = "send POST …/forget to that server, or stop it"
+        raise Taken("db", error.got, "a database that no server has open", way_out) from None
     try:
         store.erase_wholly()
         store.begin()
@@ -91,13 +92,13 @@ def _at_once(store: Any, stream: int, what: float | str) -> Forgotten:
 
 
 async def online(service: Service, name: str, what: float | str) -> dict[str, int]:
-    """Forget in a stream that is served, a stretch a group."""
+    """Forget in a stream that is served, one batch per group."""
     return await service.changed(_forgotten, service, service.stream(name), what)
 
 
 async def _forgotten(service: Service, stream: Stream, what: float | str) -> dict[str, int]:
     store = service.store
-    await service.aside(_warm_eras, stream.row.id)  # those of eras before may be of other policies
+    await service.aside(_warm_eras, stream.row.id)  # earlier eras may have other policies
     await service.engine.submit(store.erase_wholly)
     count = await (_before(service, stream, what) if isinstance(what, float) else _of_unit(service, stream, what))
     await service.drop_sets()
@@ -116,8 +117,8 @@ async def _before(service: Service, stream: Stream, before: float) -> int:
 
 
 async def _of_unit(service: Service, stream: Stream, unit: str) -> int:
-    """All decisions of a unit, also those that wait. A replica may have one of these at hand until it hears of it, and
-    write its vector with a reward: that is looked for once more."""
+    """Forget all decisions of a unit, open ones too. Until another replica learns of it, it may still write the vector
+    of an open one with its reward; so the ids are erased once more after that time."""
     gone: list[str] = []
     while ids := await service.aside(ids_of, stream.row.id, unit, STRETCH):
         gone += ids
@@ -137,7 +138,7 @@ def _warm_eras(store: Any, stream: int) -> None:
 
 
 async def _group(service: Service, stream: Stream, work: Callable[[], Forgotten]) -> Forgotten:
-    """One stretch, written with the next group; what is at hand of it is let go when it is on disk."""
+    """Erase one batch with the next group. When it is on disk, drop it from memory too."""
     found: list[Forgotten] = []
 
     def write() -> None:
@@ -150,23 +151,23 @@ async def _group(service: Service, stream: Stream, work: Callable[[], Forgotten]
             if era.number == stream.era.number:
                 stream.fold.era = era
 
-    await service.written(write, then, stream)  # under its lock, so that two replicas never forget the same
+    await service.written(write, then, stream)  # under its lock, so that two replicas never erase the same rows
     return found[0]
 
 
 def expired_stretch(store: Any, stream: int, before: float, done: int = 0, most: int | None = None) -> Forgotten:
-    """Forget what closed before a time, from reward `done` on and of so many rewards, in the transaction at hand."""
+    """Forget what closed before a time, at most `most` rewards after number `done`, in the current transaction."""
     cut = done
     for reward in store.rewards(stream, done, None if most is None else done + most):
         if reward.at >= before:
             break
         cut = reward.seq
-    changed = _rebased(store, stream, cut)  # before vectors are erased, which it folds
+    changed = _rebased(store, stream, cut)  # first, because it folds vectors that are erased next
     return Forgotten(cut, _erase(store, stream, done, cut), changed)
 
 
 def ids_of(store: Any, stream: int, unit: str, most: int) -> list[str]:
-    """Decisions of a unit that were not forgotten, so many at most."""
+    """At most `most` decisions of a unit that were not forgotten."""
     units = sorted({hashed_unit(era.setup.body.seed, unit) for era in eras_of(store, stream)})
     marks = ", ".join("?" * len(units))
     statement = f"SELECT event_id FROM decision WHERE stream = ? AND unit IN ({marks}) LIMIT ?"
@@ -174,8 +175,8 @@ def ids_of(store: Any, stream: int, unit: str, most: int) -> list[str]:
 
 
 def erased(store: Any, stream: int, ids: list[str]) -> Forgotten:
-    """Forget decisions by their ids, open ones too, in the transaction at hand. The fold goes on from the last of their
-    rewards: without their vectors the states before it cannot be folded."""
+    """Forget decisions by their ids, open ones too, in the current transaction. The fold continues from the last of
+    their rewards: without their vectors the earlier states cannot be folded."""
     rewards = {id: store.reward(stream, id) for id in ids}
     cut = max((one.seq for one in rewards.values() if one is not None), default=0)
     changed = _rebased(store, stream, cut)
@@ -189,7 +190,8 @@ def erased(store: Any, stream: int, ids: list[str]) -> Forgotten:
 
 
 def _rebased(store: Any, stream: int, cut: int) -> list[EraRow]:
-    """Let every era go on from a snapshot at a reward, or at its end where that is before; the eras that changed."""
+    """Let every era continue from a snapshot at a reward, or at its end if that is earlier. Returns the changed
+    eras."""
     changed = []
     eras = eras_of(store, stream)
     for place, (row, _) in enumerate(eras):
@@ -210,23 +212,23 @@ def _rebased(store: Any, stream: int, cut: int) -> list[EraRow]:
 
 
 def _fold_at(store: Any, era: Era, base: int, newest: bool) -> Fold | None:
-    """The state that an era goes on from; none where the era is over and not recomputable here: all of it is then
-    forgotten, because a state computed here would not be the one that its later decisions were made on."""
+    """The state that an era continues from. None if the era is over and not recomputable here: then all of it is
+    forgotten, because a state computed here would differ from the one that its later decisions were made on."""
     name = next(one.name for one in store.streams() if one.id == era.row.stream)
     if newest:
-        check_machine(store.path, name, era.row)
+        check_machine(store.path, name, era)
     elif foreign(era.row):
         return None
     try:
         return resume(store, era.row, era.setup, upto=base)
-    except Unlike as slip:
-        if newest or (era.row.probe is not None and not elsewhere(era.row)):
-            raise refused(store.path, name, slip) from None
+    except Unlike as error:
+        if newest or (era.row.probe is not None and not elsewhere(era)):
+            raise refused(store.path, name, era, error) from None
         return None
 
 
 def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
-    """Rows of rewards and their decisions without what they were about; whose arms went."""
+    """Erase the content of rewards and their decisions. Returns the ids of decisions that lost their arms."""
     ids = []
     stretch = (stream, done, cut)
     store.run("DELETE FROM guardrail WHERE stream = ? AND seq > ? AND seq <= ?", values=stretch)
@@ -242,7 +244,7 @@ def _erase(store: Any, stream: int, done: int, cut: int) -> list[str]:
 
 
 def _blank(store: Any, decision: DecisionRow | None, reward: RewardRow | None) -> None:
-    """A decision and its reward without what they were about."""
+    """Erase the content of a decision and its reward."""
     if reward is not None:
         bare = reward._replace(x=None)
         store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",

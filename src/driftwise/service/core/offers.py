@@ -1,4 +1,4 @@
-"""What is offered: arms of a request as one checked set, whichever way they came, and the sha256 they are known by."""
+"""The arms of a request as one checked set, in whichever form they came, and the sha256 that identifies the set."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import MOST_NUMBERS, DecideBody
 from driftwise.tables.encoder import Encoder
 
-_KEPT, _KEPT_NUMBERS = 256, 10_000  # sets that are at hand, and how many numbers such a set may have
+_KEPT, _KEPT_NUMBERS = 256, 10_000  # how many sets are cached, and how many numbers a cached set may have
 
 
 class Limits(NamedTuple):
-    """Places of the arms that may be played, in order, and what each of all arms costs; None for all, and for nothing.
+    """The indices of the arms that may be played, in order, and the cost of every arm; None for all arms, and for no
+    cost.
 
-    What the agent calls `allowed` and `cost`. A database has them as a mask and as float64 (DetailRow)."""
+    The agent calls them `allowed` and `cost`. A database stores them as a mask and as float64 (DetailRow)."""
 
     places: Ints | None = None
     price: Floats | None = None
@@ -39,11 +40,11 @@ class Limits(NamedTuple):
 
     @property
     def costs(self) -> Floats | None:
-        """Of those that may be played."""
+        """The costs of the arms that may be played."""
         return self.price if self.price is None or self.places is None else self.price[self.places]
 
     def arm(self, place: int) -> int:
-        """The arm at a place among those that may be played."""
+        """The index of the arm at a place among those that may be played."""
         return place if self.places is None else int(self.places[place])
 
     def place(self, arm: int) -> int | None:
@@ -54,7 +55,7 @@ class Limits(NamedTuple):
         return found if found < len(self.places) and self.places[found] == arm else None
 
     def stored(self, count: int) -> tuple[bytes | None, bytes | None]:
-        """As a row has them."""
+        """The mask and the costs as a row stores them."""
         if self.places is None:
             mask = None
         else:
@@ -77,14 +78,14 @@ class Offer(NamedTuple):
 
 
 class Offers:
-    """Offers of one stream; sets that come again are not laid out again."""
+    """The offers of one stream. Sets that were sent before are taken from a cache."""
 
     def __init__(self, policy: Compiled, encoder: Encoder | None) -> None:
         self.policy, self.dim, self.encoder = policy, policy.dim, encoder
-        self._kept: OrderedDict[bytes, ArmSet] = OrderedDict()  # a dict is slow to find its first again and again
+        self._kept: OrderedDict[bytes, ArmSet] = OrderedDict()  # a dict finds its first key slowly after deletions
 
     def offer(self, asked: DecideBody) -> Offer:
-        """The arms of a request, or the one sentence."""
+        """The arms of a request, or a BadInput."""
         context = None
         if asked.arms is not None and asked.arms64 is None and asked.context is None and asked.n is None:
             rows = self._numbers(asked.arms)
@@ -101,7 +102,7 @@ class Offers:
         return Offer(self._prepared(rows, sha256), data, sha256, asked.items, context, limits)
 
     def _limits(self, asked: DecideBody, count: int) -> Limits:
-        """What may be played, and at which cost."""
+        """The arms that may be played, and their costs."""
         places = price = None
         if asked.allowed is not None:
             if len(set(map(type, asked.allowed))) > 1:
@@ -112,10 +113,10 @@ class Offers:
         return Limits(places, price)
 
     def _otherwise(self, asked: DecideBody) -> tuple[Floats, str | None]:
-        """Arms that did not come as numbers alone, and the context."""
+        """The arms that were not sent as lists of numbers, and the context."""
         ways = (asked.arms is not None) + (asked.arms64 is not None) + (asked.context is not None)
         if ways != 1 and not (ways == 0 and asked.items is not None):
-            raise BadInput("arms", f"{ways} of them", "arms, arms64 with n, or items in a context", "send one")
+            raise BadInput("arms", f"{ways} of these forms", "arms, arms64 with n, or items in a context", "send one")
         if (asked.n is not None) != (asked.arms64 is not None):
             raise BadInput("n", asked.n, "n with arms64, and only with it", "send both or neither")
         if asked.arms64 is not None:
@@ -126,16 +127,16 @@ class Offers:
         flat: list[float] = []
         for row in arms:
             if len(row) != self.dim:
-                raise BadInput("arms", f"a row of {len(row)} numbers", f"rows of {self.dim} numbers", "mend it")
+                raise BadInput("arms", f"a row of {len(row)} numbers", f"rows of {self.dim} numbers", "match its dim")
             flat += row
-        raw = struct.pack(f"<{len(flat)}d", *flat)  # a third of the time of np.array
+        raw = struct.pack(f"<{len(flat)}d", *flat)  # takes a third of the time of np.array
         return self._fitting(np.frombuffer(raw, "<f8").reshape(len(arms), self.dim))
 
     def _decoded(self, text: str, n: int) -> Floats:
         try:
             raw = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
-            raise BadInput("arms64", "no base64", "base64 of float64 rows", "send standard base64") from None
+            raise BadInput("arms64", "not base64", "base64 of float64 rows", "send standard base64") from None
         if len(raw) != 8 * n * self.dim:
             wanted = f"{8 * n * self.dim} bytes: {n} rows of {self.dim} float64"
             raise BadInput("arms64", f"{len(raw)} bytes", wanted, "match n and dim")
@@ -147,7 +148,7 @@ class Offers:
             raise BadInput("context", "items and a context", wanted, "declare features when you make the stream")
         if asked.items is None:
             raise BadInput("items", None, "the items to choose from", "send their names")
-        self._check_size(len(asked.items))  # before room is made for them: a name of a few bytes may be a long row
+        self._check_size(len(asked.items))  # before memory is allocated: a name of a few bytes may stand for a long row
         told = self.encoder.context(asked.context or {})
         rows: Any = self.encoder.arms(told, asked.items)
         return self._fitting(rows), canonical(told).decode()
@@ -160,8 +161,8 @@ class Offers:
         if rows.ndim != 2 or rows.shape[1] != self.dim:
             raise BadInput("arms", f"shape {rows.shape}", f"rows of {self.dim} numbers", "match the stream's dim")
         if not rows.size:
-            raise BadInput("arms", "no arm", "an arm at least", "send the arms to choose from")
-        return rows + 0.0  # -0 and 0 are one arm, and no database tells them apart
+            raise BadInput("arms", "no arm", "at least one arm", "send the arms to choose from")
+        return rows + 0.0  # -0 becomes 0: both are the same arm, also in the database
 
     def _prepared(self, rows: Floats, sha256: bytes) -> ArmSet:
         known = self._kept.get(sha256)
@@ -176,7 +177,7 @@ class Offers:
 
 
 def limits_of(detail: DetailRow | None, n: int) -> Limits:
-    """The limits on a decision among n arms, by what is kept beside its row."""
+    """The limits on a decision among n arms, from the row that is stored beside it."""
     if detail is None or (detail.allowed is None and detail.cost is None):
         return FREE
     mask, cost = detail.allowed, detail.cost
@@ -188,9 +189,9 @@ def limits_of(detail: DetailRow | None, n: int) -> Limits:
     )
 
 
-def offered(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:
-    """The sha256 and the rows of a decision's arms; none where they were forgotten. Streams of several dimensions share
-    one stored set where its bytes are the same, so only the decision says how many rows these are."""
+def stored_arms(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:
+    """The sha256 and the rows of a decision's arms; None if they were forgotten. Streams of different dimensions share
+    a stored set if its bytes are equal, so the number of rows is known from the decision only."""
     found = None if row.arm_set is None else store.arms(row.arm_set)
     if found is None:
         return None
@@ -201,5 +202,5 @@ def offered(store: Store, row: DecisionRow) -> tuple[bytes, Floats] | None:
 
 
 def rows_of(data: bytes, n: int) -> Floats:
-    """The rows that these bytes were."""
+    """The rows that were stored as these bytes."""
     return np.frombuffer(data, dtype="<f8").reshape(n, -1).astype(np.float64)

@@ -1,7 +1,7 @@
 """Decisions without a reward at their deadline: the default is learned, the oldest first (docs/contract.md#rewards).
 
-Open decisions are read from the store in stretches, because there may be millions. A default is stored as a row like
-any reward, so folds, `verify` and exports need no clock.
+Open decisions are read from the store in batches, because there may be millions. A default is stored as a row like any
+reward, so folds, `verify` and exports need no clock.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from driftwise.service.core.stream import Stream
 
 STRETCH = 1_000
-LOOKED = 20_000  # decisions that are read at once, in a twentieth of a second; there are many after a start
-MOST = 1_000  # defaults that are learned at once; there are many after a long stop
+LOOKED = 20_000  # decisions per read, which takes a twentieth of a second; after a start there may be many
+MOST = 1_000  # defaults that are learned per group; after a long stop there may be many
 
 
 class Overdue:
@@ -32,7 +32,7 @@ class Overdue:
         self._taken: list[OpenRow] = []  # those of the current group
 
     def expire(self, stream: Stream, at: float) -> None:
-        """Learn the defaults that are due now, at most MOST at once."""
+        """Learn the defaults that are due now, at most MOST of them."""
         before = stream.limit(at)
         for _ in range(MOST):
             if not self._waits(before, stream.kept[0]):
@@ -43,8 +43,8 @@ class Overdue:
                 stream.default(self._taken[-1].id, known, at)
 
     def _waits(self, before: float, kept: int) -> bool:
-        """Whether the oldest of the `kept` decisions on disk was born before a tick."""
-        if not self._waiting and self._read < kept:  # as far as others can wait for; the next look goes on
+        """Whether the oldest of the `kept` decisions on disk was created before a tick."""
+        if not self._waiting and self._read < kept:  # read a batch only, so that other requests need not wait long
             upto = min(kept, self._read + LOOKED)
             found = self._store.open_decisions(self._stream, self._read, upto, STRETCH)
             self._read = found[-1].seq if len(found) == STRETCH else upto

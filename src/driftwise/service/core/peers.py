@@ -1,6 +1,6 @@
-"""What streams and services ask about other servers of the same database: the answers of a server that is alone.
+"""The questions of streams and services about other servers of the same database, answered for a server without others.
 
-Those of a replica are in replica/peers.py and replica/watch.py.
+A replica's answers are in replica/peers.py and replica/watch.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Peers(Protocol):
-    """The part of a stream that knows who else decides and learns on it."""
+    """The part of a stream that knows which other servers decide and learn on it."""
 
     @property
     def decided(self) -> int:
-        """How many decisions are on disk."""
+        """The number of decisions on disk."""
 
     @property
     def last(self) -> int:
@@ -28,29 +28,29 @@ class Peers(Protocol):
 
     @property
     def lag(self) -> int:
-        """Rewards of others that were not learned here yet."""
+        """The number of rewards of other servers that were not learned here yet."""
 
     @property
     def names(self) -> tuple[tuple[str, int], ...]:
-        """Who serves the stream, and how far each has folded; nothing where one does."""
+        """The servers of the stream, and the last reward that each has folded; empty if there is one server."""
 
     def number(self) -> int:
         """The number of the next decision."""
 
     def is_new(self, id: str) -> bool:
-        """Whether an id that is not at hand is taken for one that nobody used."""
+        """Whether to assume that an id that is not in memory was never used."""
 
     def lead(self) -> None:
-        """Until the group is over nobody else learns; what they learned before is learned here first."""
+        """Prevent other servers from learning until the group is over, and learn what they learned before."""
 
     def expire(self, at: float) -> None:
-        """Learn the defaults that are due now, so many at a time."""
+        """Learn some of the defaults that are due now."""
 
     def publish(self, decided: int) -> None:
-        """The group is on disk, with so many decisions."""
+        """The group is on disk. `decided` is the number of its decisions."""
 
     def undo(self) -> None:
-        """The group has never been."""
+        """The group was rolled back."""
 
 
 class Alone:
@@ -91,16 +91,16 @@ class Watch(Protocol):
     """The part of a service that knows what other servers change."""
 
     def start(self) -> None:
-        """The event loop runs."""
+        """Start; the event loop runs."""
 
     async def look(self) -> None:
-        """Take in what others changed."""
+        """Read what other servers changed."""
 
     async def answer(self, stream: Stream) -> StreamAnswer:
-        """What is on disk of a stream."""
+        """The state of a stream as it is on disk."""
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
 
 
 class Unwatched:

@@ -1,16 +1,13 @@
-"""Steps of ramps: judged aside from those that decide, written as events, and computed again by `verify`."""
+"""Steps of ramps: judged in a thread, written as events, and recomputed by `verify`."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from driftwise.errors import DriftwiseError
 from driftwise.lift import RampVerdict
-from driftwise.service.core.following import Following, cohort_of, comparable, following
+from driftwise.service.core.following import Looking, cohort_of, comparable, following
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import Steps, ramp_of, steps_of, told_of
 from driftwise.service.core.stream import Stream
@@ -18,39 +15,26 @@ from driftwise.service.stores.records import DecisionRow, EraRow, EventRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import Stale
 
-if TYPE_CHECKING:
-    from driftwise.service.core.serving import Service
-
-_CLOSE = 1e-9  # of the ends that another machine computes
+_CLOSE = 1e-9  # the relative difference allowed between interval ends of two machines
 
 
-class Ramping:
-    """Looks at the ramps of a service; `look` is asked about once a second."""
+class Ramping(Looking):
+    """Looks at the ramps of a service."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._following: dict[int, tuple[Steps, Following]] = {}
-
-    async def look(self) -> None:
-        """Judge each ramp, and take the step that is due."""
-        for stream in list(self.service.engine.streams.values()):
-            era, made, steps, upto = stream.era, stream.setup, stream.steps, stream.fold.seq
-            if ramp_of(made.body) is None or steps.stopped or not comparable(steps):
-                continue
-            with suppress(DriftwiseError):  # there is a next time
-                found, seq = await self.service.aside(self._judge, era, made, steps, upto)
-                if found.step is not None:
-                    await self.service.changed(self._step, stream, era, steps, found, seq)
+    async def look_at(self, stream: Stream) -> None:
+        """Judge its ramp, and take the step that is due."""
+        era, made, steps, upto = stream.era, stream.setup, stream.steps, stream.fold.seq
+        if ramp_of(made.body) is None or steps.stopped or not comparable(steps):
+            return
+        found, seq = await self.service.aside(self._judge, era, made, steps, upto)
+        if found.step is not None:
+            await self.service.changed(self._step, stream, era, steps, found, seq)
 
     def _judge(self, store: Store, era: EraRow, made: Setup, steps: Steps, upto: int) -> tuple[RampVerdict, int]:
-        """In the thread."""
-        known = self._following.get(era.stream)
-        if known is None or known[0] != steps or known[1].era != era.number:
-            known = self._following[era.stream] = steps, following(era, made, steps)
-        known[1].follow(store, upto)
-        ramp = ramp_of(made.body)
-        assert ramp is not None, "asked only where there is one"
-        return ramp.judge(known[1].lift, steps.place), known[1].seq
+        """Runs in the thread."""
+        followed, ramp = self.compared.followed(store, era, made, steps, upto), ramp_of(made.body)
+        assert ramp is not None, "called only for streams with a ramp"
+        return ramp.judge(followed.lift, steps.place), followed.seq
 
     async def _step(self, stream: Stream, era: EraRow, steps: Steps, found: RampVerdict, upto: int) -> None:
         service = self.service
@@ -64,7 +48,7 @@ class Ramping:
 
 
 def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) -> list[str]:
-    """What is wrong with the steps of an era's ramp, each judged again from the log."""
+    """The errors in the steps of an era's ramp, each of which is judged again from the log."""
     ramp, wrong = ramp_of(made.body), []
     for place, event in enumerate(events):
         told = msgspec.json.decode(event.body)
@@ -72,7 +56,7 @@ def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) 
             continue
         steps = steps_of(events[:place], era, made)
         if ramp is None or steps.stopped or not comparable(steps):
-            wrong.append(f"event {event.seq} is a step of a ramp that is not there")
+            wrong.append(f"event {event.seq} is a step of a ramp, but the stream has no ramp")
             continue
         if era.base > steps.begun_at:
             continue  # units were forgotten
@@ -80,12 +64,12 @@ def check_steps(store: Store, events: list[EventRow], era: EraRow, made: Setup) 
         followed.follow(store, told["upto"], most=2**62)
         again = told_of(era.number, told["upto"], ramp.judge(followed.lift, steps.place))
         if not _same(again, told):
-            wrong.append(f"event {event.seq}, the step {told['step']!r} of the ramp, does not come out again")
+            wrong.append(f"event {event.seq}, the step {told['step']!r} of the ramp, differs when it is recomputed")
     return wrong
 
 
 class Standing:
-    """Where a stream of one server stood when each decision was made, by its events."""
+    """The pause, fallback and ramp step of a stream of one server at each decision, by its events."""
 
     def __init__(self, events: list[EventRow], era: EraRow, made: Setup) -> None:
         self.mode = made.body.mode
@@ -95,9 +79,9 @@ class Standing:
         self._from = max((event.decided for event in events if event.kind == "imported"), default=0)
 
     def wrong(self, row: DecisionRow) -> str:
-        """What is wrong with who played a decision; "" for nothing."""
+        """What is wrong with the cohort or arm of a decision; "" if nothing is."""
         if row.seq <= self._from:
-            return ""  # it was decided elsewhere
+            return ""  # another server made it
         steps = self._steps[bisect_left(self._after, row.seq)]
         if steps.paused and steps.fallback is None:
             return "was made while the stream was paused"
@@ -111,7 +95,7 @@ class Standing:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two bodies are equal but for rounding."""
+    """Whether two bodies are equal up to rounding."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):

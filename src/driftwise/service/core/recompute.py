@@ -1,4 +1,4 @@
-"""A decision again from what is written: the same state, arms and number give the same choice to the last bit."""
+"""Recompute a decision from the log: the same state, arms and number give the same choice to the last bit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,17 @@ from driftwise.ledger import Verdict
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.state import State
 from driftwise.service.core.fold import Fold, Unlike, resume
-from driftwise.service.core.offers import FREE, Limits, limits_of, offered
+from driftwise.service.core.offers import FREE, Limits, limits_of, stored_arms
 from driftwise.service.core.origin import elsewhere
-from driftwise.service.core.setup import Setup, setup
+from driftwise.service.core.setup import Era, Setup, setup
 from driftwise.service.core.stream import decided
-from driftwise.service.stores.records import DecisionRow, EraRow
+from driftwise.service.stores.records import DecisionRow
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import Arm, Explained, Refusal, StreamBody, other_result
 
 
-class Era(NamedTuple):
-    """An era with its parts: those of the ones before it say how long a tick is."""
-
-    row: EraRow
-    setup: Setup
-
-
 def eras_of(store: Store, stream: int) -> list[Era]:
-    """All eras of a stream. Another machine may round the numbers of a policy otherwise: `resume` refuses that."""
+    """All eras of a stream. If another machine rounds the numbers of a policy differently, `resume` refuses the era."""
     made: list[Era] = []
     for row in store.eras(stream):
         body = msgspec.json.decode(row.body, type=StreamBody)
@@ -40,31 +33,30 @@ def eras_of(store: Store, stream: int) -> list[Era]:
 
 
 def upon(made: Setup, row: DecisionRow) -> int:
-    """The tick of the state that a decision was chosen on (docs/contract.md#ticks)."""
+    """The tick to which the state was advanced for a decision (docs/contract.md#ticks)."""
     return made.clock().upon(row.born)
 
 
 def again(fold: Fold, made: Setup, row: DecisionRow, arms: ArmSet, limits: Limits = FREE) -> Picked:
-    """The choice of a decision, on the state it was made on."""
+    """The choice of a decision, on the state on which it was made."""
     return fold.choose(arms, upon(made, row), row.seq, limits)
 
 
 def same(row: DecisionRow, found: Picked) -> bool:
-    """Whether a choice is the one that was written, to the last bit."""
+    """Whether a choice is the stored one, to the last bit."""
     choice, share, draws, explored = found
     made = (choice.arm, choice.score, choice.mean, choice.bonus, share, draws, int(explored))
     return made == (row.proposed, row.score, row.mean, row.bonus, row.share, row.draws, row.explored)
 
 
 def arms_of(store: Store, row: DecisionRow) -> ArmSet | None:
-    """The arms of a decision; none where they were forgotten."""
-    found = offered(store, row)
+    """The arms of a decision; None if they were forgotten."""
+    found = stored_arms(store, row)
     return None if found is None else ArmSet(found[1])
 
 
 class Remade(NamedTuple):
-    """A decision, its era, and its arms, the fold that it was chosen on and the limits of the choice, where nothing was
-    forgotten."""
+    """A decision and its era; and its arms, its fold and its limits, if they were not forgotten."""
 
     row: DecisionRow
     era: Era
@@ -74,8 +66,8 @@ class Remade(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The state that it was chosen on, at its tick."""
-        assert self.fold is not None, "asked only where arms are known"
+        """The state on which it was chosen, at its tick."""
+        assert self.fold is not None, "called only if the arms are known"
         found: State = self.fold.states.at(upon(self.era.setup, self.row))
         return found
 
@@ -85,7 +77,7 @@ class Remade(NamedTuple):
 
     @property
     def names(self) -> list[str] | None:
-        """Names of its items, where arms had names."""
+        """The names of its items; None if the arms had no names."""
         return None if self.row.candidates is None else msgspec.json.decode(self.row.candidates, type=list[str])
 
 
@@ -98,7 +90,7 @@ def decision_of(store: Store, stream: int, id: str) -> DecisionRow:
 
 
 def remade(store: Store, row: DecisionRow) -> Remade:
-    """A decision as it was made, from the log alone."""
+    """A decision reconstructed from the log."""
     era = next(one for one in eras_of(store, row.stream) if one.row.number == row.era)
     arms = arms_of(store, row) if row.state_seq >= era.row.base else None
     fold = None if arms is None else _fold_at(store, era, row.state_seq)
@@ -106,16 +98,16 @@ def remade(store: Store, row: DecisionRow) -> Remade:
 
 
 def explain(store: Store, stream: int, id: str) -> Explained:
-    """One decision explained from the log alone."""
+    """Explain one decision from the log."""
     return explained(store, remade(store, decision_of(store, stream, id)))[0]
 
 
 def explained(store: Store, found: Remade, labels: Sequence[str] = ()) -> tuple[Explained, Compared | None]:
-    """What there is to say of it, and its arms as the policy saw them."""
+    """The explanation of a decision, with its arms as the policy saw them."""
     row, era, arms, fold, limits = found
     if arms is None or fold is None:
         return recorded(store, row, era), None
-    recomputed = same(row, again(fold, era.setup, row, arms, limits)) or (None if elsewhere(era.row) else False)
+    recomputed = same(row, again(fold, era.setup, row, arms, limits)) or (None if elsewhere(era) else False)
     own, costs, names = limits.place(row.proposed) or 0, limits.costs, found.names
     seen = compared(fold.policy, found.state, limits.among(arms), found.draw, own, labels, costs)
     total = seen.scores.score if costs is None else seen.scores.score - costs
@@ -132,7 +124,7 @@ def explained(store: Store, found: Remade, labels: Sequence[str] = ()) -> tuple[
 def recorded(
     store: Store, row: DecisionRow, era: Era, arms: Sequence[Arm] = (), recomputed: bool | None = None
 ) -> Explained:
-    """What is written of a decision, with what was computed again."""
+    """The stored values of a decision, with what was recomputed."""
     reward, detail = store.reward(row.stream, row.id), store.detail(row.stream, row.seq)
     return Explained(
         decision=decided(row), born=row.born, at=row.at, policy=era.row.policy, arms=list(arms), recomputed=recomputed,
@@ -143,11 +135,11 @@ def recorded(
 
 
 def _fold_at(store: Store, era: Era, seq: int) -> Fold | None:
-    """The state of an era after so many rewards, from the nearest snapshot before; none where another machine or
-    version computed it and it does not come out here."""
+    """The state of an era after `seq` rewards, from the nearest snapshot before. None if another machine or version
+    computed it and the fold differs here."""
     try:
         return resume(store, era.row, era.setup, upto=seq)
-    except Unlike as slip:
-        if elsewhere(era.row):
+    except Unlike as error:
+        if elsewhere(era):
             return None
-        raise other_result(slip, "id") from None
+        raise other_result(error, "id") from None

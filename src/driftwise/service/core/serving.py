@@ -1,4 +1,4 @@
-"""A service: its store, its streams, and what changes them; http.py is how it is asked."""
+"""A service: its store, its streams and the changes to them. http/app.py receives the requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from driftwise._internal.container import canonical
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS
 from driftwise.service.core.access import Access, KeyWatch
-from driftwise.service.core.engine import Engine, Groups, Turn, end
+from driftwise.service.core.engine import CommitEngine, Groups, Turn, end
 from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.origin import begun, check_machine, refused
 from driftwise.service.core.peers import Alone, Peers, Unwatched, Watch
 from driftwise.service.core.recompute import eras_of, explain
-from driftwise.service.core.refold import record_machine
-from driftwise.service.core.setup import Setup, declared, same_stream, setup
+from driftwise.service.core.refold import bring_up
+from driftwise.service.core.setup import Setup, declared_body, same_stream, setup
 from driftwise.service.core.steady import steady
 from driftwise.service.core.stream import Stream
 from driftwise.service.core.waiting import leading, resolve
@@ -42,16 +42,16 @@ from driftwise.service.wire.protocol import (
 )
 
 _T = TypeVar("_T")
-_TRIES = 4  # of a change that met another
-_STRETCH = 2_000  # rows of a table that are erased with one group
-_GRACE = 3  # half seconds that work aside gets after the server was told to stop
-_SMALL = 64 << 20  # bytes of a database that is looked through before it serves, which takes a quarter of a second
+_TRIES = 4  # attempts of a change that conflicts with another
+_STRETCH = 2_000  # rows of a table that are erased per group
+_GRACE = 3  # half seconds that work in the pool may take after the server is asked to stop
+_SMALL = 64 << 20  # bytes: a smaller database is checked before serving, which takes a quarter of a second
 
 
 class Parts(NamedTuple):
-    """What a server does in its own way where others serve the same database (replica/watch.py)."""
+    """The parts of a service that differ if other servers serve the same database (replica/watch.py)."""
 
-    turn: Callable[[Engine], Turn]
+    turn: Callable[[CommitEngine], Turn]
     peers: Callable[[Stream], Peers]
     watch: Callable[[Service], Watch]
 
@@ -60,49 +60,49 @@ ALONE = Parts(Groups, Alone, Unwatched)
 
 
 class Service:
-    """The streams of a database. Changes to a stream come one after the other; decisions and rewards in groups.
+    """The streams of a database. Changes to a stream are made one after the other; decisions and rewards in groups.
 
-    With later=True the streams are resumed by `prepare`: until then it is not ready and serves nothing.
+    With later=True `prepare` resumes the streams. Until then the service is not ready and refuses requests.
     """
 
     def __init__(
         self, store: Any, now: Callable[[], float] | None = None, *, later: bool = False, parts: Parts = ALONE
     ) -> None:
         self.store, self.now, self._peers_of = store, steady(now), parts.peers
-        self.ready, self.doing = False, ""  # whether it serves, and what it does until then
-        self.compiling: dict[str, Future[None]] = {}  # streams whose kernels are being compiled aside
-        self.deleted: dict[str, int] = store.deleted()  # numbers of streams that were, by name
+        self.ready, self.doing = False, ""  # whether it serves, and what it is doing until then
+        self.compiling: dict[str, Future[None]] = {}  # streams whose kernels are being compiled in the pool
+        self.deleted: dict[str, int] = store.deleted()  # numbers of deleted streams, by name
         self._unerased = [number for number in self.deleted.values() if store.has_rows(number)]
         self._preparing: Thread | None = None
-        self.pool = ThreadPoolExecutor(1, "driftwise aside")  # what takes long and may wait
+        self.pool = ThreadPoolExecutor(1, "driftwise aside")  # for work that takes long and may wait
         if not store.shared:
             if store.path.stat().st_size <= _SMALL:
                 _check(store)
             else:
                 self.pool.submit(_check_aside, store)
-        self.engine = Engine(store, parts.turn)
+        self.engine = CommitEngine(store, parts.turn)
         self.watch = parts.watch(self)
         self.access = Access(store.keys())
-        self._keys = KeyWatch(self.access, store, lambda slip: self.engine.slip(slip))
+        self._keys = KeyWatch(self.access, store, lambda error: self.engine.unexpected(error))
         self._changing = asyncio.Lock()
-        self.notice_of: Callable[[str, EventRow], str | None] = lambda stream, event: None  # what a webhook sends of it
+        self.notice_of: Callable[[str, EventRow], str | None] = lambda stream, event: None  # the webhook's message
         if not later:
             self._resume()
             self.ready = True
 
     async def prepare(self) -> None:
-        """Resume the streams in a thread, because folding and compiling take long, and be ready."""
+        """Resume the streams in a thread, because folding and compiling take long. Then the service is ready."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
 
         def work() -> None:
-            slip: BaseException | None = None
+            error: BaseException | None = None
             try:
                 self._resume()
             except BaseException as raised:
-                slip = raised
+                error = raised
             with suppress(RuntimeError):  # the event loop was closed meanwhile
-                loop.call_soon_threadsafe(resolve, done, slip)
+                loop.call_soon_threadsafe(resolve, done, error)
 
         self._preparing = Thread(target=work, name="driftwise prepare", daemon=True)
         self._preparing.start()
@@ -113,27 +113,27 @@ class Service:
         rows = self.store.streams()
         for number, row in enumerate(rows):
             self.doing = f"stream {row.name} is being compiled and folded; {number} of {len(rows)} are done"
-            record_machine(self.store, row)
+            bring_up(self.store, row)
             self.engine.streams[row.name] = self.resumed(row)
         if not self.store.shared:
             self.store.never_wait()
 
     def check_open(self) -> None:
-        """Refuse what comes before it is ready, or when it stops."""
+        """Refuse requests before the service is ready and when it stops."""
         if self.engine.stopping:
             raise Refusal("stopping")
         if not self.ready:
             raise Refusal("starting", "the server is starting: its streams are being compiled and folded")
 
     def resumed(self, row: StreamRow) -> Stream:
-        """A stream as it was when it was last written."""
+        """A stream as it was last written."""
         last = eras_of(self.store, row.id)[-1]
-        check_machine(self.store.path, row.name, last.row)
+        check_machine(self.store.path, row.name, last)
         warm(last.setup.policy, last.setup.terms.low)
         try:
             fold = resume(self.store, last.row, last.setup)
-        except Unlike as slip:
-            raise refused(self.store.path, row.name, slip) from None
+        except Unlike as error:
+            raise refused(self.store.path, row.name, last, error) from None
         stream = Stream(row, last.setup, fold, self.store, self._peers_of)
         self.teach_items(stream)
         return stream
@@ -144,22 +144,22 @@ class Service:
             encoder.know({name: msgspec.json.decode(text) for name, text in self.store.items(stream.row.id)})
 
     def start(self) -> None:
-        """The event loop runs."""
+        """Start; the event loop runs."""
         self._keys.start()
         self.watch.start()
         self._erasing = [asyncio.create_task(self.erase(number)) for number in self._unerased]
 
     async def answer(self, name: str) -> StreamAnswer:
-        """What is on disk of a stream."""
+        """The state of a stream as it is on disk."""
         return await self.watch.answer(self.stream(name))
 
     def expire(self) -> None:
-        """Have the defaults learned that are due, with the next group."""
+        """Learn the defaults that are due, with the next group."""
         for stream in self.engine.streams.values():
             idle = self.engine.stopping or stream.row.name in self.compiling
             if stream.setup.terms.default is not None and not idle:
                 asked = self.engine.submit(partial(stream.peers.expire, self.now()))
-                asked.add_done_callback(lambda done: done.exception())  # there is a next time
+                asked.add_done_callback(lambda done: done.exception())  # the next call tries again
 
     def stream(self, name: str) -> Stream:
         if name in self.compiling:
@@ -175,10 +175,10 @@ class Service:
             raise Refusal("stream_deleted")
 
     def close(self) -> bool:
-        """Whether all of its threads have ended."""
+        """Close the service. Returns whether all of its threads have ended."""
         self.watch.close()
         self._keys.close()
-        if self._preparing is not None and self._preparing.is_alive():  # it has the store; the process ends first
+        if self._preparing is not None and self._preparing.is_alive():  # it still uses the store
             return False
         ended = end_soon(self.pool)
         self.engine.close()
@@ -187,8 +187,8 @@ class Service:
     # ------------------------------------------------------------------------------------ changes
 
     async def changed(self, change: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
-        """A change to a stream, one at a time here; computed again where another replica's came first, so that the
-        changes of a stream are one history."""
+        """Change a stream, one change at a time in this process. If another replica's change came first it is computed
+        again, so that the changes of a stream have one order."""
         async with self._changing:
             for _ in range(_TRIES - 1):
                 try:
@@ -198,7 +198,7 @@ class Service:
             return await change(*arguments)
 
     async def put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
-        """Make a stream; the same again is fine, another of that name is not."""
+        """Make a stream. The same body again is accepted; another body with the same name is refused."""
         return await self.changed(self._put, checked_name(name), body)
 
     async def _put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
@@ -208,7 +208,7 @@ class Service:
                 raise Refusal("stream_exists")
             return 200, await self.answer(name)
         self._check_name(name)
-        made = await self.in_thread(_warm, declared(body), None)
+        made = await self.in_thread(_warm, declared_body(body), None)
         made.check_now(self.now())
         era = begun(EraRow(0, 1, 0, 0, 0, made.origin(0), made.text, made.policy.digest), "made")
         rows: list[Stream] = []
@@ -230,7 +230,7 @@ class Service:
         return 201, await self.answer(name)
 
     async def pause(self, name: str, paused: bool, fallback: int | str | None = None) -> StreamAnswer:
-        """Stop deciding, or play the fallback, or go on; rewards are taken either way."""
+        """Stop deciding, or play the fallback, or resume. Rewards are accepted in every case."""
         return await self.changed(self._pause, self.stream(name), paused, fallback)
 
     async def _pause(self, stream: Stream, paused: bool, fallback: int | str | None) -> StreamAnswer:
@@ -247,7 +247,7 @@ class Service:
         return await self.answer(stream.row.name)
 
     def event(self, stream: Stream, kind: str, **body: Any) -> None:
-        """For what is written under a stream's lock: a step that is neither a decision nor a reward."""
+        """Add an event: a step that is neither a decision nor a reward. Call it under the stream's lock."""
         seq, text = len(self.store.events(stream.row.id)) + 1, canonical(body).decode()
         row = EventRow(stream.row.id, seq, self.now(), kind, stream.seq, stream.rewarded, text)
         self.store.add_events([row])
@@ -256,9 +256,9 @@ class Service:
             self.store.add_notice(stream.row.id, row.at, notice)
 
     async def delete(self, name: str, body: DeleteBody) -> dict[str, str]:
-        """Delete a stream for good: its name is never given to another."""
+        """Delete a stream permanently: its name is never used again."""
         if body.name != name:
-            raise BadInput("name", body.name, f"{name}, the stream's name again", "send it to say that you mean it")
+            raise BadInput("name", body.name, f"{name}, the stream's name again", "send the name to confirm")
         stream = self.stream(name)
         await self.changed(self._delete, stream, body.force)
         await self.erase(stream.row.id)
@@ -273,12 +273,12 @@ class Service:
         await self.written(write, lambda: self.drop(stream), stream)
 
     def drop(self, stream: Stream) -> None:
-        """Serve a stream no more that was deleted."""
+        """Stop serving a deleted stream."""
         self.deleted = {**self.deleted, stream.row.name: stream.row.id}
         self.engine.streams = {name: one for name, one in self.engine.streams.items() if one is not stream}
 
     async def erase(self, number: int) -> None:
-        """The rows of a stream that was deleted, a stretch a group."""
+        """Erase the rows of a deleted stream, a batch per group."""
         more = [True]
 
         def write() -> None:
@@ -290,14 +290,14 @@ class Service:
         await self.drop_sets()
 
     async def drop_sets(self) -> None:
-        """Sets of arms that no decision is about any more."""
+        """Erase sets of arms that no decision refers to."""
         if self.store.shared:
             await self.in_thread(self.store.drop_sets_aside)
         else:
-            await self.written(self.store.drop_sets, self.store.checkpoint_soon)  # the log has what was erased
+            await self.written(self.store.drop_sets, self.store.checkpoint_soon)  # the WAL still has the erased rows
 
     async def reset(self, name: str) -> StreamAnswer:
-        """Forget what was learned and begin anew: an era that folds only what comes from now on."""
+        """Discard what was learned: a new era begins, which folds only later rewards."""
         return await self.changed(self._reset, self.stream(name))
 
     async def _reset(self, stream: Stream) -> StreamAnswer:
@@ -306,24 +306,24 @@ class Service:
         return await self.answer(stream.row.name)
 
     async def change(self, name: str, body: StreamBody) -> StreamAnswer:
-        """Another policy, taught all that the one before was: its state is the fold of the same rewards."""
+        """Change the policy. The state of the new one is the fold of the same rewards."""
         return await self.changed(self._replace, self.stream(name), body)
 
     async def _replace(self, stream: Stream, body: StreamBody) -> StreamAnswer:
         before, old = stream.era, stream.setup
-        made = await self.in_thread(_warm, declared(body, old.body), old.tick)
+        made = await self.in_thread(_warm, declared_body(body, old.body), old.tick)
         for what, mine, theirs in (
             ("clock", made.body.clock, old.body.clock), ("tick", made.tick, old.tick),
             ("dim", made.policy.dim, old.policy.dim), ("features", made.body.features, old.body.features),
         ):  # fmt: skip
             if mine != theirs:
-                raise Refusal("fixed_setting", f"another {what} than the rewards were written with", what)
+                raise Refusal("fixed_setting", f"the stored rewards were written with another {what}", what)
         fold = await self.in_thread(self._taught, made, before)
-        await self.in_thread(self._catch_up, fold, made)  # with what came while the thread folded
+        await self.in_thread(self._catch_up, fold, made)  # with the rewards that came while the thread folded
         taken: list[EraRow] = []
 
         def taught(era: EraRow) -> Fold:
-            if taken:  # the group that it learned the rows of was undone
+            if taken:  # the group whose rows it had learned was rolled back
                 raise Stale
             taken.append(era)
             self._teach(fold, made, self.store)  # with the rows of this group, which are in the transaction
@@ -334,7 +334,7 @@ class Service:
         return await self.answer(stream.row.name)
 
     def _taught(self, made: Setup, before: EraRow) -> Fold:
-        """In a thread: a policy taught all rewards that are committed now."""
+        """Runs in a thread: a policy that has learned all rewards that are committed now."""
         if before.base:
             raise Refusal("forgotten_rewards")
         origin = made.origin(before.origin)
@@ -353,13 +353,14 @@ class Service:
     def _teach(fold: Fold, made: Setup, store: Store) -> None:
         try:
             fold.learn_rows(_fitting(store.rewards(fold.era.stream, fold.seq), made))
-        except Unlike:  # another replica forgets them
+        except Unlike:  # another replica is erasing them
             raise Stale from None
 
     async def _begin(
         self, stream: Stream, before: EraRow, made: Setup, fold_of: Callable[[EraRow], Fold], stream_first: bool
     ) -> None:
-        """A new era from the end of the group on, if the stream still has the one that this was computed for."""
+        """Begin a new era at the end of the group, if the stream still has the era `before`, for which this was
+        computed."""
         folds: list[Fold] = []
 
         def write() -> None:
@@ -383,7 +384,7 @@ class Service:
         await self.written(write, then, stream)
 
     async def items(self, name: str, body: ItemsBody) -> dict[str, int]:
-        """Rows of items that decisions call by name."""
+        """Register rows of items that decisions refer to by name."""
         return await self.changed(self._items, self.stream(name), body)
 
     async def _items(self, stream: Stream, body: ItemsBody) -> dict[str, int]:
@@ -392,14 +393,14 @@ class Service:
             raise Refusal("missing_features")
         for item in body.items:
             if not item or not item.isprintable():
-                raise BadInput("items", item, "names of printable text", "mend the name")
+                raise BadInput("items", item, "names of printable text", "send another name")
         trial.know(body.items)
         rows = [(item, canonical(row).decode()) for item, row in body.items.items()]
         known: list[int] = []
 
         def then() -> None:
             encoder = stream.offers.encoder
-            assert encoder is not None, "features stay with a stream"
+            assert encoder is not None, "the features of a stream do not change"
             encoder.know(body.items)
             known.append(len(encoder.rows))
 
@@ -407,11 +408,11 @@ class Service:
         return {"items": known[0]}
 
     async def explain(self, name: str, id: str) -> Explained:
-        """One decision again from the log, aside from those that decide."""
+        """Recompute one decision from the log, in the pool."""
         return await self.aside(explain, self.stream(name).row.id, id)
 
     async def aside(self, work: Callable[..., _T], *arguments: Any) -> _T:
-        """Work on a view of the file of its own, in a thread, aside from those that decide."""
+        """Do work in the pool, on its own connection to the database."""
 
         def found() -> _T:
             reader = self.store.reader()
@@ -425,7 +426,7 @@ class Service:
     async def written(
         self, write: Callable[[], None], then: Callable[[], None], stream: Stream | None = None
     ) -> None:
-        """Something else to write with the next group, under the lock of the stream that it changes."""
+        """Write something else with the next group, under the lock of the stream that it changes."""
 
         def under_lock() -> None:
             if stream is not None:
@@ -448,39 +449,39 @@ class Service:
 
 
 def _check(store: Any) -> None:
-    """Whether tables and their indices say the same: an id that its index lost would be decided twice."""
+    """Check that tables agree with their indices: an id that is missing in its index would be decided twice."""
     found = store.soundness()
     if found != "ok":
         raise Damaged(str(store.path), found)
 
 
 def _check_aside(store: Any) -> None:
-    """The same of a large file, while it serves: the server ends if it is not whole."""
+    """Check a large file while it is served. The server ends if the file is damaged."""
     reader = store.reader()
     try:
         _check(reader)
-    except Damaged as slip:
-        end(slip)
+    except Damaged as error:
+        end(error)
     finally:
         reader.close()
 
 
 def _warm(body: StreamBody, tick: float | None) -> Setup:
-    """A stream's parts, its kernels compiled or loaded before anybody waits for them."""
+    """The setup of a stream, with its kernels compiled or loaded before a request needs them."""
     made = setup(body, tick)
     warm(made.policy, made.terms.low)
     return made
 
 
 def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:
-    """Rewards that a policy may be taught, or the one sentence."""
+    """The rewards, if the policy may learn them; else a BadInput."""
     reach = made.policy.reach * (1.0 + 1e-6)
     for row in rows:
         if row.verdict in LESSONS:
             if not made.terms.low <= row.value <= made.terms.high:
-                wanted = f"rewards from {made.terms.low:g} to {made.terms.high:g}, as the new policy takes them"
-                raise BadInput("rewards", row.value, wanted, "declare the range of what was written")
+                wanted = f"rewards from {made.terms.low:g} to {made.terms.high:g}, the range of the new policy"
+                raise BadInput("rewards", row.value, wanted, "declare a range that contains the stored rewards")
             norm = float(np.linalg.norm(np.frombuffer(row.x or b"", dtype="<f8")))
             if not norm <= reach:
-                raise BadInput("policy", f"L = {reach:g}", f"L of at least {norm:.6g}, as arms had", "pass it")
+                raise BadInput("policy", f"L = {reach:g}", f"L of at least {norm:.6g}, as stored arms have", "pass L")
         yield row

@@ -1,9 +1,9 @@
-"""A stream's body checked: the policy it names, its clock, its range, its features, ready to be used."""
+"""The setup of a stream: its body, checked, with the policy, the clock, the range and the features it declares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,18 +19,18 @@ from driftwise.policies.memory import Memory
 from driftwise.policies.names import make, restored_policy
 from driftwise.policies.plain import kinds_of, restored
 from driftwise.policies.vetting import LATEST
-from driftwise.service.stores.records import AT_FIRST_LESSON
+from driftwise.service.stores.records import AT_FIRST_LESSON, EraRow
 from driftwise.service.wire.protocol import StreamBody
 from driftwise.tables.encoder import Encoder
 from driftwise.tables.features import Features
 
-# Numbers of one state, of which a stream has four: whoever may make a stream may not take all memory.
+# The most numbers in one state, of which a stream has four. It prevents one stream from taking all memory.
 MOST_STATE = 2**24
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a stream is made of. `tick` is seconds a tick on the wall clock, None where rewards are counted."""
+    """The parts of a stream. `tick` is the seconds per tick of the wall clock; None if rewards are counted."""
 
     body: StreamBody
     policy: Compiled
@@ -44,14 +44,15 @@ class Setup:
     def check_now(self, at: float) -> None:
         """Refuse a new stream whose ticks are too short to count the time up to now, and ten times as much.
 
-        Streams of before that have such ticks are opened: they have no decisions, and other streams are served.
+        Streams of earlier versions with such ticks are still opened: they have no decisions, and other streams are
+        served.
         """
         if self.tick is not None and not 10.0 * at / self.tick <= LATEST:
             wanted = f"ticks of at least {10.0 * at / LATEST:.1g} seconds: they are counted from 1970, to 2^53"
             raise BadInput("tick", self.tick, wanted, 'pass tick="1s", or a longer half_life, memory or expire_after')
 
     def origin(self, learned: int) -> int:
-        """The tick at which a state starts that is folded from now on; `learned` is that of the reward clock."""
+        """The tick at which a state starts whose fold begins now; `learned` is the count of the reward clock."""
         return AT_FIRST_LESSON if self.body.clock == "wall" else learned
 
     def encoder(self) -> Encoder | None:
@@ -59,17 +60,24 @@ class Setup:
 
     @property
     def text(self) -> str:
-        """The body as text: equal bodies, equal text."""
+        """The body as text. Equal bodies have equal texts."""
         return setup_text(self.body)
 
 
+class Era(NamedTuple):
+    """An era with its parts: those of the ones before it say how long a tick is."""
+
+    row: EraRow
+    setup: Setup
+
+
 def setup_text(body: StreamBody) -> str:
-    """A body as text: equal bodies, equal text. A default that was sent is left out, as one that was not."""
+    """A body as text. Equal bodies have equal texts: a default that was sent explicitly is left out."""
     return canonical(_sent(body)).decode()
 
 
 def _sent(value: Any) -> Any:
-    """Plain data without fields that have their default: msgspec itself leaves out only the default object."""
+    """Plain data without the fields that have their default. msgspec itself leaves out only the default object."""
     if isinstance(value, msgspec.Struct):
         fields = ((one.name, getattr(value, one.name), one.default) for one in msgspec.structs.fields(value))
         return {name: _sent(given) for name, given, default in fields if given != default}
@@ -79,8 +87,9 @@ def _sent(value: Any) -> Any:
 
 
 def same_stream(found: Setup, body: StreamBody) -> bool:
-    """Whether a body is that of a stream: the same policy, also where its defaults are spelled out, and the rest."""
-    for asked in (body, declared(body)):
+    """Whether a body declares the same stream: the same policy, also if its defaults are spelled out, and the same
+    rest."""
+    for asked in (body, declared_body(body)):
         if found.text == setup_text(asked):
             return True
         plain = msgspec.structs.replace(asked, policy=found.body.policy)
@@ -89,10 +98,11 @@ def same_stream(found: Setup, body: StreamBody) -> bool:
     return False
 
 
-def declared(body: StreamBody, before: StreamBody | None = None) -> StreamBody:
-    """The body of a new stream, or of another policy of one, whose features say what becomes of unknown names.
+def declared_body(body: StreamBody, before: StreamBody | None = None) -> StreamBody:
+    """The body of a new stream or of a new policy, with a setting for unknown feature names.
 
-    They are refused where nothing is said. Streams of before say nothing and allow them, and go on so.
+    New streams refuse unknown names unless the body says otherwise. Streams of earlier versions have no such setting;
+    they allow unknown names and continue to do so.
     """
     if body.features is None or "unknown" in body.features:
         return body
@@ -103,7 +113,7 @@ def declared(body: StreamBody, before: StreamBody | None = None) -> StreamBody:
 
 
 def setup(body: StreamBody, tick: float | None = None) -> Setup:
-    """A stream's parts, or the one sentence. `tick` is that of the stream whose policy this is to take over."""
+    """The setup of a stream, or a BadInput. `tick` is the tick of the stream whose policy is replaced."""
     asked = _policy(body.policy)
     given = tick if tick is not None and body.clock == "wall" and body.tick is None else body.tick
     clock = clock_for(body.clock, given, body.half_life, asked, body.expire_after)
@@ -126,7 +136,7 @@ def setup(body: StreamBody, tick: float | None = None) -> Setup:
 
 
 def check_ramp(body: StreamBody) -> None:
-    """Refuse a ramp that cannot be one."""
+    """Refuse an invalid ramp."""
     shares = body.ramp or []
     if body.mode != "holdback":
         raise BadInput("ramp", body.mode, 'mode "holdback", which has a baseline', 'pass "mode": "holdback"')
@@ -136,8 +146,8 @@ def check_ramp(body: StreamBody) -> None:
 
 
 def _policy(given: dict[str, Any]) -> Compiled:
-    """{"name": …, "dim": …} as `make` takes it, or a policy as plain data, {"type": …}."""
-    way_out = 'pass {"name": "Auto", "dim": 10}, say'
+    """The policy of {"name": …, "dim": …}, as `make` takes it, or of plain data, {"type": …}."""
+    way_out = 'pass {"name": "Auto", "dim": 10} for example'
     fields = {name: _memory(value) for name, value in given.items()}
     try:
         if "type" in given:
@@ -145,16 +155,16 @@ def _policy(given: dict[str, Any]) -> Compiled:
         elif isinstance(given.get("name"), str) and "dim" in given:
             policy = make(**fields)
         else:
-            raise BadInput("policy", sorted(given), "a name and dim, and what else its row needs", way_out)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as slip:
-        if isinstance(slip, BadInput):
+            raise BadInput("policy", sorted(given), "a name and dim, and what else the policy needs", way_out)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, BadInput):
             raise
-        raise BadInput("policy", type(slip).__name__, "fields of the kinds that the policy takes", way_out) from None
+        raise BadInput("policy", type(error).__name__, "fields of the types that the policy takes", way_out) from None
     return policy
 
 
 def _memory(value: Any) -> Any:
-    """A memory as plain data, {"type": "Fade", …}, becomes one."""
+    """Build the memory that plain data, {"type": "Fade", …}, describes."""
     if isinstance(value, dict) and "type" in value:
         return restored(value, kinds_of(Memory))
     return tuple(value) if isinstance(value, list) else value

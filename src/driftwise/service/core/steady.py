@@ -1,7 +1,7 @@
-"""The time of a server: that of its machine, unless that jumps ahead.
+"""The time of a server: its machine's clock, unless that jumps ahead.
 
-A wall clock that is set ahead by mistake would make everything that was learned old, and the server's time would stand
-until the wrong time is reached. A time more than a minute ahead of the monotonic clock is therefore held back. The
+If a wall clock is set ahead by mistake, everything that was learned would look old, and the server's time would not
+advance until the wrong time is reached. So a time more than a minute ahead of the monotonic clock is held back. The
 first time after a start is accepted, because only the machine's clock knows how long the server was stopped.
 """
 
@@ -28,7 +28,7 @@ class Steady:
 
     def __init__(self, wall: Callable[[], float] = time.time, passed: Callable[[], float] = seconds_passed) -> None:
         self._wall, self._passed = wall, passed
-        self._offset: float | None = None  # the largest, of one clock to the other
+        self._offset: float | None = None  # the largest difference between the two clocks
         self.held, self.ahead = 0, 0.0
 
     def __call__(self) -> float:
@@ -46,7 +46,7 @@ class Steady:
         """The warning about the clock; empty if there is none."""
         if not self.ahead:
             return ""
-        return f"the machine's clock leapt {self.ahead:.0f} s ahead and is held back; restart to take its time as right"
+        return f"the machine's clock jumped {self.ahead:.0f} s ahead and is held back; restart if its time is right"
 
 
 def steady(now: Callable[[], float] | None) -> Steady:

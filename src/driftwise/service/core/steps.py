@@ -1,4 +1,4 @@
-"""Where a stream stands by its events: its fallback while it is paused, and the step of its ramp. Pure."""
+"""A stream's fallback while it is paused, and the step of its ramp, computed from its events. Pure functions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Steps(NamedTuple):
 
 
 def hashed_unit(seed: int, unit: str) -> int:
-    """What is kept of a unit: a keyed hash, in the integers of SQLite, which have a sign."""
+    """The stored form of a unit: a keyed hash, as a signed integer for SQLite."""
     return key(seed, "holdback", unit) - 2**63
 
 
 def ramp_of(body: StreamBody) -> Ramp | None:
-    """The ramp of a stream that has one."""
+    """The ramp of a stream; None if it has none."""
     if body.ramp is None:
         return None
     rails = {name: Guardrail(one.margin, one.better) for name, one in (body.guardrails or {}).items()}
@@ -41,7 +41,7 @@ def ramp_of(body: StreamBody) -> Ramp | None:
 
 
 def steps_of(events: Sequence[EventRow], era: EraRow, made: Setup) -> Steps:
-    """The fold of a stream's events: a ramp begins anew with each era."""
+    """The fold of a stream's events. A ramp starts again with each era."""
     ramp = ramp_of(made.body)
     found = Steps(_held(made.body, ramp, 0), era.after, era.begun_at)
     for event in events:
@@ -63,7 +63,7 @@ def _held(body: StreamBody, ramp: Ramp | None, place: int) -> float:
 
 
 def told_of(era: int, upto: int, found: RampVerdict) -> dict[str, Any]:
-    """A step of a ramp as its event has it: enough to compute it again."""
+    """The body of the event of a ramp's step: enough to recompute it."""
 
     def ends(one: Sequence[float]) -> list[float | None]:
         return [None if value != value else value for value in one]

@@ -1,7 +1,7 @@
-"""A stream at work: decisions and rewards of a group become rows, seen by others only when the group is on disk.
+"""A stream: decisions and rewards of a group become rows, which are visible only when the group is on disk.
 
-`write` hands the rows to the store, `publish` and `undo` say what became of them. What depends on other servers that
-write to the same stream is asked of `peers`.
+`write` passes the rows to the store; `publish` and `undo` report whether they were committed. `peers` answers what
+depends on other servers that write to the same stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
 from driftwise.ledger import LESSONS, Conflict, Verdict, settle
 from driftwise.service.core.fold import EVERY, Fold
-from driftwise.service.core.offers import FREE, Offer, Offers, offered
+from driftwise.service.core.offers import FREE, Offer, Offers, stored_arms
 from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import hashed_unit, steps_of
@@ -38,17 +38,17 @@ from driftwise.service.wire.protocol import (
 )
 
 SNAPSHOT_EVERY = 10_000  # rewards
-_KEPT = 20_000  # decisions that are at hand without asking the store
+_KEPT = 20_000  # decisions in memory, which are found without reading the store
 _TEXT = msgspec.json.Encoder().encode
 _NO_LIMITS: tuple[bytes | None, bytes | None] = (None, None)
 _ID, _ARM_SET = (DecisionRow._fields.index(name) for name in ("id", "arm_set"))
 
 
-class Known:
-    """A decision that is at hand: its answer, the arms it was about, what its lesson takes, and its reward.
+class KnownDecision:
+    """A decision in memory: its answer, the sha256 of its arms, the vector for learning, and its reward.
 
-    `items` and `context` are hashes of the texts of its row, which may be long, and `limits` one of what is kept beside
-    the row; None where nobody has looked.
+    `items` and `context` are hashes of the texts of its row, which may be long. `limits` is a hash of the limits that
+    are stored beside the row; None if they were not read yet.
     """
 
     __slots__ = ("answer", "born", "context", "items", "limits", "number", "sha256", "unit", "value", "verdict", "x")
@@ -62,16 +62,16 @@ class Known:
         self.value, self.verdict, self.number = 0.0, Verdict.OPEN, 0  # of its reward
 
     def settle(self, value: float, verdict: str, number: int) -> None:
-        """Its reward, which came or is its default, and the number of that."""
+        """Note its reward, sent or default, with the number of the reward."""
         self.value, self.verdict, self.number = value, Verdict(verdict), number
 
 
 class Stream:
-    """One stream. `seq`, `rewarded` and `learned` count what is written and what the group at hand will write."""
+    """One stream. `seq`, `rewarded` and `learned` include what the current group will write."""
 
     kept: tuple[int, int, int]  # seq, rewarded and learned as they are on disk
-    defaults: dict[str, int]  # rewards on disk that were not sent but defaults, by verdict
-    skipped: int  # numbers before that of its first decision, where that was imported
+    defaults: dict[str, int]  # numbers of rewards on disk that are defaults, by verdict
+    skipped: int  # numbers before the first decision, if the stream was imported
 
     def __init__(
         self, row: StreamRow, setup: Setup, fold: Fold, store: Store, peers_of: Callable[[Stream], Peers] = Alone
@@ -81,10 +81,10 @@ class Stream:
         self.clock = setup.clock()
         last = store.last_decision(row.id)
         self.seq, self.clock.newest = (0, 0) if last is None else (last.seq, last.born)
-        self.duplicates = 0  # rewards that came again since this process serves
-        self.overtime = 0  # rewards that came when their decision had its default, since then: no row says so
+        self.duplicates = 0  # rewards that were sent again, since this process started
+        self.overtime = 0  # rewards that came after their decision got its default, since then; no row records them
         self.process = new_process()
-        self.known: OrderedDict[str, Known] = OrderedDict()
+        self.known: OrderedDict[str, KnownDecision] = OrderedDict()
         self.begin_era(setup, fold)
         self._decided: list[tuple[list[Any], Offer]] = []
         self._ahead = 0  # how many of these are in the transaction
@@ -97,7 +97,7 @@ class Stream:
         self.peers = peers_of(self)
 
     def stand(self) -> None:
-        """Go on where the fold is."""
+        """Continue where the fold ends."""
         self.rewarded, self.learned = self.fold.seq, 0
         for row in self.store.rewards(self.row.id, self.rewarded - 1, self.rewarded):
             self.learned, self.clock.newest = row.learned, max(self.clock.newest, row.tick)
@@ -105,7 +105,7 @@ class Stream:
         self.defaults = self._defaults_upto(self.rewarded)
 
     def begin_era(self, setup: Setup, fold: Fold) -> None:
-        """Another fold plays from now on."""
+        """Decide with another fold from now on."""
         self.setup, self.fold = setup, fold
         self.read_steps()
         self.offers = Offers(setup.policy, setup.encoder())
@@ -113,7 +113,7 @@ class Stream:
         self._draw = (drawn & WORD, (drawn >> 32) & WORD)
 
     def read_steps(self) -> None:
-        """Where its events say that it stands."""
+        """Read its pause, fallback and ramp step from its events."""
         self.steps = steps_of(self.store.events(self.row.id), self.fold.era, self.setup)
 
     @property
@@ -123,7 +123,7 @@ class Stream:
     # ---------------------------------------------------------------------------------------- decide
 
     def decide(self, asked: DecideBody, offer: Offer, at: float, trace: str | None = None) -> Decided:
-        """A decision, or the one that this id already has."""
+        """Make a decision, or return the one that this id already has."""
         stored = _NO_LIMITS if offer.limits is FREE else offer.limits.stored(offer.arms.count)
         if asked.id is not None:
             found = self.find(checked_id(asked.id))
@@ -161,7 +161,7 @@ class Stream:
         ], offer))  # fmt: skip
         self.seq, self.clock.newest = seq, max(born, self.clock.newest)
         x = arms.columns[:, :, arm : arm + 1].copy()
-        self.known[id] = Known(answer, offer.sha256, born, x, items, offer.context, unit, hash(stored))
+        self.known[id] = KnownDecision(answer, offer.sha256, born, x, items, offer.context, unit, hash(stored))
         if trace is not None or stored is not _NO_LIMITS:
             self._details.append(DetailRow(self.row.id, seq, *stored, trace, None))
         return answer
@@ -169,11 +169,11 @@ class Stream:
     def _played(
         self, asked: DecideBody, arm: int, share: float, offer: Offer, seq: int
     ) -> tuple[int, float | None, str, int | None]:
-        """The arm that is played, its propensity given who chose, who did, and the unit that it is counted to."""
+        """The arm that is played, its propensity, the cohort, and the unit to which it is counted."""
         body, limits, count = self.setup.body, offer.limits, offer.arms.count
         if body.mode == "shadow":
             if asked.action is None or asked.action >= count:
-                raise Refusal("missing_action", f"a shadow needs action from 0 to {count - 1}, the arm that you play")
+                raise Refusal("missing_action", f"a shadow stream needs action: the arm played, 0 to {count - 1}")
             if limits.place(asked.action) is None:
                 raise BadInput("action", asked.action, "an arm that is allowed", "leave allowed out, or add the action")
             return asked.action, asked.propensity, "shadow", None
@@ -196,18 +196,18 @@ class Stream:
     # ---------------------------------------------------------------------------------------- reward
 
     def reward(self, asked: RewardBody, at: float) -> Rewarded:
-        """Learn what a decision brought, once."""
+        """Learn the reward of a decision once."""
         terms = self.setup.terms
         value = terms.checked(asked.value) + 0.0
         self.peers.lead()
         known = self.find(checked_id(asked.id))
         if known is None:
             raise Refusal("unknown_decision")
-        self.clock.newest = max(self.clock.newest, known.born)  # a peer's clock may be ahead of ours
+        self.clock.newest = max(self.clock.newest, known.born)  # another replica's clock may be ahead
         overdue = terms.overdue(known.born, self.clock.read(at, self.learned))
         if terms.default is not None:
             self.peers.expire(at)
-            if overdue and known.verdict is Verdict.OPEN:  # there were more than expire at a time
+            if overdue and known.verdict is Verdict.OPEN:  # more were due than are learned per group
                 self.default(asked.id, known, at)
         verdict = settle(known.verdict, known.value, value, overdue)
         if isinstance(verdict, Conflict):
@@ -231,41 +231,41 @@ class Stream:
         return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
 
     def limit(self, at: float) -> float:
-        """The tick before which a decision was born whose time is over now."""
+        """The tick before which a decision must be created for its time to be over now."""
         return self.setup.terms.limit(self.clock.read(at, self.learned))
 
-    def default(self, id: str, known: Known, at: float) -> None:
-        """Learn what the stream says of decisions whose time is over."""
+    def default(self, id: str, known: KnownDecision, at: float) -> None:
+        """Learn the stream's default for a decision whose time is over."""
         value, verdict = self.setup.terms.default, Verdict.DEFAULTED
-        assert value is not None, "asked only where there is one"
+        assert value is not None, "called only if the stream has a default"
         try:
             if self._kept_out(known):
                 raise DriftwiseError("kept out of training")
             if known.x is None or known.x.shape[1] != self.setup.policy.dim:
                 raise DriftwiseError("arms of another dimension")
             self._lesson(known, value, at)
-        except DriftwiseError:  # whoever happens to ask now did nothing wrong
+        except DriftwiseError:  # the request that runs now did not cause this
             verdict = Verdict.EXPIRED
         self._record(id, known, value, at, verdict)
 
-    def _kept_out(self, known: Known) -> bool:
-        """Whether a decision teaches nothing: a fallback, or one of a unit of the analysis cohort."""
+    def _kept_out(self, known: KnownDecision) -> bool:
+        """Whether a decision is not learned: a fallback, or a unit of the analysis cohort."""
         if known.answer.cohort == "fallback":
             return True
         share, unit = self.setup.body.keep_out, known.unit
         return bool(share) and unit is not None and key(self.setup.body.seed, "kept out", str(unit)) < share * 2.0**64
 
-    def _lesson(self, known: Known, value: float, at: float) -> None:
-        assert known.x is not None, "asked only where arms are known"
+    def _lesson(self, known: KnownDecision, value: float, at: float) -> None:
+        assert known.x is not None, "called only if the arms are known"
         self.fold.lesson(known.x, value, self.clock.read(at, self.learned), known.born)
         self.learned += 1
 
-    def _record(self, id: str, known: Known, value: float, at: float, verdict: Verdict) -> None:
-        """The row of a reward, with the digest and the snapshot that are due."""
+    def _record(self, id: str, known: KnownDecision, value: float, at: float, verdict: Verdict) -> None:
+        """Add the row of a reward, with the digest and the snapshot that are due."""
         self.rewarded += 1
         self.fold.newest = self.rewarded
         lesson = verdict in LESSONS
-        tick = self.clock.read(at, self.learned - lesson)  # that of the lesson, which is counted by now
+        tick = self.clock.read(at, self.learned - lesson)  # the tick of this reward, which `learned` already counts
         self._rewarded.append(RewardRow(
             self.row.id, self.rewarded, id, value, tick, at, verdict.value, self.learned, known.born,
             None if known.x is None else known.x.tobytes(),
@@ -276,8 +276,8 @@ class Stream:
             if self.rewarded % SNAPSHOT_EVERY == 0:
                 self._snapshot = self.fold.snapshot_behind()
 
-    def _again(self, known: Known, verdict: Verdict) -> Rewarded:
-        """Count a reward for a decision that has one, and no more: the first, or the default, stands."""
+    def _again(self, known: KnownDecision, verdict: Verdict) -> Rewarded:
+        """Count a reward for a decision that already has one. The first reward, or the default, stays."""
         if known.verdict in (Verdict.DEFAULTED, Verdict.EXPIRED):
             self.overtime += 1
         else:
@@ -288,11 +288,11 @@ class Stream:
 
     @property
     def touched(self) -> bool:
-        """Whether there is something to write."""
+        """Whether the group has rows of this stream."""
         return bool(self._decided or self._rewarded)
 
     def write(self) -> None:
-        """The group's rows, into the store's transaction."""
+        """Write the group's rows into the store's transaction."""
         store = self.store
         self.write_decisions()
         if self._rewarded:
@@ -305,7 +305,7 @@ class Stream:
             store.add_guardrails(self._guardrails)
 
     def write_decisions(self) -> None:
-        """Those of the group that are not in the transaction yet."""
+        """Write the decisions of the group that are not in the transaction yet."""
         decided, self._ahead = self._decided[self._ahead :], len(self._decided)
         if decided:
             sets = self.store.arm_sets([(offer.sha256, offer.arms.count, offer.data) for _, offer in decided])
@@ -317,7 +317,7 @@ class Stream:
             self._details = []
 
     def publish(self) -> None:
-        """The group is on disk."""
+        """The group was committed."""
         self.fold.publish()
         for reward in self._rewarded:
             self.count_default(reward.verdict)
@@ -326,8 +326,8 @@ class Stream:
         self._clear()
 
     def undo(self) -> None:
-        """The group could not be written: it has never been. Its ids are looked up again when they come again, and
-        automatic ones get another ending: an id that the store had already is not tried twice."""
+        """The transaction failed; roll back. The ids of the group are looked up again when they are sent again.
+        Automatic ids get another suffix, so that an id that the store rejected is not tried twice."""
         self.fold.drop()
         for reward in self._rewarded:
             self.known.pop(reward.id, None)
@@ -339,7 +339,8 @@ class Stream:
         self._clear()
 
     def _clear(self) -> None:
-        """Ready for the next group. Only now may decisions be let go: those of a group are nowhere else."""
+        """Prepare for the next group. Decisions may be evicted only now, because those of a group are only in
+        memory."""
         self._decided, self._rewarded, self._digests, self._snapshot, self._ahead = [], [], [], None, 0
         self._guardrails, self._details = [], []
         while len(self.known) > _KEPT:
@@ -347,20 +348,20 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- asking
 
-    def find(self, id: str) -> Known | None:
-        """A decision by its id, from what is at hand or from the store."""
+    def find(self, id: str) -> KnownDecision | None:
+        """A decision by its id, from memory or from the store."""
         known = self.known.get(id)
         if known is not None:
             return known
         row = None if self.peers.is_new(id) else self.store.decision(self.row.id, id)
         if row is None:
             return None
-        found = offered(self.store, row)
+        found = stored_arms(self.store, row)
         x = sha256 = None
         if found is not None:
             sha256, rows = found
             x = rows[row.arm].reshape(1, -1, 1).copy()
-        known = Known(decided(row), sha256, row.born, x, row.candidates, row.context, row.unit)
+        known = KnownDecision(decided(row), sha256, row.born, x, row.candidates, row.context, row.unit)
         reward = self.store.reward(self.row.id, id)
         if reward is not None:
             known.settle(reward.value, reward.verdict, reward.seq)
@@ -368,7 +369,7 @@ class Stream:
         return known
 
     def answer(self) -> StreamAnswer:
-        """What is on disk of it."""
+        """The state of the stream as it is on disk."""
         seq, body = self.kept[0], self.setup.body
         return StreamAnswer(
             stream=self.row.name, mode=body.mode, clock=body.clock, policy=self.setup.policy.digest,
@@ -383,7 +384,7 @@ class Stream:
 
     @property
     def counts(self) -> Counts:
-        """What became of decisions and rewards, in the words that the agent uses too (see `Counts`)."""
+        """Counts of decisions and rewards by outcome, with the agent's names (see `Counts`)."""
         decided, (_, rewarded, learned) = self.peers.decided, self.kept
         defaulted, expired, kept = (self.defaults[name] for name in ("defaulted", "expired", "kept"))
         return Counts(
@@ -392,8 +393,8 @@ class Stream:
         )
 
     def _defaults_upto(self, rewarded: int) -> dict[str, int]:
-        """Rewards up to a number that were not sent but defaults, by verdict. Asked only where a policy of the stream
-        ever had a default: the store looks through all rewards for them."""
+        """Defaults among the rewards up to a number, by verdict. Queried only if a policy of the stream ever had a
+        default, because the store scans all rewards for them."""
         made = {"defaulted": 0, "expired": 0, "kept": 0}
         eras = self.store.eras(self.row.id)
         self.skipped, bodies = eras[0].after, [msgspec.json.decode(era.body) for era in eras]
@@ -403,13 +404,13 @@ class Stream:
         return made
 
     def count_default(self, verdict: str) -> None:
-        """Count a reward that is on disk, where it is a default."""
+        """Count a reward on disk if it is a default."""
         if verdict in self.defaults:
             self.defaults[verdict] += 1
 
 
 def _fallback(fallback: int | str | None, offer: Offer) -> int:
-    """The arm that is played while the stream is paused."""
+    """The arm of the fallback."""
     arm = fallback
     if isinstance(fallback, str):
         arm = offer.items.index(fallback) if offer.items is not None and fallback in offer.items else None
@@ -425,15 +426,15 @@ def _finite(name: str, value: float) -> float:
 
 
 def _items_text(offer: Offer) -> str | None:
-    """The names of an offer as its row has them."""
+    """The names of an offer as its row stores them."""
     return None if offer.items is None else _TEXT(offer.items).decode()
 
 
-def _check_same(found: Known, asked: DecideBody, offer: Offer, limits: int) -> None:
-    """Refuse an id that comes again with another request: the old decision would answer what was not asked. Where the
-    arms were forgotten nothing is left to compare with, not even a digest, which would tell of them.
+def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: int) -> None:
+    """Refuse an id that comes again with another request: the old decision would not answer it. If the arms were
+    forgotten there is nothing to compare, not even a digest, because a digest would reveal them.
 
-    Items in a context are compared by name: the rows that they are registered with may have changed since.
+    Items in a context are compared by name, because their registered rows may have changed since.
     """
     answer, other = found.answer, ""
     if found.sha256 is None:
@@ -455,7 +456,7 @@ def _check_same(found: Known, asked: DecideBody, offer: Offer, limits: int) -> N
 
 
 def decided(row: DecisionRow) -> Decided:
-    """A row as it was answered."""
+    """The answer that was given for a row."""
     return Decided(
         id=row.id, arm=row.arm, item=row.item, score=row.score, mean=row.mean, bonus=row.bonus,
         propensity=row.propensity, explored=bool(row.explored), seq=row.seq, state_seq=row.state_seq,

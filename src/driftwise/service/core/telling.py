@@ -1,34 +1,30 @@
-"""What a webhook tells of: drift, a lift that is certain, and stops. Each is an event of its stream, so that it is told
-once, whoever serves, and `verify` computes it again."""
+"""The events that a webhook reports: drift, a certain lift, and stops. Each is an event of its stream, so that it is
+reported once for all servers, and `verify` recomputes it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from driftwise.errors import DriftwiseError
 from driftwise.lift import Interval, Look
 from driftwise.service.core.fold import Fold, Unlike, resume
-from driftwise.service.core.following import Following, comparable, following
+from driftwise.service.core.following import Looking, comparable, following
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import Steps, steps_of
 from driftwise.service.core.stream import Stream
 from driftwise.service.stores.records import EraRow, EventRow
 from driftwise.service.stores.store import Store
 
-if TYPE_CHECKING:
-    from driftwise.service.core.serving import Service
-
-_LIVED = 200  # ticks that a policy has learned for before its memory says something
+_LIVED = 200  # ticks of learning before a policy's memory is meaningful
 _KINDS = {"ramp": "lift", "lift": "lift", "drift": "drift", "paused": "stop"}
 
 
 def notice_of(stream: str, event: EventRow) -> str | None:
-    """What is sent of an event; None where nothing is. It has no context, no id of a decision and no item."""
+    """The message about an event; None if nothing is sent. It has no context, no id of a decision and no item."""
     kind, facts = _KINDS.get(event.kind), msgspec.json.decode(event.body)
     if kind is None:
         return None
@@ -40,8 +36,9 @@ def notice_of(stream: str, event: EventRow) -> str | None:
 
 
 def drift_of(fold: Fold, last: float | None) -> dict[str, Any] | None:
-    """The memory that a bank weighs most, where it has become another: shorter than half of what the bank learned for,
-    or half or twice as long as was told last. None stands for a memory of everything."""
+    """The memory with the largest weight of a bank, if it has changed: shorter than half the time of learning, or half
+    or twice the last reported length. None if nothing changed; inside the result, None stands for a memory that keeps
+    all."""
     policy, zero = fold.policy, fold.states.zero
     weights = policy.weights(fold.states.front)
     if weights is None or zero is None:
@@ -56,7 +53,7 @@ def drift_of(fold: Fold, last: float | None) -> dict[str, Any] | None:
 
 
 def lift_of(look: Look) -> dict[str, Any] | None:
-    """A difference of mean rewards whose sign is certain."""
+    """A difference of mean rewards whose sign is certain; None if it is not."""
     found: Interval = look.difference
     if not look.split_holds or not (found.low > 0.0 or found.high < 0.0):
         return None
@@ -74,24 +71,18 @@ def _last_memory(events: Sequence[EventRow], era: int) -> float | None:
 
 
 def _lift_told(events: Sequence[EventRow], era: int, steps: Steps) -> str:
-    """What was last told of a comparison."""
+    """The last report on a comparison."""
     found = [body for body in _told(events, "lift", era) if body["after"] == steps.after]
     return str(found[-1]["policy"]) if found else ""
 
 
-class Telling:
-    """Looks at the streams of a service that has a webhook; `look` is asked every few seconds."""
+class Telling(Looking):
+    """Looks at the streams of a service that has a webhook."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._following: dict[int, tuple[Steps, Following]] = {}
-
-    async def look(self) -> None:
+    async def look_at(self, stream: Stream) -> None:
         """Write the events that are due."""
-        for stream in list(self.service.engine.streams.values()):
-            with suppress(DriftwiseError):  # there is a next time
-                await self._drift(stream)
-                await self._lift(stream)
+        await self._drift(stream)
+        await self._lift(stream)
 
     async def _drift(self, stream: Stream) -> None:
         service, era = self.service, stream.era
@@ -125,16 +116,13 @@ class Telling:
     def _looked(
         self, store: Store, era: EraRow, made: Setup, steps: Steps, upto: int
     ) -> tuple[dict[str, Any] | None, int]:
-        """In the thread."""
-        known = self._following.get(era.stream)
-        if known is None or known[0] != steps or known[1].era != era.number:
-            known = self._following[era.stream] = steps, following(era, made, steps)
-        known[1].follow(store, upto)
-        return lift_of(known[1].lift.look()), known[1].seq
+        """Runs in the thread."""
+        followed = self.compared.followed(store, era, made, steps, upto)
+        return lift_of(followed.lift.look()), followed.seq
 
 
 def check_signs(store: Store, events: Sequence[EventRow], era: EraRow, made: Setup) -> list[str]:
-    """What is wrong with the events of drift and lift of an era, each computed again from the log."""
+    """The errors in an era's events of drift and lift, each of which is recomputed from the log."""
     wrong = []
     for place, event in enumerate(events):
         told = msgspec.json.decode(event.body)
@@ -151,9 +139,9 @@ def check_signs(store: Store, events: Sequence[EventRow], era: EraRow, made: Set
             again = found and {"era": era.number, "after": steps.after, "upto": told["upto"], **found}
         elif event.kind == "drift":
             last = _last_memory(before, era.number)
-            with suppress(Unlike):  # which is told of the era itself
+            with suppress(Unlike):  # this is reported for the era itself
                 again = drift_of(resume(store, era, made, upto=told["upto"]), last)
             again = again and {"era": era.number, "before": last, **again}
         if again != told:
-            wrong.append(f"event {event.seq}, {event.kind}, does not come out again")
+            wrong.append(f"event {event.seq}, {event.kind}, differs when it is recomputed")
     return wrong

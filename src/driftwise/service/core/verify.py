@@ -1,9 +1,9 @@
-"""`driftwise verify`: everything again from what is written, in a process that knows nothing else.
+"""`driftwise verify`: recompute everything from the database, in a process of its own.
 
-Every row's seal, every number without a gap, every id once; the states of every era folded from their first reward and
-compared with every digest and snapshot on the way; every decision chosen again and compared to the last bit. An era
-that another machine, library or version computed may not come out here: that is told apart from damage (origin.py),
-and what needs no arithmetic is compared all the same.
+It checks that every row has its seal, that numbers have no gap and that every id occurs once. It folds the states of
+every era from their first reward and compares them with every digest and snapshot, and it makes every decision again
+and compares it to the last bit. An era that another machine, library or version computed may differ here: this is
+reported separately from damage (origin.py), and what needs no arithmetic is still compared.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import Fold, Unlike, resume
-from driftwise.service.core.offers import limits_of, offered
-from driftwise.service.core.origin import elsewhere
+from driftwise.service.core.offers import limits_of, stored_arms
+from driftwise.service.core.origin import elsewhere, revised
 from driftwise.service.core.ramping import Standing, check_steps
-from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same
+from driftwise.service.core.recompute import again, arms_of, eras_of, same
+from driftwise.service.core.setup import Era
 from driftwise.service.core.telling import check_signs
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow, StreamRow
@@ -30,18 +31,19 @@ MOST_TOLD = 20
 
 @dataclass
 class Found:
-    """What was looked at of a stream; `differs` says what did not come out as written, the first few of it."""
+    """What was checked of a stream. `differs` has the first few differences from what was written."""
 
     name: str
     decisions: int = 0
     rewards: int = 0
     eras: int = 0
-    forgotten: int = 0  # decisions that nobody can recompute any more
-    digest: str = ""  # of the newest era, as it comes out here
+    forgotten: int = 0  # decisions that can no longer be recomputed
+    digest: str = ""  # of the newest era, as computed here
     differs: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)  # eras that are not recomputable here, which is not damage
+    revised: list[str] = field(default_factory=list)  # eras of an earlier revision of the policy, which is not either
     unlike: list[Unlike] = field(default_factory=list)
-    deleted: str = ""  # when it was, where it was
+    deleted: str = ""  # the time of its deletion, if it was deleted
 
     def tell(self, what: str) -> None:
         told = f"{self.name}: {what}"
@@ -50,31 +52,34 @@ class Found:
 
     def tell_era(self, era: Era, what: str) -> None:
         """Something that was computed and does not come out again: damage, unless another machine computed it."""
-        other = elsewhere(era.row)
+        other = elsewhere(era)
+        here = "by this version" if revised(era) else f"here: {what}"
+        told = self.revised if revised(era) else self.foreign
         if not other:
             self.tell(what)
-        elif not any(told.startswith(f"era {era.row.number},") for told in self.foreign):
-            self.foreign.append(f"era {era.row.number}, computed by {other}, is not recomputable here: {what}")
+        elif not any(one.startswith(f"era {era.row.number},") for one in told):
+            told.append(f"era {era.row.number}, computed by {other}, is not recomputable {here}")
 
     def __str__(self) -> str:
         if self.deleted:
             return f"{self.name}: deleted at {self.deleted}"
-        erased = f", {self.forgotten} forgotten and recomputable no more" if self.forgotten else ""
+        erased = f", {self.forgotten} forgotten and no longer recomputable" if self.forgotten else ""
         ended = "all as written" if not self.differs else f"{len(self.differs)} differences"
-        if self.foreign:
-            here = "what can be compared here is as written" if not self.differs else ended
-            ended = f"{len(self.foreign)} eras are not recomputable here, {here}"
+        for eras, where in ((self.revised, "by this version"), (self.foreign, "here")):
+            if eras:
+                rest = "what can be compared here is as written" if ended == "all as written" else ended
+                ended = f"{len(eras)} eras are not recomputable {where}, {rest}"
         return (f"{self.name}: {self.decisions} decisions, {self.rewards} rewards, {self.eras} eras{erased}, "
                 f"digest {self.digest}: {ended}")  # fmt: skip
 
 
 def verify(path: str | Path) -> list[Found]:
-    """Look at all streams of a database, which may be in use."""
+    """Check all streams of a database, which may be in use."""
     store = open_store(path, writes=False)
     try:
         sound = store.soundness()
         if sound != "ok":
-            raise BadInput(str(path), sound, "a file whose structure is whole", "restore a backup")
+            raise BadInput(str(path), sound, "a file with an intact structure", "restore a backup")
         found = [_stream(store, row) for row in store.streams()]
         return found + [_deleted(store, name, number) for name, number in store.deleted().items()]
     finally:
@@ -82,13 +87,13 @@ def verify(path: str | Path) -> list[Found]:
 
 
 def _deleted(store: Store, name: str, number: int) -> Found:
-    """What is left of a stream that was deleted: its events."""
+    """Check the rest of a deleted stream: its events."""
     found = Found(name)
     try:
         (event,) = [one for one in store.events(number) if one.kind == "deleted"]
         found.deleted = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
-    except (DriftwiseError, ValueError) as slip:
-        found.tell(str(slip))
+    except (DriftwiseError, ValueError) as error:
+        found.tell(str(error))
     return found
 
 
@@ -96,18 +101,18 @@ def _stream(store: Store, row: StreamRow) -> Found:
     found = Found(row.name)
     try:
         eras = eras_of(store, row.id)
-    except DriftwiseError as slip:
-        found.tell(str(slip))
+    except DriftwiseError as error:
+        found.tell(str(error))
         return found
     found.eras = len(eras)
     try:
         _rewards(store, row.id, eras, found)
-    except DriftwiseError as slip:
-        found.tell(str(slip))
+    except DriftwiseError as error:
+        found.tell(str(error))
     after, events = 0, store.events(row.id)
     pauses = [event.kind == "paused" for event in events if event.kind in ("paused", "resumed")]
     if pauses and pauses[-1] != row.paused:
-        found.tell("its events and its row say otherwise whether it is paused")
+        found.tell("its events and its row disagree on whether it is paused")
     for place, era in enumerate(eras):
         later = eras[place + 1] if place + 1 < len(eras) else None
         try:
@@ -116,8 +121,8 @@ def _stream(store: Store, row: StreamRow) -> Found:
                 found.tell(wrong)
             for wrong in check_signs(store, events, era.row, era.setup):
                 found.tell_era(era, wrong)
-        except DriftwiseError as slip:  # the eras after it are looked at all the same
-            found.tell(str(slip))
+        except DriftwiseError as error:  # later eras are still checked
+            found.tell(str(error))
         if era.row.after < after and not store.shared:
             found.tell(f"era {era.row.number} begins before the one before it")
         after = era.row.after
@@ -125,7 +130,7 @@ def _stream(store: Store, row: StreamRow) -> Found:
 
 
 def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
-    """Rewards without a gap, each of a decision that was made, with the vector that was played."""
+    """Check that rewards have no gap, and each its decision and the vector that was played."""
     seq = learned = tick = 0
     for row in store.rewards(stream):
         seq, expected = seq + 1, learned + (row.verdict in LESSONS)
@@ -143,22 +148,22 @@ def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
 
 
 def _due(eras: list[Era], row: RewardRow) -> bool:
-    """Whether a default is that of its time, and the decision's was over."""
+    """Whether a default has its declared value, and the time of its decision was over."""
     terms = next(era.setup.terms for era in reversed(eras) if era.row.begun_at < row.seq)
     return row.value == terms.default and terms.overdue(row.born, row.tick)
 
 
 def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:
-    arms = offered(store, decision)
+    arms = stored_arms(store, decision)
     if arms is None or row.x is None:
         return row.x is None
     return bytes(arms[1][decision.arm].tobytes()) == row.x
 
 
 class Refolding:
-    """The fold of an era from its first reward, compared with every digest and snapshot on its way.
+    """The fold of an era from its first reward, compared with every digest and snapshot.
 
-    It ends where the next era begins, at reward `end`. Where it differs it is told, and there is no fold any more.
+    It ends at reward `end`, where the next era begins. A difference is reported, and there is no fold after it.
     """
 
     def __init__(self, store: Store, era: Era, end: int | None, found: Found) -> None:
@@ -168,27 +173,27 @@ class Refolding:
         snapshots = {one.seq: sha256(one.data).hexdigest() for one in store.snapshots(row.stream, row.number)}
         self.known.update(snapshots)
         self.fold: Fold | None = None
-        self.forgotten = row.base > 0 and row.base == end and row.base not in snapshots  # all of it
+        self.forgotten = row.base > 0 and row.base == end and row.base not in snapshots  # the whole era
         if self.forgotten:
             return
         try:
             self.fold = resume(store, row, era.setup, snapshots=False, upto=max(row.first, row.base))
-        except Unlike as slip:
-            self._tell(slip)
+        except Unlike as error:
+            self._tell(error)
             return
         last = 2**62 if end is None else end
         self.stops = sorted((seq for seq in self.known if self.fold.seq < seq <= last), reverse=True)
 
     def to(self, seq: int) -> Fold | None:
-        """The fold after so many rewards, or at the end."""
+        """The fold after `seq` rewards, or at the end."""
         try:
             while self.fold is not None and self.stops and self.stops[-1] <= seq:
                 self._learn(self.fold, self.stops.pop())
             if self.fold is not None and seq > self.fold.seq:
                 self._learn(self.fold, seq)
-        except Unlike as slip:
+        except Unlike as error:
             self.fold = None
-            self._tell(slip)
+            self._tell(error)
         return self.fold
 
     def _learn(self, fold: Fold, upto: int) -> None:
@@ -197,19 +202,20 @@ class Refolding:
         if wanted is not None and fold.digest() != wanted:
             raise Unlike(fold.era, fold.seq)
 
-    def _tell(self, slip: Unlike) -> None:
-        self.found.unlike.append(slip)
-        self.found.tell_era(self.era, f"rewards that fold to another state: {slip}")
+    def _tell(self, error: Unlike) -> None:
+        self.found.unlike.append(error)
+        self.found.tell_era(self.era, f"rewards that fold to another state: {error}")
 
 
 def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: bool = True) -> None:
-    """One fold from its first reward on, and its decisions as it passes them."""
+    """Fold an era from its first reward, and check its decisions on the way."""
     row = era.row
     way, seq = Refolding(store, era, end, found), row.after
-    standing = None if store.shared else Standing(store.events(row.stream), row, era.setup)  # replicas hear of it later
+    # With replicas, some learn of an event later, so decisions cannot be compared with it.
+    standing = None if store.shared else Standing(store.events(row.stream), row, era.setup)
     for decision in store.decisions(row.stream, row.number) if decisions else ():
         seq += 1
-        if decision.seq != seq and not store.shared:  # replicas leave gaps of a few numbers where they end
+        if decision.seq != seq and not store.shared:  # a replica that ends leaves a gap of a few numbers
             found.tell(f"decision {decision.seq} where {seq} was due")
             seq = decision.seq
         wrong = "" if standing is None else standing.wrong(decision)
@@ -236,8 +242,8 @@ def _decision(store: Store, era: Era, way: Refolding, row: DecisionRow, found: F
         found.tell(f"decision {row.seq} played an arm that was not allowed")
     fold = way.to(row.state_seq)
     if fold is None:
-        return  # why was told
+        return  # the reason was reported
     if fold.seq != row.state_seq:
         found.tell(f"decision {row.seq} was made on a state that is not there")
     elif not same(row, again(fold, era.setup, row, arms, limits)):
-        found.tell_era(era, f"decision {row.seq} does not come out again")
+        found.tell_era(era, f"decision {row.seq} differs when it is recomputed")

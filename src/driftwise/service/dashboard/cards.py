@@ -7,28 +7,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from driftwise.draw.markup import Html, badge, html_table, joined, tag
 from driftwise.lift import Cohort, Interval, Look
 from driftwise.service.dashboard import charts, reading
 from driftwise.service.dashboard.live import WHO, LiveStream
-from driftwise.service.dashboard.markup import (
-    Html,
-    badge,
+from driftwise.service.dashboard.reading import Newest
+from driftwise.service.dashboard.track import EVERYTHING, Track
+from driftwise.service.dashboard.wording import (
     card,
     count,
     decimal,
-    html_table,
-    joined,
     numbers,
     percent,
     short,
     shown_time,
     signed,
     span,
-    tag,
     tile,
 )
-from driftwise.service.dashboard.reading import Newest
-from driftwise.service.dashboard.track import EVERYTHING, Track
 
 COEFFICIENTS = 5  # those that are drawn
 
@@ -56,7 +52,7 @@ def reward(one: LiveStream, found: Newest, look: Look | None) -> Html:
     else:
         known = found.value[~np.isnan(found.value)]
         mean = float(known.mean()) if known.size else math.nan
-        hint = "Nobody is held back, so there is nothing to compare with: mode holdback keeps a share of units apart."
+        hint = "No units are held back, so there is no comparison. Mode holdback gives a share of units the baseline."
         rewarded = "" if known.size == len(found) else f"the {count(known.size)} with a reward of "
         said.append(tag("p", "Mean reward ", tag("b", decimal(mean)), f" over {rewarded}{about(found)}."))
         said.append(tag("p", hint, class_="soft"))
@@ -104,9 +100,9 @@ def _lift(look: Look) -> list[object]:
         return [*warned, _cohorts(look), tag("p", "Too few units with rewards to tell a difference yet.")]
     verdict = (
         badge("better", "yes") if chosen.low > 0.0 else badge("worse", "no") if chosen.high < 0.0
-        else badge("cannot be told")
+        else badge("not certain")
     )  # fmt: skip
-    told = "lift cannot be told: the baseline's mean may be 0"
+    told = "no lift: the baseline's mean may be 0"
     if lift.shown:
         told = f"lift {percent(lift.value, True)} ({percent(lift.low, True)} to {percent(lift.high, True)})"
     alt = f"Difference {signed(chosen.value)}, 95% interval {_ends_of(chosen)}"
@@ -159,15 +155,15 @@ def drift_card(track: Track) -> Html:
     )]  # fmt: skip
     if found.level is not None:
         kind = "no" if found.level.believed else "yes"
-        said.append(tag("p", badge("the level moves" if found.level.believed else "no level apart", kind), " ",
+        said.append(tag("p", badge("the level moves" if found.level.believed else "no separate level", kind), " ",
                         str(found.level), "."))  # fmt: skip
     else:
-        said.append(tag("p", "This policy does not tell a level that all arms share from preferences; Auto with "
+        said.append(tag("p", "This policy does not separate the level that all arms share from preferences; Auto with "
                         "levels does.", class_="soft"))  # fmt: skip
     shown, columns = _few(names, columns)
     ends = (f"tick {count(int(found.at[0]))}", f"tick {count(int(found.at[-1]))}") if len(found.at) else ("", "")
     now = ", ".join(f"{name} {percent(weight)}" for name, weight in zip(names, last, strict=True))
-    alt = f"Belief in each memory over time; now {now}"
+    alt = f"Weight of each memory over time; now {now}"
     chart = charts.stacked(shown, columns, ends, alt)
     head = ("memory", "weight now") + (() if found.advantage is None else ("nats a reward",))
     listed = [
@@ -214,7 +210,7 @@ def coefficients(track: Track) -> Html:
     if not points or points[-1].seq != current.seq:
         points = [*points, current]
     if not current.theta.size:
-        return card("Coefficients", tag("p", "This policy tells no coefficients."))
+        return card("Coefficients", tag("p", "This policy has no coefficients."))
     top = np.argsort(-np.abs(current.theta), kind="stable")[:COEFFICIENTS].tolist()
     drawn = [charts.ChartLine(labels[i], place, [float(p.theta[i]) for p in points]) for place, i in enumerate(top)]
     ends = f"reward {count(points[0].seq)}", f"reward {count(points[-1].seq)}"
@@ -223,7 +219,7 @@ def coefficients(track: Track) -> Html:
         (labels[i], decimal(float(points[0].theta[i])), decimal(float(current.theta[i]))) for i in top
     ]
     listed = numbers(("feature", ends[0], "now"), rows, (1, 2), "Coefficients")
-    said = f"The {len(top)} largest of {len(labels)}, as they are played." if len(labels) > 1 else "As it is played."
+    said = f"The {len(top)} largest of {len(labels)}, as played." if len(labels) > 1 else "As played."
     return card("Coefficients", tag("p", said), charts.lines(drawn, ends, alt, low=0.0), listed)
 
 

@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from driftwise.service.dashboard.markup import Html, decimal, short, tag
+from driftwise.draw.markup import Html, tag
+from driftwise.service.dashboard.wording import decimal, short
 
 WIDE, TALL = 1000.0, 100.0
 COLOURS = 7  # classes c0 … c6; the last is grey
@@ -43,7 +44,7 @@ def lines(drawn: Sequence[ChartLine], ends: tuple[object, object], alt: str, low
 
 
 def stacked(names: Sequence[str], columns: Sequence[Sequence[float]], ends: tuple[object, object], alt: str) -> Html:
-    """Shares of one, a column a stretch of time, from the first name at the bottom upwards."""
+    """Shares of one, one column per stretch of time, from the first name at the bottom upwards."""
     if not columns:
         return _nothing()
     width, paths = WIDE / len(columns), []

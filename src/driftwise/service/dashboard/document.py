@@ -6,9 +6,9 @@ import base64
 import hashlib
 from importlib.resources import files
 
+from driftwise.draw.markup import Html, joined, tag
 from driftwise.draw.page import DARK, style
 from driftwise.draw.styles import PALETTE
-from driftwise.service.dashboard.markup import Html, joined, tag
 
 
 def _colours() -> str:

@@ -6,11 +6,12 @@ import itertools
 from typing import NamedTuple
 from urllib.parse import quote
 
+from driftwise.draw.markup import Html, badge, joined
 from driftwise.service.core.engine import BUCKETS
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import Steps
 from driftwise.service.core.stream import Stream
-from driftwise.service.dashboard.markup import Html, badge, joined, percent, short, span
+from driftwise.service.dashboard.wording import percent, short, span
 from driftwise.service.stores.records import EraRow
 from driftwise.service.wire.protocol import Counts
 
@@ -32,7 +33,7 @@ class LiveStream(NamedTuple):
     last: int  # the largest number of a decision
     lag: int
     steps: Steps
-    replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; none where one is alone
+    replicas: tuple[tuple[str, int], ...] = ()  # names, and the last reward each has folded; empty for one server
 
     @property
     def policy(self) -> str:

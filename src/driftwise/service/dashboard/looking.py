@@ -10,14 +10,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from driftwise.draw.markup import Html
 from driftwise.service.core.access import authorization, caller_of, sees
 from driftwise.service.core.fold import Unlike
 from driftwise.service.core.origin import elsewhere
-from driftwise.service.core.recompute import Era, decision_of, eras_of, explained, recorded, remade
+from driftwise.service.core.recompute import decision_of, eras_of, explained, recorded, remade
+from driftwise.service.core.setup import Era
 from driftwise.service.core.warming import end_soon
 from driftwise.service.dashboard import pages, reading
 from driftwise.service.dashboard.live import LiveStream, Server, live_of
-from driftwise.service.dashboard.markup import Html
 from driftwise.service.dashboard.signals import Signals
 from driftwise.service.dashboard.track import Track, labels_of
 from driftwise.service.dashboard.why import Why, decision
@@ -58,7 +59,7 @@ class Dashboard:
         self._thread = ThreadPoolExecutor(1, "driftwise dashboard")
 
     def close(self) -> bool:
-        """Whether its thread has ended."""
+        """Close it. Returns whether its thread has ended."""
         return end_soon(self._thread)
 
     def admit(self, scope: Scope, stream: str | None) -> KeyRow | None:
@@ -101,7 +102,7 @@ class Dashboard:
         return await asyncio.shield(looked.running)  # a reader that disconnects must not cancel it for others
 
     def _look(self, looked: Looked, live: LiveStream, server: Server) -> Parts:
-        """In the thread."""
+        """Runs in the thread."""
         reader = self.service.store.reader()
         try:
             track = looked.track
@@ -132,7 +133,7 @@ class Dashboard:
             await asyncio.shield(self._reading)
 
     def _read(self, streams: list[LiveStream]) -> None:
-        """In the thread."""
+        """Runs in the thread."""
         reader = self.service.store.reader()
         try:
             for one in streams:
@@ -166,7 +167,7 @@ def why(store: Store, stream: int, id: str) -> Why:
     reason = _not_again(store, row, era)
     if not reason:
         told, seen = explained(store, remade(store, row), labels_of(era.setup))
-        other = elsewhere(era.row) if told.recomputed is None else ""
+        other = elsewhere(era) if told.recomputed is None else ""
         if not other:
             rival = next((arm for arm in told.arms if seen is not None and arm.arm == seen.rival), None)
             name = "" if rival is None else f"arm {rival.arm}" if rival.item is None else rival.item

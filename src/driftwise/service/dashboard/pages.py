@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from driftwise.draw.markup import Html, badge, html_table, joined, tag
 from driftwise.lift import Look
 from driftwise.service.dashboard import cards, reading
 from driftwise.service.dashboard.live import WHO, LiveStream, Server, address, arm_name, mode_of
-from driftwise.service.dashboard.markup import (
-    Html,
-    badge,
-    card,
-    count,
-    decimal,
-    html_table,
-    joined,
-    short,
-    shown_time,
-    span,
-    tag,
-    tile,
-)
 from driftwise.service.dashboard.reading import Newest
 from driftwise.service.dashboard.track import EVERYTHING, Track
+from driftwise.service.dashboard.wording import card, count, decimal, short, shown_time, span, tile
 
 _MOST_STREAMS = 500
 
@@ -114,5 +102,5 @@ def _latest(one: LiveStream, listed: Sequence[reading.NewestDecision]) -> Html:
         for row in listed
     ]  # fmt: skip
     columns = ("decision", "at (UTC)", "played", "chosen by", "propensity", "reward", "verdict")
-    inside = html_table(columns, rows, (4, 5), "Newest decisions") if rows else tag("p", "Nothing was decided yet.")
+    inside = html_table(columns, rows, (4, 5), "Newest decisions") if rows else tag("p", "No decisions yet.")
     return card("Newest decisions", inside)

@@ -1,4 +1,4 @@
-"""Reads the newest decisions of a stream from the log: as many as a page needs, and never more."""
+"""Reads the newest decisions of a stream from the log, only as many as a page needs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Newest(NamedTuple):
     at: Floats
     arms: list[str]  # the item, or the arm's number where arms have no names
     cohort: npt.NDArray[np.str_]
-    units: list[int | None]  # none where nobody was held back, or where it was forgotten
+    units: list[int | None]  # None if no units were held back, or if the unit was forgotten
     explored: Ints
     agreed: npt.NDArray[np.bool_]  # the arm played is the policy's own
     born: Ints

@@ -1,4 +1,4 @@
-"""Numbers of streams for `/metrics`: what was earned lately, the lift, shares of arms, delays.
+"""Numbers of streams for `/metrics`: recent rewards, the lift, shares of arms, delays.
 
 The dashboard's thread reads them from the log, at most once in PAUSE seconds per stream for all scrapes together. So a
 scrape delays no answer, and its cost does not grow with the log. The memory and the effective observations are read
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftwise.lift import Look
-from driftwise.service.core.following import Following, comparable, following
+from driftwise.service.core.following import Comparisons, comparable
 from driftwise.service.dashboard import reading
 from driftwise.service.dashboard.live import LiveStream
 from driftwise.service.stores.store import Store
@@ -36,11 +36,11 @@ class Signals:
     """The newest numbers of each stream. Only the dashboard's thread calls `read`."""
 
     def __init__(self) -> None:
-        self._following: dict[int, Following] = {}
+        self._compared = Comparisons()
         self._found: dict[int, tuple[float, Signal]] = {}
 
     def newest(self, stream: int) -> Signal | None:
-        """What was read last."""
+        """The numbers that were read last."""
         found = self._found.get(stream)
         return None if found is None else found[1]
 
@@ -68,10 +68,4 @@ class Signals:
         """The comparison of the policy with the units held back, since the era began; None if no unit is held back."""
         if one.setup.body.mode != "holdback" or not comparable(one.steps):
             return None
-        followed = self._following.get(one.number)
-        if followed is None or (followed.era, followed.after, followed.held) != (
-            one.era.number, one.steps.after, one.steps.held
-        ):
-            followed = self._following[one.number] = following(one.era, one.setup, one.steps)
-        followed.follow(store, one.state_seq)
-        return followed.lift.look()
+        return self._compared.followed(store, one.era, one.setup, one.steps, one.state_seq).lift.look()

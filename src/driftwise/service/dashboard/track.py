@@ -20,7 +20,7 @@ from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import resume
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.stream import SNAPSHOT_EVERY
-from driftwise.service.dashboard.markup import decimal
+from driftwise.service.dashboard.wording import decimal
 from driftwise.service.stores.records import EraRow, RewardRow
 from driftwise.service.stores.store import Store
 
@@ -49,7 +49,7 @@ class Track:
         self.points: list[TrackPoint] = []
         self.recent: deque[Lesson] = deque(maxlen=RECENT)
         self._stride = 1
-        self._begun: int | None = None  # the birth of the first decision that was learned from
+        self._begun: int | None = None  # the tick of the first decision that was learned from
         self._start(store, newest)
         for row in store.rewards(era.stream, max(era.first, era.base, self.fold.seq - RECENT), self.fold.seq):
             self._keep(row)
@@ -89,7 +89,7 @@ class Track:
     def _write(self) -> None:
         point = self.now
         if self.points and point.seq - self.points[-1].seq < self._stride:
-            return  # the end of the log: what came since is seen with the next
+            return  # the end of the log: later rewards are seen with the next look
         self.points.append(point)
         if len(self.points) >= POINTS:
             self.points = self.points[1::2]
@@ -105,18 +105,18 @@ class Track:
 
     @property
     def memory(self) -> float:
-        """Ticks of the memory that is played."""
+        """The length of the memory in use, in ticks."""
         return self.fold.policy.remembered(self.fold.states.front)
 
     def lasting(self, memory: float) -> str:
-        """A memory in ticks, at most the time since the first lesson."""
+        """A memory in ticks, at most the time since the first reward was learned."""
         if self._begun is not None and memory >= self.fold.tick - self._begun:
             return EVERYTHING
         return f"{decimal(memory, 3)} ticks"
 
     @property
     def drift(self) -> Drift:
-        """The drift meter. With one memory it predicts the last lessons again, which is not done for every reward."""
+        """The drift meter. With one memory it predicts the last rewards again, which is not done for every reward."""
         wait = 1 if self.fold.policy.weighs else _AGAIN
         if self._drift is None or not 0 <= self.fold.seq - self._drift[0] < wait:
             weighed = [*self.points, self.now]

@@ -13,10 +13,10 @@ from urllib.parse import quote
 import msgspec
 from starlette.routing import Route
 
+from driftwise.draw.markup import joined, tag
 from driftwise.errors import DriftwiseError
 from driftwise.service.dashboard.document import HEADERS, html_document
 from driftwise.service.dashboard.looking import PAUSE, Dashboard, Parts
-from driftwise.service.dashboard.markup import joined, tag
 from driftwise.service.http.endpoint import Receive, Scope, Send, headers_of
 from driftwise.service.stores.records import KeyRow
 from driftwise.service.wire.protocol import Refusal, refusal_of
@@ -40,7 +40,7 @@ class DashboardPage:
             key = self.board.admit(scope, stream or None)
             body = await self._made(stream, params.get("id", ""), key)
         except Exception as error:
-            refusal = refusal_of(error) if isinstance(error, DriftwiseError) else self.board.api.slip(error)
+            refusal = refusal_of(error) if isinstance(error, DriftwiseError) else self.board.api.unexpected(error)
             status, answer = refusal.status, refusal.answer
             more = headers_of(refusal, _BASIC)
             inside = tag("p", answer.error, ". ", answer.hint, "." if answer.hint else "")
@@ -61,7 +61,7 @@ class DashboardPage:
             parts = await board.one_stream(stream)
             return html_document(stream, tag("a", "All streams", href="/"), "", parts,
                             f"/streams/{quote(stream, safe='')}/events")  # fmt: skip
-        return html_document("Streams", "driftwise", "What decides here, and what it learns.",
+        return html_document("Streams", "driftwise", "The streams of this server.",
                         await board.all_streams(key), "/events")  # fmt: skip
 
 
@@ -120,7 +120,7 @@ class Events:
         except DriftwiseError:  # no longer allowed; the next request gets the reason
             return
         except Exception as error:
-            board.api.slip(error)
+            board.api.unexpected(error)
         finally:
             board.watching -= 1
             gone.cancel()

@@ -6,21 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from driftwise.draw.markup import Html, badge, html_table, joined, tag
 from driftwise.service.core.setup import Setup
 from driftwise.service.dashboard import charts
 from driftwise.service.dashboard.live import WHO, arm_name
-from driftwise.service.dashboard.markup import (
-    Html,
-    badge,
-    card,
-    count,
-    decimal,
-    html_table,
-    joined,
-    shown_time,
-    signed,
-    tag,
-)
+from driftwise.service.dashboard.wording import card, count, decimal, shown_time, signed
 from driftwise.service.stores.records import DecisionRow
 from driftwise.service.wire.protocol import Explained
 
@@ -45,13 +35,13 @@ def decision(why: Why) -> dict[str, Html]:
         ("number", count(row.seq)), ("at (UTC)", shown_time(row.at)), ("played", arm_name(row.arm, row.item)),
         ("chosen by", WHO.get(row.cohort, row.cohort)), ("propensity", decimal(row.propensity, 6)),
         ("explored", "yes" if row.explored else "no"), ("among", f"{count(row.n)} arms"),
-        ("state after", f"{count(row.state_seq)} rewards, era {row.era}"), ("born at tick", count(row.born)),
+        ("state after", f"{count(row.state_seq)} rewards, era {row.era}"), ("decided at tick", count(row.born)),
         ("policy", tag("code", told.policy[:16])),
         ("reward", joined([decimal(told.reward, 6), " ", badge(told.verdict, _KIND.get(told.verdict, "open"))])),
     ]  # fmt: skip
     if row.cohort != "live":
         facts.insert(3, ("the policy's own", f"arm {row.proposed}"))
-    again = {True: badge("recomputed to the last bit", "yes"), False: badge("does not come out again", "no"),
+    again = {True: badge("recomputed to the last bit", "yes"), False: badge("differs when recomputed", "no"),
              None: badge("not recomputed")}[told.recomputed]  # fmt: skip
     said = tag("p", again, f" {why.reason}" if why.reason else "")
     found = {"facts": card("What was decided", said, html_table((), facts, (), "The decision"))}
@@ -80,7 +70,7 @@ def _arms(why: Why) -> Html:
         rows.append((joined([name, *marks], " "), decimal(arm.score), decimal(arm.mean), decimal(arm.bonus), bar))
     left = len(listed) - len(shown)
     more = tag("p", f"{count(left)} more arms are not listed.", class_="soft") if left else ""
-    said = tag("p", "Score = estimate + bonus, on the state that it was decided on; the best first.")
+    said = tag("p", "Score = estimate + bonus, on the state of the decision; the best first.")
     columns = ("arm", "score", "estimate", "bonus", "")
     return card("Arms", said, html_table(columns, rows, (1, 2, 3), "Arms"), more)
 
@@ -93,9 +83,9 @@ def _pulls(why: Why) -> Html:
     ]
     own = next(arm for arm in why.told.arms if arm.arm == why.row.proposed)
     other = next(arm for arm in why.told.arms if arm.arm != why.row.proposed)
-    together = f". Together {signed(own.mean - other.mean)}; the bonus makes {signed(own.bonus - other.bonus)}."
-    said = tag("p", "What each feature did for the policy's arm against the runner-up, ", tag("b", why.rival), together)
-    return card("What moved the choice", said, html_table(("feature", "pull", ""), rows, (1,), "Pulls of features"))
+    together = f". In all {signed(own.mean - other.mean)}; the bonus adds {signed(own.bonus - other.bonus)}."
+    said = tag("p", "Effects of features on the policy's arm against the runner-up, ", tag("b", why.rival), together)
+    return card("What moved the choice", said, html_table(("feature", "pull", ""), rows, (1,), "Effects of features"))
 
 
 def _context(text: str) -> Html:

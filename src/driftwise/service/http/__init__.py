@@ -1,1 +1,1 @@
-"""The application: routes, limits of requests, hosts and origins, logs, metrics, and the server that runs it."""
+"""The application: routes, limits on requests, hosts and origins, logs, metrics, and the server that runs it."""

@@ -1,4 +1,4 @@
-"""The service over HTTP: what is asked, who may ask it, and the application that answers."""
+"""The service over HTTP: the routes, the check of keys, and the application."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from driftwise.service.http.endpoint import (
     headers_of,
     refuse,
 )
-from driftwise.service.http.logs import Log
+from driftwise.service.http.logs import ServerLog
 from driftwise.service.http.sites import Site
 from driftwise.service.http.tracing import traceparent
 from driftwise.service.http.webhook import Sender, Webhook
@@ -58,7 +58,7 @@ from driftwise.service.wire.protocol import (
 )
 
 _JSON_TYPE = "application/json"
-_SCRAPE = 2.0  # seconds that a scrape waits for what is read from the log
+_SCRAPE = 2.0  # seconds that a scrape waits for numbers from the log
 
 
 # ------------------------------------------------------------------------------------------ handlers
@@ -78,7 +78,7 @@ def _reward(api: Api, stream: str, body: RewardBody, scope: Scope) -> Callable[[
 
 
 def _grouped(work: Work) -> Handler:
-    """Work that is done with the next group, as a handler."""
+    """A handler for work that is done with the next group."""
 
     async def handler(api: Api, stream: str, body: Any, scope: Scope) -> tuple[int, Any]:
         return 200, await api.service.engine.submit(work(api, stream, body, scope))
@@ -113,7 +113,7 @@ def _few(body: list[Any]) -> list[Any]:
 
 
 def _done(ask: Callable[[Service, str, Any], Awaitable[Any]]) -> Handler:
-    """What a service answers to a stream's name and a body, as a handler."""
+    """A handler that passes the stream's name and the body to the service."""
 
     async def handler(api: Api, stream: str, body: Any, scope: Scope) -> tuple[int, Any]:
         return 200, await ask(api.service, stream, body)
@@ -135,7 +135,8 @@ async def _explain(api: Api, stream: str, body: None, scope: Scope) -> tuple[int
     return 200, await api.service.explain(stream, scope["path_params"]["id"])
 
 
-# What is asked most, by the last word of its path (see straight.py): its work, the scope of the key, the body.
+# The most frequent requests, by the last word of their path (see straight.py): the work, the scope of the key, the
+# body.
 STRAIGHT: dict[bytes, tuple[Work, str, Any]] = {
     b"decide": (_decide, "decide", DecideBody),
     b"reward": (_reward, "reward", RewardBody),
@@ -172,24 +173,24 @@ ROUTES: tuple[tuple[str, str, Handler, str | None, Any], ...] = (
 class Api:
     """What all endpoints share."""
 
-    def __init__(self, service: Service, log: Log, site: Site) -> None:
+    def __init__(self, service: Service, log: ServerLog, site: Site) -> None:
         self.service, self.log, self.site = service, log, site
-        service.engine.slip = log.slip
+        service.engine.unexpected = log.unexpected
         self.statuses: dict[int, int] = {}
         self.board = Dashboard(self)
         self.sender: Sender | None = None
 
     def admit(self, scope: Scope, wanted: str | None, stream: str | None) -> KeyRow | None:
-        """The key of a request that may pass now; none on an open server."""
+        """The key of a request that may pass now; None on an open server."""
         access = self.service.access
         self.service.check_open()
         if not access.closed:
             return None
         return access.check(caller_of(scope), authorization(scope), wanted, stream)
 
-    def slip(self, slip: Exception) -> Refusal:
-        """What the caller is told of what should not happen, when it is written down."""
-        self.log.slip(slip)
+    def unexpected(self, error: Exception) -> Refusal:
+        """Log an unexpected exception. Returns the refusal for the caller."""
+        self.log.unexpected(error)
         return Refusal("internal_error")
 
     def count(self, status: int) -> None:
@@ -216,7 +217,7 @@ class Api:
         try:
             self.site.check_host(dict(scope["headers"]).get(b"host"), scope["http_version"])
             if access.closed and authorization(scope) is None:
-                return ""  # a health check without a key is no failure
+                return ""  # a health check without a key is not counted as a failure
             access.check(caller_of(scope), authorization(scope), None, None)
         except Refusal:
             return ""
@@ -225,10 +226,10 @@ class Api:
     async def metrics(self, request: Request) -> Response:
         try:
             key = self.admit(request.scope, None, None)  # type: ignore[arg-type]
-        except Refusal as slip:
-            headers = {name.decode(): value.decode() for name, value in headers_of(slip)}
-            return Response(encode(slip.answer), slip.status, headers, media_type=_JSON_TYPE)
-        with suppress(DriftwiseError, TimeoutError):  # counters are told all the same
+        except Refusal as error:
+            headers = {name.decode(): value.decode() for name, value in headers_of(error)}
+            return Response(encode(error.answer), error.status, headers, media_type=_JSON_TYPE)
+        with suppress(DriftwiseError, TimeoutError):  # the counters are still reported
             await asyncio.wait_for(self.board.gather(key), _SCRAPE)
         return Response(metrics.metrics_text(self, self.board.signals, key), media_type=metrics.TYPE)
 
@@ -242,18 +243,19 @@ def _health(status: Any, reason: str) -> Response:
 
 
 class Front:
-    """The application. A server that knows `straight` asks it for what is asked most; all else goes by Starlette."""
+    """The application. A server that knows `straight` uses it for the most frequent requests; Starlette has the
+    rest."""
 
     def __init__(self, inside: Starlette, api: Api, board: Dashboard) -> None:
         self.inside, self.api, self.board = inside, api, board
         self.straight = {name: Straight(api, name.decode(), *what) for name, what in STRAIGHT.items()}
-        self.prepare: Callable[[], None] = lambda: None  # for the server to call when the port is bound
-        self.busy = False  # whether a thread was left at work when all else had ended
-        self.slip: BaseException | None = None  # why it could not be made ready
-        self.end: Callable[[], None] = lambda: None  # how the server that runs it is told to stop
+        self.prepare: Callable[[], None] = lambda: None  # the server calls it when the port is bound
+        self.busy = False  # whether a thread still runs after everything else has ended
+        self.failure: BaseException | None = None  # why the preparation failed
+        self.end: Callable[[], None] = lambda: None  # stops the server that runs it
 
     def stop(self) -> None:
-        """Take nothing new: what was asked is still answered."""
+        """Refuse new requests. Requests that were accepted are still answered."""
         self.api.service.engine.stopping = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -270,10 +272,10 @@ class Front:
 
 
 def app(
-    service: Service, log: Log, started: Callable[[], None] = lambda: None, site: Site | None = None,
+    service: Service, log: ServerLog, started: Callable[[], None] = lambda: None, site: Site | None = None,
     webhook: Webhook | None = None,
 ) -> Front:  # fmt: skip
-    """The application; `started` is called when it is ready; without a site it is asked as this machine."""
+    """The application. `started` is called when it is ready. Without a site, only this machine may send requests."""
     api = Api(service, log, site or Site())
     board = api.board
     if webhook is not None:
@@ -291,8 +293,8 @@ def app(
     async def prepared() -> None:
         try:
             await service.prepare()
-        except Exception as slip:
-            made.slip = slip
+        except Exception as error:
+            made.failure = error
             made.end()
         else:
             begin()
@@ -313,10 +315,10 @@ def app(
         await service.engine.idle()
         made.busy |= not service.close()
 
-    async def unknown(request: Request, slip: Exception) -> Response:
-        status = slip.status_code if isinstance(slip, HTTPException) else 404
+    async def unknown(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 404
         refusal = Refusal("unknown_method") if status == 405 else Refusal("unknown_path")
-        headers = slip.headers if isinstance(slip, HTTPException) else None
+        headers = error.headers if isinstance(error, HTTPException) else None
         return Response(encode(refusal.answer), refusal.status, headers=headers, media_type=_JSON_TYPE)
 
     routes = [
@@ -350,11 +352,11 @@ class _Both:
 
 
 async def _watch(service: Service) -> None:
-    """Twice a second: learn the default of decisions whose time is over while no reward comes, and look at ramps."""
+    """Twice a second: learn the default of decisions whose time is over if no reward comes, and judge ramps."""
     ramping = Ramping(service)
     while True:
         await asyncio.sleep(0.4)
-        with suppress(Refusal):  # more wait than can be served
+        with suppress(Refusal):  # the server is overloaded
             service.expire()
         if not service.engine.stopping:
             await ramping.look()

@@ -1,8 +1,8 @@
-"""One request: its body read within limits, its key checked, its answer sent in one shape.
+"""One request: its body is read within limits, its key is checked, and its answer is sent in one shape.
 
-An endpoint is an ASGI application of its own, because reading at most so many bytes, answering in one message and
-leaving out what nobody asked for is most of what a request costs. What is asked most has a shorter way still:
-straight.py.
+An endpoint is an ASGI application of its own, because most of the cost of a request is avoided by bounding the body
+while it is read, answering in one message, and doing nothing that was not requested. The most frequent requests take a
+still shorter path (straight.py).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ REFUSED = msgspec.DecodeError, DriftwiseError, UnicodeError, RecursionError
 
 
 class Gone(Exception):
-    """The caller went away before the request was whole."""
+    """The client disconnected before the request was complete."""
 
 
 class Endpoint:
-    """One route: the scope a key needs, what the body is, and what is done with it."""
+    """One route: the scope that a key needs, the type of the body, and the handler."""
 
     def __init__(self, api: Api, handler: Handler, scope: str | None, body: Any = None) -> None:
         self.api, self.handler, self.scope = api, handler, scope
         self.decode = None if body is None else decoder(body)
-        self.empty = b"null" if type(None) in get_args(body) else b""  # what no body stands for
+        self.empty = b"null" if type(None) in get_args(body) else b""  # the value of an absent body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, api = time.perf_counter(), self.api
@@ -52,17 +52,17 @@ class Endpoint:
             body = None
             if self.decode is not None:
                 body = self.decode(await _body(scope, receive) or self.empty)
-                api.admit(scope, self.scope, stream or None)  # a body takes up to 10 s: the key may be revoked by now
+                api.admit(scope, self.scope, stream or None)  # again: a body takes up to 10 s, and keys are revoked
             status, answer = await self.handler(api, stream, body, scope)
             await _send(send, status, encode(answer))
         except Gone:
             return
-        except REFUSED as slip:
-            refusal = refusal_of(slip)
+        except REFUSED as error:
+            refusal = refusal_of(error)
             status = refusal.status
             await refuse(send, refusal)
-        except Exception as slip:
-            refusal = api.slip(slip)
+        except Exception as error:
+            refusal = api.unexpected(error)
             status = refusal.status
             await refuse(send, refusal)
         api.log.request(scope, stream, status, began)
@@ -70,7 +70,7 @@ class Endpoint:
 
 
 class Straight:
-    """One of the routes that are asked most: its name, the work it is, the scope a key needs, and the body."""
+    """One of the most frequent routes: its name, its work, the scope that a key needs, and the type of the body."""
 
     def __init__(self, api: Api, name: str, work: Work, scope: str, body: Any) -> None:
         self.api, self.name, self.work, self.scope = api, name, work, scope
@@ -107,7 +107,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes:
 
 
 def too_long() -> Refusal:
-    """What is refused beyond `MOST_BODY`."""
+    """The refusal of a body longer than `MOST_BODY`."""
     return Refusal("long_body", f"more than {MOST_BODY} bytes")
 
 
@@ -118,12 +118,12 @@ async def _send(send: Send, status: int, body: bytes, *more: Header) -> None:
 
 
 async def refuse(send: Send, refusal: Refusal) -> None:
-    """The one shape of a refusal."""
+    """Send a refusal."""
     await _send(send, refusal.status, encode(refusal.answer), *headers_of(refusal))
 
 
 def headers_of(refusal: Refusal, scheme: bytes = b"Bearer") -> list[Header]:
-    """What a refusal says beside its body; scheme: how a key is to be shown."""
+    """The headers of a refusal. scheme: how a key is to be sent."""
     more = []
     if refusal.retry_after:
         more.append((b"retry-after", b"%d" % refusal.retry_after))

@@ -1,7 +1,7 @@
-"""Structured logs: a JSON object a line on stderr, without bodies, keys, queries or headers but for a trace.
+"""Structured logs: one JSON object per line on stderr, without bodies, keys, queries or headers other than the trace.
 
-Lines are written by a thread of their own, so that whoever reads them too slowly holds up nobody's decision: beyond
-what may wait they are counted and left out.
+A thread writes the lines, so that a slow reader of the log delays no decision. If too many lines wait, further lines
+are counted and dropped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _WAITING = 1_000  # lines that may wait to be written
 
 
-class Log:
-    """`requests=True` writes a line a request; without it only what we could not serve, and what the server does."""
+class ServerLog:
+    """`requests=True` logs every request; without it only requests that the server could not serve, and its own
+    events."""
 
     def __init__(self, requests: bool = False, out: TextIO | None = None) -> None:
         self.requests = requests
@@ -35,7 +36,7 @@ class Log:
         self._thread.start()
 
     def event(self, event: str, **facts: Any) -> None:
-        """Something that happened, for the log."""
+        """Log an event with its facts."""
         if self._lines.qsize() >= _WAITING:
             self.left_out += 1
             return
@@ -45,23 +46,24 @@ class Log:
         self._lines.put(msgspec.json.encode(line))
 
     def close(self) -> None:
-        """Write what waits, if somebody reads it within a second."""
+        """Write the lines that wait, if they are read within a second."""
         self._lines.put(None)
         self._thread.join(1.0)
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
-            with contextlib.suppress(OSError, ValueError):  # nobody reads any more: that stops no server
+            with contextlib.suppress(OSError, ValueError):  # the reader is gone, which must not stop the server
                 self._out.write(line.decode() + "\n")
                 self._out.flush()
 
-    def slip(self, slip: BaseException) -> None:
-        """Something that should not happen: its kind and place, and nothing that a caller sent."""
-        place = traceback.extract_tb(slip.__traceback__)[-1]
-        self.event("slip", kind=type(slip).__name__, file=place.filename.rpartition("/")[2], line=place.lineno)
+    def unexpected(self, error: BaseException) -> None:
+        """Log an unexpected exception: its type and place, and nothing that a client sent."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        file = place.filename.rpartition("/")[2]
+        self.event("internal_error", kind=type(error).__name__, file=file, line=place.lineno)
 
     def request(self, scope: dict[str, Any], stream: str, status: int, began: float, route: str = "") -> None:
-        """One request: its route and not its path, which has ids of the caller's."""
+        """Log one request: its route and not its path, which contains the client's ids."""
         if self.requests or status >= 500 or status == 429:
             named = route or scope["path"].partition("/v1/streams/")[2].partition("/")[2].partition("/")[0]
             named, stream = _plain(named) or "stream", _plain(stream)
@@ -72,5 +74,6 @@ class Log:
 
 
 def _plain(name: str) -> str:
-    """A name as streams and routes have them; "" for what a caller made up, which a terminal may obey."""
+    """A name as streams and routes have them; "" for any other text, which could contain control codes of a
+    terminal."""
     return name if _PLAIN.fullmatch(name) else ""

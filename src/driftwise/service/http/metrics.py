@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, gathered when they are asked for: counting costs a request nothing."""
+"""Numbers for Prometheus. They are gathered when they are requested, so counting costs a request nothing."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from driftwise.service.http.app import Api
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_SIGNALS: dict[str, tuple[str, ...]] = {  # what each gauge is, and its labels beside the stream
+_SIGNALS: dict[str, tuple[str, ...]] = {  # the help of each gauge, and its labels beside the stream
     "mean_reward": ("Mean reward of the newest 2000 decisions", "cohort"),
     "arm_share": ("Share of the newest 2000 decisions that played an arm", "arm"),
     "reward_delay_seconds": ("Quantiles of the delay of rewards", "q"),
-    "lift": ("Policy against held back: difference, lift and bounded difference; ends valid at all looks", "of", "end"),
+    "lift": ("Policy against held-back units: difference, lift, bounded difference; valid at all looks", "of", "end"),
     "sample_ratio_mismatch": ("1 while cohorts do not have the drawn shares of units",),
-    "effective_observations": ("What the estimate is worth",),
-    "memory_ticks": ("Ticks of the memory that is played",),
+    "effective_observations": ("Effective observations of the estimate",),
+    "memory_ticks": ("Length of the memory in use, in ticks",),
     "paused": ("1 while the stream is paused",),
     "ramp_step": ("Number of the step of the ramp, from 0",),
     "ramp_share": ("Share of units that get the policy at this step of the ramp",),
     "ramp_stopped": ("1 when the ramp was stopped",),
-    "guardrail": ("How much worse the policy is than those held back; ends valid at all looks", "metric", "end"),
+    "guardrail": ("How much worse the policy is than the held-back units; valid at all looks", "metric", "end"),
     "guardrail_margin": ("How much worse a guardrail may be", "metric"),
 }
 
@@ -51,7 +51,7 @@ class _Gathered(Collector):
         engine = self.api.service.engine
         decided = CounterMetricFamily("driftwise_decisions", "Decisions on disk", labels=["stream"])
         rewards = CounterMetricFamily("driftwise_rewards", "Rewards by verdict", labels=["stream", "verdict"])
-        lag = GaugeMetricFamily("driftwise_replica_lag", "Rewards of others not learned here yet", labels=["stream"])
+        lag = GaugeMetricFamily("driftwise_replica_lag", "Rewards of replicas not learned here yet", labels=["stream"])
         waiting = GaugeMetricFamily("driftwise_open", "Decisions without a reward", labels=["stream"])
         for name, stream in engine.streams.items():
             if not sees(self.key, name):
@@ -73,7 +73,7 @@ class _Gathered(Collector):
         commits.add_metric([], list(zip(ends, totals, strict=True)), engine.commit_seconds)
         full = GaugeMetricFamily("driftwise_disk_full", "1 while nothing can be written", value=int(bool(engine.full)))
         now = self.api.service.now
-        held = CounterMetricFamily("driftwise_clock_held", "Times held back: the clock leapt ahead", value=now.held)
+        held = CounterMetricFamily("driftwise_clock_held", "Jumps of the clock that were held back", value=now.held)
         hooks = CounterMetricFamily("driftwise_webhook", "Messages of the webhook", labels=["outcome"])
         if self.api.sender is not None:
             hooks.add_metric(["sent"], self.api.sender.sent)
@@ -82,7 +82,7 @@ class _Gathered(Collector):
         yield from self._signals()
 
     def _signals(self) -> Iterator[Metric]:
-        """What streams earn, remember and play; see dashboard/signals.py."""
+        """Rewards, memories and shares of streams; see dashboard/signals.py."""
         gauges = {name: GaugeMetricFamily(f"driftwise_{name}", told, labels=["stream", *labels])
                   for name, (told, *labels) in _SIGNALS.items()}  # fmt: skip
 

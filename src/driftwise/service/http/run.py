@@ -1,4 +1,4 @@
-"""`driftwise serve`: the application under uvicorn, on this machine unless there are keys."""
+"""`driftwise serve`: the application under uvicorn, on loopback only unless there are keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import uvicorn
 from driftwise._internal import compile_notice
 from driftwise.errors import BadInput
 from driftwise.service.http.app import app
-from driftwise.service.http.logs import Log
+from driftwise.service.http.logs import ServerLog
 from driftwise.service.http.sites import Site, loopback
 from driftwise.service.http.webhook import Webhook
 from driftwise.service.stores.opening import open_store
@@ -25,7 +25,7 @@ _DRAIN = 4  # seconds for requests to be answered after SIGTERM
 
 
 def service_of(store: Any, now: Callable[[], float] | None = None, *, later: bool = False) -> Any:
-    """A service on a store: alone, or one replica of several; later: `prepare` resumes its streams."""
+    """A service on a store, alone or as one of several replicas. later: `prepare` resumes its streams."""
     from driftwise.service.core.serving import ALONE, Service
 
     if not store.shared:
@@ -36,19 +36,19 @@ def service_of(store: Any, now: Callable[[], float] | None = None, *, later: boo
 
 
 def connection() -> tuple[Any, str]:
-    """The connection that bounds requests and takes the short way (straight.py). Where uvicorn's private side is not
-    what it was written for, uvicorn's own connection, and why."""
+    """The connection that bounds requests and has the short path (straight.py). If uvicorn's private parts differ from
+    those it was written for: uvicorn's own connection, and the reason."""
     try:
-        from driftwise.service.http.straight import Connection, missing
-    except ImportError as slip:
-        return "h11", str(slip)
+        from driftwise.service.http.straight import HttpConnection, missing
+    except ImportError as error:
+        return "h11", str(error)
     lacking = missing()
-    return ("h11", f"uvicorn {uvicorn.__version__} has no {', '.join(lacking)}") if lacking else (Connection, "")
+    return ("h11", f"uvicorn {uvicorn.__version__} has no {', '.join(lacking)}") if lacking else (HttpConnection, "")
 
 
 class _Server(uvicorn.Server):
-    """Tells the application to stop when it is told so itself, and not only when the last connection is gone; and
-    tells when it listens, and at which port."""
+    """Stops the application as soon as it is asked to stop itself, not only when the last connection is gone; and
+    reports when it listens, and at which port."""
 
     stop: Callable[[], None]
     listening: Callable[[int], None]
@@ -66,8 +66,8 @@ class _Server(uvicorn.Server):
 
 
 def settle_heap() -> None:
-    """numba's heap is large and stays: collecting it again and again doubled what a request costs. And the thread that
-    has committed is not to wait long for the one that decides."""
+    """Freeze the heap and shorten the switch interval. numba's heap is large and permanent; collecting it repeatedly
+    doubled the cost of a request. And a thread that has committed must not wait long for the thread that decides."""
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()
@@ -78,13 +78,13 @@ def serve(
     db: str | Path, host: str = "127.0.0.1", port: int = 8000, *, requests: bool = False, pages: int | None = None,
     allow_hosts: Sequence[str] = (), webhook: Webhook | None = None,
 ) -> None:  # fmt: skip
-    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: names it is asked by, beside its address. webhook: where
-    drift, lift and stops are told."""
+    """Serve a database until SIGTERM or Ctrl-C. allow_hosts: further names of the server, beside its address. webhook:
+    where drift, lift and stops are reported."""
     compile_notice.plain = False
     site = Site(host, allow_hosts)
     unbounded = connection()[1]
     if unbounded and not loopback(host):
-        wanted = "a uvicorn whose connections driftwise bounds, before other machines can reach the server"
+        wanted = "a uvicorn whose connections driftwise can limit, before other machines can reach the server"
         raise BadInput("uvicorn", unbounded, wanted, 'pip install "driftwise[serve]" installs one that is tested')
     store = open_store(db, pages=pages)
     try:
@@ -97,9 +97,9 @@ def serve(
     except BaseException:
         store.close()
         raise
-    log = Log(requests)
+    log = ServerLog(requests)
     if unbounded:
-        log.event("unbounded", why=unbounded, without="the short way of requests, and limits on slow or endless ones")
+        log.event("unbounded", why=unbounded, without="the short path of requests, and limits on slow or endless ones")
 
     def listening(bound: int) -> None:
         access = f"{len(service.access.keys)} keys" if service.access.closed else "open"
@@ -116,19 +116,19 @@ def serve(
         log.event("stopped")
         log.close()
     if application.busy:
-        os._exit(0)  # a compile under way would be waited for; all that was answered is on disk
+        os._exit(0)  # otherwise Python waits for a running compile; every answer is on disk
 
 
 def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:
-    """An application until it is told to stop; `listening` is called when the port is bound. What it could not be made
-    ready for is raised."""
+    """Run an application until it is asked to stop. `listening` is called when the port is bound. If the preparation of
+    the application failed, its exception is raised."""
     config = uvicorn.Config(
         application, host=host, port=port, http=connection()[0], h11_max_incomplete_event_size=MOST_HEAD,
         log_config=None, access_log=False, server_header=False, date_header=False, lifespan="on",
         timeout_keep_alive=75, timeout_graceful_shutdown=_DRAIN, backlog=1024, ws="none", proxy_headers=False,
-        log_level="error",  # it writes on the event loop, for callers to fill a pipe
+        log_level="error",  # uvicorn writes on the event loop, and clients could fill a pipe
     )  # fmt: skip
-    # uvicorn raises the signal again when it has drained; ours has then been obeyed.
+    # uvicorn raises the signal again when it has drained. It has been obeyed by then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
 
@@ -140,9 +140,9 @@ def run(application: Any, host: str, port: int, listening: Callable[[int], None]
     server.stop, server.listening, application.end = application.stop, bound, server.end
     try:
         server.run()
-    except SystemExit:  # of uvicorn, with 3: that code says that another process has the database
-        wanted = "an address of this machine with a port that no other process listens at"
+    except SystemExit:  # uvicorn exits with 3, the code for a database that is in use
+        wanted = "an address of this machine, and a port that no other process uses"
         raise BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host") from None
     application.busy |= server.force_exit
-    if application.slip is not None:
-        raise application.slip
+    if application.failure is not None:
+        raise application.failure

@@ -48,7 +48,8 @@ def _address(text: str) -> Address | None:
 
 
 def _authority(text: bytes | str) -> _Authority | None:
-    """A Host header, or None where it is malformed: with a user, say, or with an IPv6 address without brackets."""
+    """A parsed Host header, or None if it is malformed, for example with a user, or an IPv6 address without
+    brackets."""
     found = _AUTHORITY.fullmatch(text.decode("latin-1") if isinstance(text, bytes) else text)
     if found is None:
         return None
@@ -81,12 +82,12 @@ class Site:
         made = _address(bound)
         self._allowed = frozenset(map(_checked, allowed))
         self._own = self._allowed | {bound.lower().removesuffix(".") if made is None else made, "localhost"}
-        # Where every address of the machine is bound, every address may be asked: DNS rebinding needs a name.
+        # If the server listens on every address of the machine, every address is accepted: DNS rebinding needs a name.
         self._any_address = not bound or (made is not None and made.is_unspecified)
-        self._known: set[bytes] = set()  # Host headers that were found to be right
+        self._known: set[bytes] = set()  # Host headers that were accepted
 
     def check(self, scope: dict[str, Any]) -> None:
-        """Let a request pass, or refuse it with 400, 403, 415 or 421."""
+        """Accept a request, or refuse it with 400, 403, 415 or 421."""
         found: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in _LOOKED_AT:
@@ -105,7 +106,7 @@ class Site:
             raise Refusal("wrong_content_type")
 
     def check_host(self, host: bytes | None, version: str) -> None:
-        """Let a request pass by its Host header, or refuse it with 400 or 421."""
+        """Accept a request by its Host header, or refuse it with 400 or 421."""
         if host is None:
             if version == "1.0":  # which no browser speaks
                 return
@@ -121,8 +122,8 @@ class Site:
         return host in self._own or (not isinstance(host, str) and (self._any_address or host.is_loopback))
 
     def _check_origin(self, origin: bytes | None, site: bytes | None, host: bytes) -> None:
-        """The page's host and port must be those that were asked; its scheme may be that of a TLS proxy. A proxy that
-        sends a Host of its own must be named by --allow-host."""
+        """Check that the page's host and port are those of the request. Its scheme may be that of a TLS proxy. A proxy
+        that sends another Host must be named by --allow-host."""
         if origin is None:
             fits = site in (b"same-origin", b"none")
         else:

@@ -1,12 +1,12 @@
-"""Decisions and rewards straight from the connection: no task and no scope a request, and one write an answer.
+"""The fast path of decisions and rewards: no task and no scope per request, and one write per answer.
 
-Most of what a small request costs is what a framework does for requests of every kind. A decision or a reward that
-comes as nearly all do is read whole, waits with its group, and is called back when that is on disk. Whatever is
-unusual about a request (a body in chunks, a query, a request before the last is answered) sends it the ordinary way.
-This saves a third of the CPU of a decision at 32 clients and a fifth at 8 (bench/straight.py).
+A framework does work for requests of every kind, which is most of the cost of a small request. An ordinary decision or
+reward is read completely, waits with its group, and is answered by a callback when the group is on disk. An unusual
+request (a body in chunks, a query, a request before the last is answered) takes the normal path. This saves a third of
+the CPU of a decision at 32 clients and a fifth at 8 (bench/straight.py).
 
-All that the service uses of uvicorn's private side is in this file. `missing` names what a version of uvicorn lacks of
-it; then the server runs without this file (run.py).
+This file has everything that the service uses of uvicorn's private parts. `missing` lists the parts that a version of
+uvicorn lacks; then the server runs without this file (run.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from driftwise.service.wire.protocol import (
     refusal_of,
 )
 
-PATIENCE = 10.0  # seconds for a request to come whole
+PATIENCE = 10.0  # seconds in which a request must be complete
 _METHODS = (
     "_unset_keepalive_if_required", "connection_lost", "connection_made", "data_received", "on_body", "on_header",
     "on_headers_complete", "on_message_begin", "on_message_complete", "on_response_complete", "on_url",
@@ -43,21 +43,21 @@ _DIGITS = len(str(MOST_BODY))
 _ANSWER = b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
 
 
-def written(status: int, body: bytes, more: bytes) -> bytes:
-    """An answer as it is sent, with lines of headers beside the usual ones."""
+def raw_answer(status: int, body: bytes, more: bytes) -> bytes:
+    """An answer as bytes, with further header lines beside the usual ones."""
     return _ANSWER % (status, _PHRASES[status], len(body), more, body)
 
 
 def missing() -> list[str]:
-    """Names of uvicorn's private side that this file uses and the installed version has not."""
+    """The names of uvicorn's private parts that this file uses and the installed version lacks."""
     lacking = [name for name in _METHODS if not hasattr(HttpToolsProtocol, name)]
     for kind, names in ((HttpToolsProtocol, _FIELDS), (RequestResponseCycle, _CYCLE)):
         lacking += sorted(set(names) - set(kind.__init__.__code__.co_names))
     return lacking
 
 
-def straight(protocol: HttpToolsProtocol) -> Asked | None:
-    """The request whose headers have come, if it may go straight."""
+def straight(protocol: HttpToolsProtocol) -> FastRequest | None:
+    """The request whose headers have arrived, if it may take the fast path."""
     parts = protocol.url.split(b"/")
     if len(parts) != 5 or parts[1] != b"v1" or parts[2] != b"streams" or protocol.expect_100_continue:
         return None
@@ -66,18 +66,18 @@ def straight(protocol: HttpToolsProtocol) -> Asked | None:
     if route is None or parser.get_method() != b"POST" or b"%" in parts[3]:
         return None
     if (last is not None and not last.response_complete) or protocol.flow.write_paused:
-        return None  # the ordinary way waits until the caller has read the answers before
+        return None  # the normal path waits until the client has read earlier answers
     for name, value in protocol.headers:
         if name == b"content-length" and len(value) <= _DIGITS and int(value) <= MOST_BODY:
             version = parser.get_http_version()
             protocol.scope["method"], protocol.scope["http_version"] = "POST", version
             keep_alive = parser.should_keep_alive() and version != "1.0"
-            return Asked(protocol, route, parts[3].decode("ascii", "replace"), keep_alive)
+            return FastRequest(protocol, route, parts[3].decode("ascii", "replace"), keep_alive)
     return None
 
 
-class Asked:
-    """A request in the place of uvicorn's cycle: what a connection looks at there has the same names."""
+class FastRequest:
+    """A request in place of uvicorn's cycle. The attributes that a connection reads have the same names."""
 
     __slots__ = ("_began", "_body", "_protocol", "_route", "_scope", "_stream", "disconnected", "keep_alive",
                  "message_event", "response_complete")  # fmt: skip
@@ -91,16 +91,16 @@ class Asked:
         self.message_event = _NOBODY_WAITS
 
     def take(self, body: bytes) -> None:
-        """More of the body; the parser sees to it that it is no longer than was said."""
+        """Add a piece of the body. The parser ensures that it is no longer than announced."""
         if not self._body:
             self._body = body
-        else:  # as a rule there is no second piece; of tiny ones a list would take a hundred times their bytes
+        else:  # rare; a list of tiny pieces would take a hundred times their bytes
             if type(self._body) is bytes:
                 self._body = bytearray(self._body)
             self._body += body
 
     def begin(self) -> None:
-        """The request is whole: have it done with the next group."""
+        """The request is complete: queue it for the next group."""
         route, stream = self._route, self._stream
         api = route.api
         try:
@@ -108,13 +108,13 @@ class Asked:
             api.admit(self._scope, route.scope, stream)
             body = route.decode(self._body)
             api.service.engine.enter(route.work(api, stream, body, self._scope), self.answer)
-        except REFUSED as slip:
-            self.answer(slip)
-        except Exception as slip:
-            self.answer(api.slip(slip))
+        except REFUSED as error:
+            self.answer(error)
+        except Exception as error:
+            self.answer(api.unexpected(error))
 
     def answer(self, answer: Any) -> None:
-        """What came of it, which is on disk, or what was raised: sent in one write."""
+        """Send the answer, which is on disk, or the exception, in one write."""
         api, status, more = self._route.api, 200, b""
         if isinstance(answer, BaseException):
             refusal = refusal_of(answer)
@@ -129,7 +129,7 @@ class Asked:
         protocol = self._protocol
         if not self.keep_alive:
             more += b"connection: close\r\n"
-        protocol.transport.write(written(status, body, more))
+        protocol.transport.write(raw_answer(status, body, more))
         self.response_complete = True
         if not self.keep_alive:
             protocol.transport.close()
@@ -137,7 +137,7 @@ class Asked:
 
 
 class _Nobody:
-    """In the place of an event that nobody waits for."""
+    """Replaces an event that is not awaited."""
 
     def set(self) -> None:
         pass
@@ -146,22 +146,22 @@ class _Nobody:
 _NOBODY_WAITS = _Nobody()
 
 
-class Connection(HttpToolsProtocol):
-    """A connection of uvicorn's. What is asked most goes straight. A request that takes too long, or is larger than
-    the limits in protocol.py, closes it: before a key is checked a caller can take neither memory nor time from others.
+class HttpConnection(HttpToolsProtocol):
+    """A connection of uvicorn's, with the fast path. A request that takes too long, or exceeds the limits in
+    protocol.py, closes it: before its key is checked a client can take neither memory nor time from others.
 
-    The parser calls back when it has parsed something. What it holds itself, an endless header say, is bounded by
+    The parser calls back when it has parsed something. What it buffers itself, such as an endless header, is bounded by
     counting the bytes of each read; a read has at most 256 KB.
     """
 
-    cycle: Any  # uvicorn's, or what goes straight
+    cycle: Any  # uvicorn's cycle, or a FastRequest
     _due: asyncio.TimerHandle | None = None
-    _whole = True  # whether all of the last request has come
+    _whole = True  # whether the last request is complete
     _heading = False  # between the first byte of a request and the end of its headers
-    _begins = 0  # requests that began in this read
+    _begins = 0  # number of requests that began in this read
     _read = 0  # bytes read since the read in which the last request began
     _head = 0  # bytes of its URL, headers and trailers
-    _chunks = 0  # of its body
+    _chunks = 0  # chunks of its body
     _refused: Refusal | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -178,24 +178,24 @@ class Connection(HttpToolsProtocol):
             return
         if not self._begins:
             self._count(len(data))
-        if not self._whole and self._due is None:  # as a rule a request comes in one piece
+        if not self._whole and self._due is None:  # usually a request comes in one piece
             self._wait()
 
     def _feed(self, data: bytes) -> None:
-        """What uvicorn's `data_received` does, but for an Upgrade, which is ignored as RFC 9110 7.8 allows: Java's
-        client offers h2c by itself. httptools takes what follows such a head for another protocol, a body too."""
+        """uvicorn's `data_received`, except that an Upgrade is ignored, as RFC 9110 7.8 allows: Java's client offers
+        h2c by default. httptools takes everything after such a head for another protocol, the body too."""
         try:
             while data:
                 try:
                     self.parser.feed_data(data)
                     data = b""
-                except httptools.HttpParserUpgrade as slip:
-                    data = self._head_again() + data[slip.args[0] :]
+                except httptools.HttpParserUpgrade as error:
+                    data = self._head_again() + data[error.args[0] :]
         except httptools.HttpParserError:
             self.send_400_response("")
 
     def _head_again(self) -> bytes:
-        """The head of the request at hand without its Upgrade, for a new parser."""
+        """The head of the current request without its Upgrade, for a new parser."""
         old, self.parser = self.parser, httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
         line = b"%b %b HTTP/%b\r\n" % (old.get_method(), self.url, old.get_http_version().encode())
@@ -205,12 +205,12 @@ class Connection(HttpToolsProtocol):
         self._read += size
         if self._heading and self._read > MOST_HEAD:
             self._end(_too_many_headers())
-        elif self._read > 2 * MOST_BODY:  # chunks may take as much again as what is in them
+        elif self._read > 2 * MOST_BODY:  # the framing of chunks may double their size
             self._end(too_long())
 
     def _refuse(self, refusal: Refusal) -> NoReturn:
-        """In a callback of the parser: stop it, which then calls `send_400_response`. The refusal itself is not raised:
-        by its traceback the connection and what it read would stay until the garbage collector runs."""
+        """In a callback of the parser: stop it. It then calls `send_400_response`. The refusal itself is not raised,
+        because its traceback would keep the connection and its buffers alive until the garbage collector runs."""
         self._refused = refusal
         raise ValueError(refusal.status)
 
@@ -218,14 +218,14 @@ class Connection(HttpToolsProtocol):
         self._end(self._refused or Refusal("invalid_http"))
 
     def _end(self, refusal: Refusal) -> None:
-        """Answer the request that is being read with a refusal, unless another answer is due first, and close."""
+        """Answer the request that is being read with a refusal, unless another answer comes first, and close."""
         cycle = self.cycle
-        if cycle is None or self._heading:  # the cycle is that of the request before
+        if cycle is None or self._heading:  # the cycle belongs to the previous request
             free = cycle is None or cycle.response_complete
-        else:  # a request that is whole gets its own answer, or none
+        else:  # a complete request gets its own answer, or none
             free = not self._whole and not _begun(cycle)
         if free and not self.pipeline:
-            self.transport.write(written(refusal.status, encode(refusal.answer), b"connection: close\r\n"))
+            self.transport.write(raw_answer(refusal.status, encode(refusal.answer), b"connection: close\r\n"))
             self.app.api.count(refusal.status)
             if cycle is not None and not self._heading:
                 cycle.disconnected = True
@@ -250,7 +250,7 @@ class Connection(HttpToolsProtocol):
         self._head += len(name) + len(value)
         if self._head > MOST_HEAD or len(self.headers) >= MOST_HEADERS:
             self._refuse(_too_many_headers())
-        if self._heading:  # trailers count, and are left out
+        if self._heading:  # trailers are counted and dropped
             super().on_header(name, value)
 
     def on_chunk_header(self) -> None:
@@ -262,7 +262,7 @@ class Connection(HttpToolsProtocol):
         if self.parser.get_method() == b"CONNECT":
             self._refuse(Refusal("unknown_method"))
         if self.parser.should_upgrade():
-            return  # `_feed` has it parsed again
+            return  # `_feed` parses it again
         self._heading = False
         asked = straight(self)
         if asked is None:
@@ -271,7 +271,7 @@ class Connection(HttpToolsProtocol):
             self.cycle = asked
 
     def on_body(self, body: bytes) -> None:
-        if type(self.cycle) is Asked:
+        if type(self.cycle) is FastRequest:
             self.cycle.take(body)
         else:
             super().on_body(body)
@@ -281,7 +281,7 @@ class Connection(HttpToolsProtocol):
             return
         self._whole = True
         self._calm()
-        if type(self.cycle) is Asked:
+        if type(self.cycle) is FastRequest:
             self.cycle.begin()
         else:
             super().on_message_complete()
@@ -305,8 +305,8 @@ class Connection(HttpToolsProtocol):
 
 
 def _begun(cycle: Any) -> bool:
-    """Whether an answer is being written; one that goes straight is written at once."""
-    return bool(cycle.response_complete if type(cycle) is Asked else cycle.response_started)
+    """Whether an answer is being written. An answer of the fast path is written in one piece."""
+    return bool(cycle.response_complete if type(cycle) is FastRequest else cycle.response_started)
 
 
 def _too_many_headers() -> Refusal:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# version, trace-id, parent-id and flags in lower-case hex. No id is all zeros and no version is ff; only versions after
-# 00 may say more behind a dash, which is left out.
+# version, trace-id, parent-id and flags in lower-case hex. No id is all zeros and no version is ff. Versions after 00
+# may have more after a dash, which is dropped.
 _PARENT = re.compile(rb"((?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(?:-.*)?")
 
 
 def traceparent(scope: dict[str, Any]) -> str | None:
-    """The trace that a request is part of. None where it says none, says it twice, or says it wrongly: the standard has
-    such headers ignored."""
+    """The trace that a request is part of. None if the header is absent, repeated or malformed: the standard says to
+    ignore such headers."""
     found = None
     for name, value in scope["headers"]:
         if name == b"traceparent":

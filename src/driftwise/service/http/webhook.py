@@ -1,9 +1,9 @@
-"""A webhook: messages of drift, lift and stops, sent from the database to the one address given at start.
+"""A webhook: messages on drift, lift and stops, sent to the one address given at start.
 
-A message is a row, written with the event that it is of. It is sent by a thread of its own, signed, and erased when the
-receiver answers 2xx; until then it is sent again, later and later. So an answer never waits for it, and a restart loses
-none. Before it is sent its next try is written down: a message may come twice, by the same `id`, and never from two
-replicas at once. Redirects are not followed.
+A message is a row, written with its event. A thread sends it, signed, and erases it when the receiver answers 2xx.
+Until then it is sent again at growing intervals. So an answer never waits for a message, and a restart loses none. The
+time of the next attempt is written before each attempt: a message may arrive twice, with the same `id`, but two
+replicas never send it at once. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.core.serving import Service
 from driftwise.service.core.telling import Telling
 from driftwise.service.core.warming import end_soon
-from driftwise.service.http.logs import Log
+from driftwise.service.http.logs import ServerLog
 from driftwise.service.stores.records import NoticeRow
 
 SECRET = "DRIFTWISE_WEBHOOK_SECRET"
-_SHORTEST = 16  # characters of a secret
+_SHORTEST = 16  # least characters of a secret
 _TIMEOUT = 10.0
-_FIRST, _LONGEST, _TRIES = 5.0, 3600.0, 30  # seconds to the second try, most from try to try, and how many: a day
-_PAUSE, _EVERY = 0.5, 10  # seconds from look to look for messages, and looks from one to the next at the streams
+# Seconds to the second attempt, the most between two attempts, and their number, which is about a day.
+_FIRST, _LONGEST, _TRIES = 5.0, 3600.0, 30
+_PAUSE, _EVERY = 0.5, 10  # seconds between two looks for messages; every tenth look also looks at the streams
 
 
 class Webhook:
-    """Where messages go, and what signs them."""
+    """The address of the messages, and the secret that signs them."""
 
     def __init__(self, url: str, secret: str) -> None:
         try:
             found = urlsplit(url)
             good = found.scheme in ("http", "https") and found.hostname and found.port != 0
-        except ValueError:  # a port or a bracket that is none
+        except ValueError:  # an invalid port or bracket
             good = False
         if not good or found.username or found.fragment or not url.isprintable():
             raise BadInput("webhook", url, "an http:// or https:// address without a user", "pass https://host/path")
@@ -64,7 +65,7 @@ class Webhook:
         return f"t={at},v1={hmac.new(self._secret, b'%d.' % at + body, hashlib.sha256).hexdigest()}"
 
     def send(self, body: bytes) -> str:
-        """Send a message, in a thread: "" when it was taken, else why not."""
+        """Send a message, in a thread: "" if it was accepted, else the reason why not."""
         to, at = self._to, int(time.time())
         secure = to.scheme == "https"
         more: dict[str, Any] = {"context": ssl.create_default_context()} if secure else {}
@@ -75,27 +76,27 @@ class Webhook:
             connection.request("POST", (to.path or "/") + (f"?{to.query}" if to.query else ""), body, headers)
             status = connection.getresponse().status
             return "" if 200 <= status < 300 else f"status {status}"
-        except (OSError, http.client.HTTPException, ValueError) as slip:
-            return type(slip).__name__
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return type(error).__name__
         finally:
             connection.close()
 
 
 def webhook_of(url: str | None, file: Path | None) -> Webhook | None:
-    """The webhook that a server is started with; its secret is in a file or in the environment, never an argument."""
+    """The webhook of a server. Its secret comes from a file or from the environment, never from an argument."""
     if url is None:
         return None
     try:
         secret = os.environ.get(SECRET, "") if file is None else file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeError) as slip:
-        raise BadInput("webhook_secret_file", f"{file}: {slip}", "a file of text", "pass another") from None
+    except (OSError, UnicodeError) as error:
+        raise BadInput("webhook_secret_file", f"{file}: {error}", "a file of text", "pass another") from None
     return Webhook(url, secret)
 
 
 class Sender:
-    """Sends the messages of a service; `run` goes on until it is cancelled."""
+    """Sends the messages of a service. `run` continues until it is cancelled."""
 
-    def __init__(self, service: Service, hook: Webhook, log: Log) -> None:
+    def __init__(self, service: Service, hook: Webhook, log: ServerLog) -> None:
         self.service, self.hook, self.log = service, hook, log
         self.sent = self.failed = 0
         self._telling = Telling(service)
@@ -107,18 +108,18 @@ class Sender:
             await asyncio.sleep(_PAUSE)
             if self.service.engine.stopping:
                 continue
-            with suppress(DriftwiseError):  # the store is away, or more wait than can be served
+            with suppress(DriftwiseError):  # the store is not reachable, or the server is overloaded
                 if looks % _EVERY == 0:
                     await self._telling.look()
                 await self.look()
             looks += 1
 
     def close(self) -> bool:
-        """Whether its thread has ended."""
+        """Close it. Returns whether its thread has ended."""
         return end_soon(self._thread)
 
     async def look(self) -> None:
-        """Send the messages that are due, until one is not taken."""
+        """Send the messages that are due, until one is not accepted."""
         for one in await self.service.aside(lambda store: store.notices(self.service.now())):
             if not await self._sent(one):
                 break

@@ -1,1 +1,1 @@
-"""What an operator does to a database: the commands, keys, backups, export."""
+"""The operator's commands on a database: keys, backups, export, import."""

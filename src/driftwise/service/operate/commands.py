@@ -1,4 +1,4 @@
-"""The service's commands; each imports what it needs when it runs, and says what is missing."""
+"""The service's commands. Each imports what it needs when it runs, and reports missing packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def _needs(*modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise BadInput("serve", f"no {missing[0]}", "the packages of a server", 'pip install "driftwise[serve]"')
+        raise BadInput("serve", f"{missing[0]} is missing", "the server's packages", 'pip install "driftwise[serve]"')
 
 
 def serve(
@@ -45,7 +45,7 @@ def serve(
     ] = None,
     max_pages: Annotated[int | None, typer.Option(help="Largest size of the file, in pages of 4 KiB.", min=1)] = None,
     webhook: Annotated[
-        str | None, typer.Option(help="Address that is told of drift, lift and stops; none by default.")
+        str | None, typer.Option(help="Address to which drift, lift and stops are reported; none by default.")
     ] = None,
     webhook_secret_file: Annotated[
         Path | None, typer.Option(help="File of the secret that signs messages; else DRIFTWISE_WEBHOOK_SECRET.")
@@ -66,17 +66,19 @@ def serve(
 
 
 def verify(db: Database) -> None:
-    """Recompute every decision, score and digest from the database."""
+    """Recompute every decision, score and digest from the database. Exit code 2 means damage, 5 eras that another
+    machine, library or version computed, 6 eras that only an earlier revision of their policy computes."""
     _needs("msgspec")
-    from driftwise.service.core.origin import Foreign
+    from driftwise.service.core.origin import Foreign, Revised
     from driftwise.service.core.verify import verify as run
 
     found = run(db)
     for one in found:
         print(one)
-        for what in (*one.differs, *one.foreign):
+        for what in (*one.differs, *one.foreign, *one.revised):
             print(f"  {what}")
-    differs, foreign = sum(len(one.differs) for one in found), sum(len(one.foreign) for one in found)
+    kinds = ([one.differs for one in found], [one.foreign for one in found], [one.revised for one in found])
+    differs, foreign, revised = (sum(map(len, kind)) for kind in kinds)
     if differs:
         got = f"{differs} differences, listed above"
         raise BadInput(str(db), got, "everything as it was written", "restore a backup")
@@ -84,6 +86,10 @@ def verify(db: Database) -> None:
         got = f"{foreign} eras that another machine, library or version computed, listed above"
         wanted = "eras that can be recomputed here; nothing is damaged"
         raise Foreign(str(db), got, wanted, "run driftwise verify where they were computed")
+    if revised:
+        got = f"{revised} eras that an earlier revision of their policy computed, listed above"
+        wanted = "eras that this version can recompute; nothing is damaged"
+        raise Revised(str(db), got, wanted, "run driftwise verify of the version that computed them")
 
 
 def export(
@@ -91,15 +97,15 @@ def export(
     out: Annotated[Path, typer.Option(help="A new folder for the parts of the log.")],
     stream: Annotated[str | None, typer.Option(help="Name of the stream, if there are several.")] = None,
     format: Annotated[str | None, typer.Option(help="parquet or jsonl.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Include what closed before the last reset.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include decisions from before the last reset.")] = False,
 ) -> None:
-    """Write a stream as a log, for agents and evaluations."""
+    """Write a stream as a log, for agents and for evaluation."""
     _needs("msgspec")
     from driftwise.service.operate.export import export as run
 
     found = run(db, out, stream, format, everything)
-    forgotten = f", {found.forgotten} left out whose arms were forgotten" if found.forgotten else ""
-    before = f", {found.before} left out that closed before the last reset (--all has them)" if found.before else ""
+    forgotten = f", {found.forgotten} left out, whose arms were forgotten" if found.forgotten else ""
+    before = f", {found.before} left out, from before the last reset (--all includes them)" if found.before else ""
     print(f"{out}: {found.rows} rows{forgotten}{before}")
 
 
@@ -108,7 +114,8 @@ def import_(
     stream: Annotated[str, typer.Argument(help="A stream of the database that has not decided yet.")],
     log: Annotated[Path, typer.Argument(help="A log: a folder of parts, or a file.")],
 ) -> None:
-    """Write a log into a stream, to the same bits as if the stream had lived it: all of it, or nothing."""
+    """Import a log into a stream: the whole log or, if it has an error, nothing. The state gets the same bits as
+    live."""
     _needs("msgspec")
     from driftwise.service.operate.importing import import_log as run
 
@@ -136,7 +143,7 @@ def restore(
     from driftwise.service.operate.restoring import restore as run
 
     size, kept = run(backup, db, replace=replace)
-    print(f"{db}: {size} bytes" + (f"; the files that were there are {kept}*" if kept else ""))
+    print(f"{db}: {size} bytes" + (f"; the previous files are {kept}*" if kept else ""))
 
 
 def forget(
@@ -144,7 +151,7 @@ def forget(
     before: Annotated[
         str | None, typer.Option(help="A date or time, 2026-01-31 or 2026-01-31T12:00:00; UTC by default.")
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="A unit, as decide was asked with it.")] = None,
+    unit: Annotated[str | None, typer.Option(help="A unit, as it was sent to decide.")] = None,
 ) -> None:
     """Erase arms, contexts and vectors of decisions that closed before a time, or of a unit; what was learned stays."""
     _needs("msgspec")
@@ -162,7 +169,7 @@ def refold(db: Database) -> None:
 
     begun = run(db)
     for name, number in begun.items():
-        print(f"{name}: era {number} begins, folded here")
+        print(f"{name}: era {number} begins: its rewards were folded again here")
     if not begun:
         print("every stream's newest era was computed here: nothing to do")
 
@@ -184,10 +191,10 @@ def create(
     made = not is_shared(db) and not Path(db).exists()
     print(create_key(db, scopes, stream, name))
     if made:
-        print(f"There was no database {db}: it was made. No server of another one knows the key.", file=sys.stderr)
+        print(f"The database {db} did not exist and was created. The key is valid for it only.", file=sys.stderr)
     valid = keys(db)
     if len(valid) == 1:
-        print("This is the only valid key. From now on the server answers requests with a key only.", file=sys.stderr)
+        print("This is the only valid key. From now on the server refuses requests without a key.", file=sys.stderr)
         print(grants(valid[0]), file=sys.stderr)
     _warn(lacking(db, valid))
 

@@ -1,4 +1,4 @@
-"""`driftwise export`: a stream as a log (docs/contract.md#logs), which `Agent.learn_log`, `dw.sums` and others read."""
+"""`driftwise export`: a stream as a log (docs/contract.md#logs), for `Agent.learn_log`, `dw.sums` and others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS
-from driftwise.service.core.offers import limits_of, offered
-from driftwise.service.core.recompute import Era, eras_of, upon
+from driftwise.service.core.offers import limits_of, stored_arms
+from driftwise.service.core.recompute import eras_of, upon
+from driftwise.service.core.setup import Era
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow
 from driftwise.service.stores.store import Store
@@ -21,7 +22,9 @@ _NOTHING: tuple[float | None, float | None, int | None, int | None] = (None, Non
 
 
 class Written(NamedTuple):
-    """How many rows were written, how many were forgotten and left out, and how many closed before the last reset."""
+    """The numbers of rows: written, left out because they were forgotten, and left out because they closed before the
+    reset.
+    """
 
     rows: int
     forgotten: int
@@ -29,7 +32,9 @@ class Written(NamedTuple):
 
 
 class Since(NamedTuple):
-    """Where a log begins: after reward `first`, the lessons up to it, and the tick at which the state starts."""
+    """The start of a log: the reward `first` after which it begins, the rewards learned by then, and the state's first
+    tick.
+    """
 
     first: int
     learned: int
@@ -41,19 +46,19 @@ def export(
 ) -> Written:
     """Write a stream's rows in the order in which they closed, then the open ones.
 
-    What closed before the last reset is left out, and lessons and ticks are counted from the reset on: an agent that
-    learns the log comes to the stream's state. `everything` writes all rows by the stream's own numbers.
+    Rows that closed before the last reset are left out, and learned rewards and ticks are counted from the reset: an
+    agent that learns the log reaches the stream's state. `everything` writes all rows with the stream's own numbers.
     """
     store = open_store(path, writes=False)
     try:
         names = {row.name: row.id for row in store.streams()}
         if stream is None and len(names) != 1:
             listed = ", ".join(names) or "none"
-            raise BadInput("stream", f"{len(names)} streams", "the one to export", f"pass --stream; there is {listed}")
+            raise BadInput("stream", f"{len(names)} streams", "one stream", f"pass --stream; there are {listed}")
         name = next(iter(names)) if stream is None else stream
         one_of("stream", name, list(names))
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise BadInput("out", str(out), "a folder that is empty or not there", "pass a new one")
+            raise BadInput("out", str(out), "a folder that is empty or does not exist", "pass a new one")
         return _write(store, names[name], name, out, format, everything)
     finally:
         store.close()
@@ -90,17 +95,17 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
 def _row(
     store: Store, name: str, era: Era, one: DecisionRow, reward: RewardRow | None, lessons: list[int], since: Since
 ) -> LogRow | None:
-    """A decision with what came of it; none where its arms were forgotten."""
-    found, detail = offered(store, one), store.detail(one.stream, one.seq)
+    """A decision with its reward; None if its arms were forgotten."""
+    found, detail = stored_arms(store, one), store.detail(one.stream, one.seq)
     if found is None:
         return None
     limits, names = limits_of(detail, one.n), None if one.candidates is None else msgspec.json.decode(one.candidates)
     arms, place = found[1], limits.place(one.arm)
-    if limits.places is not None:  # a log has the arms that were allowed, as an agent's
+    if limits.places is not None:  # a log lists only the allowed arms, as an agent's log does
         arms = arms[limits.places]
         names = names and [names[arm] for arm in limits.places.tolist()]
     learned = reward is not None and reward.verdict in LESSONS
-    own = one.arm == one.proposed  # score, mean and bonus are of the policy's own arm
+    own = one.arm == one.proposed  # score, mean and bonus belong to the policy's own arm
     value, at, tick, number = _NOTHING
     if learned and reward:
         value, at = reward.value, reward.at

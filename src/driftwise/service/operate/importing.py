@@ -1,9 +1,9 @@
-"""`driftwise import`: a log (docs/contract.md#logs) becomes the rows of a stream, as if the stream had lived them.
+"""`driftwise import`: a log (docs/contract.md#logs) becomes the rows of a stream, as if the stream had made them.
 
-All of it is one transaction: a log with an error, and a process that is killed, import nothing. Rewards are folded as
-they come, digests and snapshots are written where a server writes them, and then every decision is chosen again: what
-the log says of the policy's own choices must come out to the last bit. Choices of others (a baseline, a shadow's
-caller) are taken from the log, and the policy's proposal is computed.
+The import is one transaction: if the log has an error or the process is killed, nothing is imported. Rewards are folded
+in their order, and digests and snapshots are written where a server writes them. Then every decision is made again: the
+policy's own choices must agree with the log to the last bit. Choices of others (a baseline, a shadow's caller) are
+taken from the log, and the policy's proposal is computed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from driftwise._internal.container import canonical
 from driftwise._internal.progress import bar
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
+from driftwise.policies.plain import revision_in
 from driftwise.service.core.fold import EVERY, Fold
 from driftwise.service.core.origin import check_machine
-from driftwise.service.core.recompute import Era, again, arms_of, eras_of, same, upon
+from driftwise.service.core.recompute import again, arms_of, eras_of, same, upon
+from driftwise.service.core.setup import Era
 from driftwise.service.core.stream import SNAPSHOT_EVERY
 from driftwise.service.core.verify import Found, Refolding
 from driftwise.service.stores.opening import check_there, written_alone
@@ -35,7 +37,7 @@ from driftwise.tables.schema import Batch
 _NEEDED = ("seq", "decision_id", "at", "born", "arm", "x", "propensity", "score", "mean", "bonus", "policy",
            "state_seq", "reward", "reward_at", "reward_tick", "reward_seq", "verdict", "arms")  # fmt: skip
 _MORE = ("item", "explored", "context", "candidates", "cohort", "upon", "draws", "trace", "stream")
-_ROWS = 2_000  # of the log that are written at a time
+_ROWS = 2_000  # rows of the log that are written at a time
 _TEXT = msgspec.json.Encoder().encode
 _SLACK = 61.0  # seconds that a server's clock may be held back
 _FILL = ("UPDATE decision SET proposed = ?, share = ?, score = ?, mean = ?, bonus = ?, explored = ?, draws = ?, "
@@ -43,7 +45,7 @@ _FILL = ("UPDATE decision SET proposed = ?, share = ?, score = ?, mean = ?, bonu
 
 
 class Imported(NamedTuple):
-    """Decisions and rewards that were written, and the digest of the state."""
+    """The numbers of written decisions and rewards, and the digest of the state."""
 
     decisions: int
     rewards: int
@@ -51,37 +53,37 @@ class Imported(NamedTuple):
 
 
 def import_log(path: str | Path, stream: str, source: Any, progress: bool | None = None) -> Imported:
-    """Write a log into a stream that has no decision yet, in a database that no server has."""
+    """Write a log into a stream without decisions, in a database that no server has open."""
     check_there(path)
     log = check_log(source)
-    log.require(_NEEDED, "without which decisions cannot be written as a service writes them")
+    log.require(_NEEDED, "which the rows of a service need")
     with written_alone(path) as store:
         rows = {row.name: row.id for row in store.streams()}
         one_of("stream", stream, list(rows))
         if store.shared:
             store.lock(rows[stream], 2**62)
         if store.last_decision(rows[stream]) is not None:
-            wanted = "a stream without decisions: what it learned would not be what the log says"
-            raise BadInput("stream", f"{stream}, which has decided", wanted, "PUT a new one of the same body")
+            wanted = "a stream without decisions, whose state is the log's"
+            raise BadInput("stream", f"{stream}, which has decisions", wanted, "PUT a new stream with the same body")
         era = eras_of(store, rows[stream])[-1]
-        check_machine(store.path, stream, era.row)
+        check_machine(store.path, stream, era)
         with bar("rows", 2 * log.rows, progress) as advance:
             return _Importing(store, era, log, advance)()
 
 
 class _Importing:
-    """A log on its way into a stream, in the transaction at hand."""
+    """The import of a log into a stream, in the current transaction."""
 
     def __init__(self, store: Any, era: Era, log: Log, advance: Any) -> None:
         self.store, self.setup, self.log, self.advance = store, era.setup, log, advance
         self.era = self._numbered(era.row)
         self.fold = Fold(self.era, era.setup)
-        self.seen = self.rewarded = self.last = 0  # decisions, lessons, and the largest number of a decision
-        self.waiting: list[RewardRow] = []  # rewards that were not folded yet
+        self.seen = self.rewarded = self.last = 0  # decisions, learned rewards, and the largest number of a decision
+        self.waiting: list[RewardRow] = []  # rewards that are not folded yet
         self.mode = era.setup.body.mode
 
     def _numbered(self, era: EraRow) -> EraRow:
-        """The era from the first decision of the log on. One server numbers its decisions without a gap."""
+        """The era, starting at the first decision of the log. One server numbers its decisions without a gap."""
         found = np.sort(np.concatenate([batch.seq for batch in self.log.batches(["seq"]) if batch.seq is not None]))
         gaps = np.flatnonzero(np.diff(found) != 1)
         if gaps.size and not self.store.shared:
@@ -115,7 +117,7 @@ class _Importing:
     # ------------------------------------------------------------------------------------ rows
 
     def _write(self, batch: Batch) -> None:
-        """The rows of a batch, each checked."""
+        """Check and write the rows of a batch."""
         decisions, details, sets = [], [], []
         for row in range(batch.rows):
             made, arms, detail = self._decision(batch, row)
@@ -141,10 +143,12 @@ class _Importing:
         if (batch.x[row] + 0.0).tobytes() != arms[arm].tobytes():
             raise batch.bad(row, "x", batch.x[row], "the vector of the arm that was played")
         if state_seq < 0:
-            raise batch.bad(row, "state_seq", None, "the lessons that were known", "leave out what was decided before")
+            raise batch.bad(row, "state_seq", None, "the number of rewards known then", "leave out earlier decisions")
         if self.mode != "shadow" and batch.policy[row] != self.era.policy:
-            wanted = f"decisions of the stream's policy, {self.era.policy[:12]}…"
-            raise batch.bad(row, "policy", str(batch.policy[row]), wanted, "make the stream by that policy, or shadow")
+            theirs, own = str(batch.policy[row]), self.era.policy
+            got = f"{theirs[:12]}…, revision {revision_in(theirs)}"
+            wanted = f"decisions of the stream's policy, {own[:12]}…, revision {revision_in(own)}"
+            raise batch.bad(row, "policy", got, wanted, "make the stream by that policy, or as a shadow")
         context, names = batch.context and batch.context[row], batch.candidates and batch.candidates[row]
         propensity, live = float(batch.propensity[row]), cohort == "live"
         score, mean, bonus = (float(one[row]) if live else 0.0 for one in (batch.score, batch.mean, batch.bonus))
@@ -158,13 +162,13 @@ class _Importing:
         )  # fmt: skip
         moved = batch.upon is not None and batch.upon[row] not in (-1, upon(self.setup, made))
         if moved or (self.setup.tick is None and made.born != state_seq + 1):
-            raise batch.bad(row, "born", made.born, "a tick that counts the rewards learned, as the stream's clock")
+            raise batch.bad(row, "born", made.born, "a tick that counts learned rewards, as the stream's clock does")
         self.last = max(self.last, seq)
         trace = batch.trace and batch.trace[row]
         return made, arms, [DetailRow(self.era.stream, seq, None, None, trace, None)] if trace else []
 
     def _cohort(self, batch: Any, row: int) -> str:
-        """Who chose: in a shadow the caller, in other streams whom the log names."""
+        """Who chose: in a shadow the caller, in other streams the cohort in the log."""
         return "shadow" if self.mode == "shadow" else (batch.cohort and batch.cohort[row]) or "live"
 
     def _reward(self, batch: Any, row: int, made: DecisionRow, arms: Any) -> RewardRow:
@@ -173,14 +177,14 @@ class _Importing:
         last = self.waiting[-1].tick if self.waiting else self.fold.tick if before else tick
         self.rewarded += 1
         limits = (
-            ("reward_seq", number, number == self.rewarded, f"every lesson, in a row: {self.rewarded} is next"),
+            ("reward_seq", number, number == self.rewarded, f"every learned reward in order: {self.rewarded} is next"),
             ("reward", value, terms.low <= value <= terms.high, f"a reward from {terms.low:g} to {terms.high:g}"),
-            ("reward_tick", tick, tick >= last, f"ticks that never fall, from {last} on"),
+            ("reward_tick", tick, tick >= last, f"ticks that never decrease, from {last} on"),
             ("reward_tick", tick, due is not None or tick == number, "a tick that counts the rewards learned"),
             ("reward_tick", tick, due is None or abs(tick - at / due) <= 1.0 + _SLACK / due, f"ticks of {due} seconds"),
-            ("state_seq", made.state_seq, made.state_seq < number, "fewer lessons than its own"),
+            ("state_seq", made.state_seq, made.state_seq < number, "a number below that of its own reward"),
             ("verdict", batch.verdict[row], batch.verdict[row] != "defaulted"
-             or (value == terms.default and terms.overdue(made.born, tick)), "a default that the stream has, when due"),
+             or (value == terms.default and terms.overdue(made.born, tick)), "the stream's default, when it was due"),
         )  # fmt: skip
         for column, got, good, wanted in limits:
             if not good:
@@ -189,7 +193,7 @@ class _Importing:
                          arms[made.arm].tobytes())  # fmt: skip
 
     def _learn(self, most: int | None = None) -> None:
-        """Write and fold the rewards that wait, and what a server writes on the way."""
+        """Write and fold the rewards that wait, with the digests and snapshots that a server writes."""
         rows, self.waiting = self.waiting[:most], self.waiting[len(self.waiting) if most is None else most :]
         if not rows:
             return
@@ -203,21 +207,21 @@ class _Importing:
     # ------------------------------------------------------------------------------------ decisions again
 
     def _decide_again(self) -> None:
-        """Every decision on the state it was made on, folded once more from the rows."""
+        """Make every decision again, on its state, which is folded once more from the rows."""
         era, store, found, fills = Era(self.era, self.setup), self.store, Found("log"), []
         way = Refolding(store, era, None, found)
         for row in store.decisions(self.era.stream, self.era.number):
             self.advance(1)
             fold, arms = way.to(row.state_seq), arms_of(store, row)
             if fold is None or arms is None or fold.seq != row.state_seq:
-                wanted = "a state that decisions before it did not pass"
+                wanted = "a state not older than those of earlier decisions"
                 raise self._bad(row.seq, "state_seq", row.state_seq, wanted)
             picked = again(fold, self.setup, row, arms)
             if row.cohort != "live":
                 fills.append(_filled(row, picked))
             elif not same(row, picked):
                 got = f"arm {row.arm}, score {row.score!r}; this stream gives {picked[0].arm}, {picked[0].score!r}"
-                wanted = "choices that come out again, by the same epsilon and seed, without costs, which no log has"
+                wanted = "choices that can be recomputed: the same epsilon and seed, no costs (a log has none)"
                 raise self._bad(row.seq, "score", got, wanted, "make the stream with the log's settings, or a shadow")
             if len(fills) >= _ROWS:
                 fills = self._fill(fills)
@@ -228,17 +232,17 @@ class _Importing:
             self.store.run(_FILL, rows=fills)
         return []
 
-    def _bad(self, seq: int, column: str, got: object, wanted: str, way_out: str = "mend the log") -> BadInput:
-        """The sentence about the row of a decision."""
+    def _bad(self, seq: int, column: str, got: object, wanted: str, way_out: str = "correct the log") -> BadInput:
+        """The error about the row of a decision."""
         for batch in self.log.batches(["seq"]):
             rows = np.flatnonzero(batch.seq == seq)
             if rows.size:
                 return batch.bad(int(rows[0]), column, got, wanted, way_out)
-        raise AssertionError("asked only of rows that are there")
+        raise AssertionError("called only for rows of the log")
 
 
 def _filled(row: DecisionRow, picked: Any) -> tuple[Any, ...]:
-    """The policy's own choice, for a row that somebody else chose."""
+    """The policy's own choice, for a row that was chosen by somebody else."""
     choice, share, draws, explored = picked
     made = row._replace(proposed=choice.arm, share=share, score=choice.score + 0.0, mean=choice.mean + 0.0,
                         bonus=choice.bonus + 0.0, explored=int(explored), draws=draws)  # fmt: skip
@@ -246,5 +250,5 @@ def _filled(row: DecisionRow, picked: Any) -> tuple[Any, ...]:
 
 
 def _seconds(at: Any) -> float:
-    """A time of a log, which has microseconds."""
+    """A time of a log, in seconds; a log has microseconds."""
     return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6

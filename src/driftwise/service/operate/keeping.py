@@ -1,4 +1,4 @@
-"""Commands on a database that may be in use: its backup, and its keys."""
+"""Commands on a database that may be in use: its backup and its keys."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _WAIT = 10.0  # seconds for the lock of a database that a server writes to
 
 def backup(path: str | Path, out: Path) -> int:
     """Make a consistent copy of a database that may be in use; the copy is complete or absent. Returns its size."""
-    one_file(path, "pg_dump copies it while it is used")
+    one_file(path, "use pg_dump, which copies it while it is in use")
     store = SQLiteStore(path, writes=False)
     try:
         if out.exists():
-            raise BadInput("out", str(out), "a file that is not there yet", "pass another name")
+            raise BadInput("out", str(out), "a file that does not exist", "pass another name")
         with copied(store, out) as aside:
             settle_files(aside, out, new=True)
     except FileExistsError:
-        raise BadInput("out", str(out), "a file that is not there yet", "pass another name") from None
+        raise BadInput("out", str(out), "a file that does not exist", "pass another name") from None
     finally:
         store.close()
     return out.stat().st_size
@@ -41,7 +41,7 @@ def backup(path: str | Path, out: Path) -> int:
 
 @contextmanager
 def copied(store: SQLiteStore, out: Path) -> Iterator[Path]:
-    """A copy of what is committed, under a temporary name beside `out`. Its header says that it has no log (wal.py)."""
+    """A copy of what is committed, under a temporary name beside `out`. Its header says that it has no WAL (wal.py)."""
     aside = file_beside(out)
     try:
         os.close(private(aside))
@@ -139,5 +139,5 @@ def lacking(path: str | Path, valid: Sequence[KeyRow]) -> str:
         return f"No key is valid: the server answers every request with 401. `{create}` on this machine makes one."
     if not any(key.stream == "*" and "admin" in key.scopes.split(",") for key in valid):
         way_out = f"`{create} --scopes {','.join(SCOPES)}` makes one"
-        return f"No valid key has the scope admin for all streams, which making a stream takes: {way_out}."
+        return f"No valid key has the scope admin for all streams, which is needed to make a stream: {way_out}."
     return ""

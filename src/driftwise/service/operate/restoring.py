@@ -1,9 +1,9 @@
 """`driftwise restore`: replace a database by a backup, without mixing the two.
 
-A copy over a database that crashed leaves the `-wal` of the old file beside the new one, and SQLite then applies it to
-the wrong file. Here the old files get second names, the backup replaces the file in one step, and the old log goes
-last. A process that is killed in between leaves a file of two names, or a backup with a strange log: `driftwise serve`
-refuses both with a sentence, and the same `restore` can be run again.
+If a backup is copied over a database that crashed, the `-wal` of the old file stays beside the new one, and SQLite
+applies it to the wrong file. Here the old files get second names, the backup replaces the file in one step, and the old
+WAL is removed last. A process that is killed in between leaves a file of two names, or a backup with a foreign WAL:
+`driftwise serve` refuses both, and the same `restore` can be run again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from driftwise.service.stores.sqlite import SQLiteStore
 from driftwise.service.stores.wal import wal_of
 
 _BESIDE = ("-wal", "-journal", "-shm")  # files of SQLite's that belong to a database
-_DUMPS = (b"PGDMP", b"--\n-- PostgreSQL")  # how files of pg_dump begin
+_DUMPS = (b"PGDMP", b"--\n-- PostgreSQL")  # the first bytes of files of pg_dump
 
 
 def restore(backup: str | Path, db: str | Path, *, replace: bool = False) -> tuple[int, Path | None]:
     """Replace `db` by the database in `backup`. Returns its size, and the new path of the files that `db` had
     before."""
     for one in (backup, db):
-        one_file(one, "pg_restore puts back what pg_dump wrote")
+        one_file(one, "use pg_restore for what pg_dump wrote")
     target = Path(os.path.realpath(db))
     store = _opened(Path(backup), target)
     try:
@@ -37,7 +37,7 @@ def restore(backup: str | Path, db: str | Path, *, replace: bool = False) -> tup
         there = [path for path in (target, *_files_beside(target)) if path.exists()]
         if there and not replace:
             way_out = "pass --replace, which keeps these files under other names"
-            raise BadInput("db", f"{there[0].name} in {target.parent}", "a database that is not there yet", way_out)
+            raise BadInput("db", f"{there[0].name} in {target.parent}", "a database that does not exist", way_out)
         created = not target.exists()
         lock = Lock(target)
         try:
@@ -60,12 +60,12 @@ def _opened(backup: Path, target: Path) -> SQLiteStore:
         raise BadInput("backup", str(backup), wanted, way_out)
     with backup.open("rb") as file:
         if file.read(max(map(len, _DUMPS))).startswith(_DUMPS):
-            raise BadInput("backup", f"a dump of PostgreSQL, {backup}", wanted, "pg_restore or psql puts it back")
+            raise BadInput("backup", f"a dump of PostgreSQL, {backup}", wanted, "use pg_restore or psql")
     if target.exists() and target.samefile(backup):
         raise BadInput("backup", f"the database itself, {backup}", wanted, way_out)
     log = wal_of(Path(os.path.realpath(backup)))
     if log.exists() and log.stat().st_size:
-        raise BadInput("backup", f"a database with a log, {log}", wanted, "driftwise backup copies it whole")
+        raise BadInput("backup", f"a database with a WAL, {log}", wanted, "copy it with driftwise backup")
     return SQLiteStore(backup, writes=False)
 
 
@@ -96,12 +96,12 @@ def _place(store: SQLiteStore, target: Path, there: list[Path]) -> Path | None:
 
 
 def _second_names(target: Path, there: list[Path]) -> Path:
-    """Give the existing files second names, under which they remain a database with its log."""
+    """Give the existing files second names, under which they remain a database with its WAL."""
     stem = f"{target.name}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     names = (target.with_name(stem + more) for more in ("", *(f"-{number}" for number in range(2, 1000))))
     kept = next(name for name in names if not name.exists())
     for path in there:
-        if not path.name.endswith("-shm"):  # an index of the log, which SQLite makes again
+        if not path.name.endswith("-shm"):  # an index of the WAL, which SQLite makes again
             os.link(path, kept.with_name(kept.name + path.name.removeprefix(target.name)))
     sync_folder(target.parent)
     return kept

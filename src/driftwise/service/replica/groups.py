@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from driftwise.service.core.engine import Engine, end
+from driftwise.service.core.engine import CommitEngine, end
 from driftwise.service.core.waiting import LONG, Waiting, halves
 from driftwise.service.replica.peers import others
 from driftwise.service.stores.records import Broken, Failed, Full, Held, Lost, WriteConflict
@@ -27,7 +27,7 @@ class JointGroups:
 
     refresh: Callable[[], None]  # read at once what other replicas changed
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: CommitEngine) -> None:
         self.engine = engine
         self.store: Any = engine.store
 

@@ -1,4 +1,4 @@
-"""A stream that other replicas decide and learn on too: numbers that nobody else has, and rewards in one order."""
+"""A stream on which other replicas decide and learn too: distinct numbers, and rewards in one order."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from driftwise.service.stores.postgres import PostgresStore, Replica
 from driftwise.service.stores.records import Broken, EraRow, Held, RewardRow, WriteConflict
 from driftwise.service.wire.protocol import Refusal
 
-_FEW = 64  # lessons from others that are published at once
+_FEW = 64  # rewards from others that are published together
 
 
 def others(stream: Stream) -> Others:
-    """That part of a stream of a replica."""
+    """The part of a replica's stream that knows the others."""
     return cast(Others, stream.peers)
 
 
 class Others:
-    """Who else decides and learns on a stream, and how far they are."""
+    """The other replicas that decide and learn on a stream, and how far they are."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.store = cast(PostgresStore, stream.store)
-        self.forgotten = 0  # up to which reward this replica knows that vectors are erased
-        self.forgets = 0  # and how often it has heard that decisions of a unit are
-        self._open_from = 0.0  # no open decision is older, but for what a replica writes late
+        self.forgotten = 0  # the last reward whose vector this replica knows to be erased
+        self.forgets = 0  # how many erasures of a unit it has seen
+        self._open_from = 0.0  # no open decision is older, except one that a replica writes late
         self._numbers = range(0)
         self.leading = False
-        self.held = False  # whether another replica holds its lock, and does not go on
-        self.careful = False  # whether ids of decisions are looked for in the store before they are used
+        self.held = False  # whether another replica holds its lock and makes no progress
+        self.careful = False  # whether ids of decisions are looked up in the store before they are used
         self.heard: list[Replica] = []
-        self.numbered = 0  # up to which numbers were given out when somebody looked
-        self.head = stream.rewarded  # the newest reward there was when somebody looked
+        self.numbered = 0  # the last number given out, at the last look
+        self.head = stream.rewarded  # the newest reward, at the last look
         self.decided = self.store.decided(stream.row.id)
 
     @property
@@ -56,7 +56,7 @@ class Others:
         return max(0, self.head - self.stream.fold.seq)
 
     def number(self) -> int:
-        """One that no other replica has."""
+        """A number that no other replica has."""
         if self._numbers and self._numbers[0] == self.stream.seq:  # the last decision has it
             self._numbers = self._numbers[1:]
         if not self._numbers:
@@ -64,16 +64,19 @@ class Others:
         return self._numbers[0]
 
     def is_new(self, id: str) -> bool:
-        """An id that is new is as a rule new to all: its row would be refused, and the group done again with care."""
+        """Assume that an id is new to all replicas. If it is not, its row is rejected and the group is done again,
+        `careful`.
+        """
         return not self.careful and not self.leading and not is_automatic(id)
 
     def expire(self, at: float) -> None:
-        """Decisions of all replicas whose time is over: by their births, because numbers are no order here."""
+        """Decisions of all replicas whose time is over, by their ticks, because numbers are not in order of time
+        here."""
         stream = self.stream
         before = stream.limit(at)
         found = self.store.overdue(stream.row.id, self._open_from, before, MOST)
         if found:
-            self.lead()  # another may have closed some of them meanwhile: what it wrote is known now
+            self.lead()  # another replica may have closed some of them; read what it wrote
         for row in found:
             known = stream.find(row.id)
             if known is not None and known.verdict is Verdict.OPEN:
@@ -95,14 +98,14 @@ class Others:
         if head.era != stream.era.number:
             raise WriteConflict(f"stream {stream.row.name} has begun another era")
         self._take(rows)
-        if stream.rewarded < head.rewarded:  # there were too many to come at once
+        if stream.rewarded < head.rewarded:  # there were too many for one read
             self.catch_up()
         if stream.rewarded != head.rewarded:
-            raise Broken(f"stream {stream.row.name} has {stream.rewarded} rewards where {head.rewarded} are due")
+            raise Broken(f"stream {stream.row.name} has {stream.rewarded} rewards instead of {head.rewarded}")
         self.leading = True
 
     def catch_up(self) -> None:
-        """Learn what others wrote, in the order of its numbers."""
+        """Learn what others wrote, in the order of the numbers."""
         self._take(self.store.rewards(self.stream.row.id, self.stream.rewarded))
 
     def _take(self, rows: Iterable[RewardRow]) -> None:
@@ -130,8 +133,8 @@ class Others:
         self.head = max(self.head, stream.rewarded)
 
     def forget(self, upto: int, era: EraRow, setup: Setup) -> None:
-        """Another replica erased what rewards up to a number were about: let go of it too. Where they were not learned
-        here yet, go on from the snapshot that stands for them."""
+        """Another replica erased the vectors of rewards up to a number: drop them from memory. If they were not learned
+        here yet, continue from the snapshot that replaces them."""
         stream = self.stream
         self.forgotten = upto
         if stream.rewarded < upto:
@@ -148,7 +151,7 @@ class Others:
         self.leading, self.head = False, max(self.head, self.stream.rewarded)
 
     def undo(self) -> None:
-        """What is not certain to be unwritten keeps its numbers: new ones are taken."""
+        """Roll back. It is uncertain whether the rows were written, so their numbers are not used again."""
         self._numbers, self.leading = range(0), False
 
 

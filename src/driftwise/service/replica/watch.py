@@ -1,6 +1,6 @@
-"""One server of several on a shared store: none leads, and every one folds all rewards in the order of their numbers.
+"""One server of several on a shared store. No server leads; each folds all rewards in the order of their numbers.
 
-What others write comes by polling; a notice only says that it is time to.
+A server polls for what others write; a notification only triggers a poll.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from driftwise.service.stores.connection import CHANNEL, NO_ANSWER, STOPPING, co
 from driftwise.service.stores.postgres import SERVING, PostgresStore
 from driftwise.service.wire.protocol import Refusal, StreamAnswer
 
-POLL = 0.1  # seconds from look to look at what others wrote
-TELL = 1.0  # and from word to word on how far this replica is
-_TOLD = 2.0  # seconds without an answer of the database after which callers are told
+POLL = 0.1  # seconds between two looks at what others wrote
+TELL = 1.0  # seconds between two reports of how far this replica is
+_TOLD = 2.0  # seconds without an answer of the database after which requests are refused
 
 
-def leave(slip: Foreign) -> None:
-    """Another machine goes on with a stream, to other bits: end at once, before a decision is made on the old state."""
-    print(f"driftwise: {slip}", file=sys.stderr, flush=True)
-    os._exit(slip.exit_code)
+def leave(error: Foreign) -> None:
+    """Another machine continues a stream, with other bits: end the process before it decides on the old state."""
+    print(f"driftwise: {error}", file=sys.stderr, flush=True)
+    os._exit(error.exit_code)
 
 
 class Watching:
-    """What a service does about the other replicas of its database."""
+    """The part of a service that follows the other replicas of its database."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.engine = service, service.engine
         self.store: PostgresStore = service.store
         self._groups = cast(JointGroups, self.engine.turn)
         self._groups.refresh = self._look
-        self._seen = -1  # what was written while it began is read with the first look
+        self._seen = -1  # so that the first look reads everything
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looking = self._ended = False
         self._told = 0.0
         self._listener = threading.Thread(target=self._listen, name="driftwise listen", daemon=True)
 
     def start(self) -> None:
-        """From now on, on this event loop, look at what others write."""
+        """Start looking at what others write, on this event loop."""
         self._loop = asyncio.get_running_loop()
         self.store.limit()
         self._listener.start()
         self._guard()
 
     def _guard(self) -> None:
-        """On the event loop, again and again: whether the database answers."""
+        """On the event loop, repeatedly: check whether the database answers."""
         if self._ended or self._loop is None:
             return
         quiet = self.store.quiet()
@@ -74,21 +74,21 @@ class Watching:
         await self.engine.submit(self._look)
 
     def refresh(self) -> None:
-        """Look, unless somebody does; on the event loop."""
+        """Look, unless a look is running. Call it on the event loop."""
         if not self._looking and not self.engine.stopping:
             self._looking = True
             try:
                 self.engine.submit(self._look).add_done_callback(self._looked)
-            except Refusal:  # there is more to do than can be done
+            except Refusal:  # the server is overloaded
                 self._looking = False
 
     def _looked(self, future: Any) -> None:
         self._looking = False
         if not future.cancelled():
-            future.exception()  # the store is away: the next look says whether it is back
+            future.exception()  # the store is not reachable: the next look tries again
 
     def _look(self) -> None:
-        """In the engine's thread: what is new."""
+        """In the engine's thread: read what is new."""
         peers = {stream.row.id: others(stream) for stream in self.engine.streams.values()}
         held = [number for number, one in peers.items() if one.held]
         if held and not self.store.in_transaction:
@@ -100,8 +100,8 @@ class Watching:
             self._seen = version
             try:
                 self._reload()
-            except Foreign as slip:
-                leave(slip)
+            except Foreign as error:
+                leave(error)
             except BaseException:
                 self._seen = -1
                 raise
@@ -120,14 +120,14 @@ class Watching:
                 one.numbered = self.store.last_number(number)
 
     def _reload(self) -> None:
-        """Streams, eras, pauses and items as they are now; what must be compiled first is left for a later look."""
+        """Read streams, eras, pauses and items again. A stream that must be compiled first is left for a later look."""
         rows = self.store.streams()
         for gone in [one for name, one in self.engine.streams.items() if name not in {row.name for row in rows}]:
             self.service.drop(gone)  # another replica deleted it
         for row in rows:
             stream = self.engine.streams.get(row.name)
             eras = eras_of(self.store, row.id)
-            check_machine(self.store.path, row.name, eras[-1].row)
+            check_machine(self.store.path, row.name, eras[-1])
             last, erased = eras[-1], max(era.row.base for era in eras)
             if not self._compiled(row.name, last.setup):
                 continue
@@ -139,20 +139,20 @@ class Watching:
             stream.read_steps()
             peers = others(stream)
             forgets = sum(event.kind == "forgotten" for event in self.store.events(row.id))
-            if forgets != peers.forgets:  # of decisions that wait too
+            if forgets != peers.forgets:  # open decisions may have been erased too
                 stream.known.clear()
                 peers.forgets = forgets
             if erased > peers.forgotten:
                 peers.forget(erased, last.row, last.setup)
             if last.row != stream.era:
-                peers.catch_up()  # so that all it was begun after is known
+                peers.catch_up()  # so that everything before its beginning is known
                 stream.begin_era(last.setup, resume(self.store, last.row, last.setup, upto=stream.rewarded))
             self.service.teach_items(stream)
             self.service.compiling.pop(row.name, None)
 
     def _compiled(self, name: str, made: Setup) -> bool:
-        """Whether a stream's kernels are in this process. If not they are compiled aside, because other streams share
-        the engine's thread, and requests of this one are refused until then."""
+        """Whether a stream's kernels are in this process. If not, they are compiled in another thread, because other
+        streams share the engine's thread. Requests of this stream are refused until then."""
         asked = self.service.compiling.get(name)
         if is_warm(made.policy) or (asked is not None and asked.done()):
             return True
@@ -161,14 +161,14 @@ class Watching:
             try:
                 warm(made.policy, made.terms.low)
             finally:
-                self._seen = -1  # the next look takes it up, or tells what is wrong with it
+                self._seen = -1  # the next look starts serving it, or reports the error
 
         if asked is None:
             self.service.compiling[name] = self.service.pool.submit(work)
         return False
 
     def _listen(self) -> None:
-        """In a thread of its own: look when told to, and every so often whether told or not."""
+        """In a thread of its own: look after a notification, and regularly without one."""
         while not self._ended:
             try:
                 with connected(self.store.url) as ears:
@@ -186,11 +186,11 @@ class Watching:
         if self._loop is not None and not self._loop.is_closed() and not self._ended:
             try:
                 self._loop.call_soon_threadsafe(self.refresh)
-            except RuntimeError:  # it was closed just now
+            except RuntimeError:  # the event loop was closed
                 pass
 
     async def answer(self, stream: Stream) -> StreamAnswer:
-        """From the engine's thread: states change there."""
+        """Computed in the engine's thread, where states change."""
 
         def counted() -> StreamAnswer:
             others(stream).decided = self.store.decided(stream.row.id)
@@ -203,7 +203,7 @@ class Watching:
         self._ended = True
         if self._listener.is_alive():
             self._listener.join(1.0)
-        cut_silent(1.0)  # of those that read aside
+        cut_silent(1.0)  # the connections of readers
 
 
 REPLICA = Parts(JointGroups, Others, Watching)

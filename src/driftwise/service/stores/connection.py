@@ -128,7 +128,7 @@ class Connection:
         if not self.version:
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
         if not self._writes:
-            made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # all that is read is of one moment
+            made.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")  # so that all reads see one moment
             self._inside = True
 
     def limit(self) -> None:

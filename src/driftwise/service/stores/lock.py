@@ -136,8 +136,8 @@ def _taken(database: Path) -> Taken:
         os.close(file)
     known = {"pid", "host", "since"} <= set(note)
     who = f"process {note['pid']} on {note['host']} since {note['since']}" if known else "another process"
-    return Taken("db", f"one which {who} has: {database}", "a database that no other process has",
-                 "stop that one, or pass another --db")  # fmt: skip
+    return Taken("db", f"{database}, which {who} has open", "a database that no other process has open",
+                 "stop that process, or pass another --db")  # fmt: skip
 
 
 def _read(file: int) -> dict[str, Any]:

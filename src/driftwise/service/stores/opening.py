@@ -34,7 +34,7 @@ def open_store(db: str | Path, **options: Any) -> Any:
 
 @contextmanager
 def written_alone(db: str | Path) -> Iterator[Any]:
-    """A store that no server has, in one transaction: what fails leaves nothing."""
+    """A store that no server has open, in one transaction: if it fails, nothing is written."""
     store = open_store(db)
     try:
         store.begin()

@@ -1,7 +1,7 @@
-"""The store in a PostgreSQL database, which several replicas share and none of them leads.
+"""The store in a PostgreSQL database, which several replicas share without a leader.
 
-Rewards take the lock of their stream's row (`lock`) and get numbers without a gap in the group's transaction; decisions
-take none, and numbers of their own from a sequence.
+Rewards lock their stream's row (`lock`) and get numbers without a gap in the group's transaction. Decisions take no
+lock, and get numbers from a sequence.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from driftwise.service.stores.connection import CHANNEL, WRITER, Connection
 from driftwise.service.stores.records import EraRow, RewardRow, WriteConflict, viewed
 from driftwise.service.stores.store import COLUMNS, TABLES, Sealed, Store, select
 
-HUSH = 0.02  # seconds from notice to notice of rewards: each wakes every replica, and those that learn look anyway
-NUMBERS = 64  # decisions that get their numbers at once; a replica that ends leaves a gap of fewer
-_SETS = 0x44575354  # whose lock is shared by those that use sets of arms, and had by whoever drops some
-SERVING = 0x44575356  # whose lock is shared by the replicas that run
+HUSH = 0.02  # least seconds between two notifications of rewards: each wakes every replica
+NUMBERS = 64  # numbers of decisions that are reserved at once; a replica that ends leaves a smaller gap
+_SETS = 0x44575354  # an advisory lock: shared by users of sets of arms, exclusive for dropping sets
+SERVING = 0x44575356  # an advisory lock, shared by the running replicas
 _CHANGES = "SELECT changes FROM driftwise"
 _ADD_SETS = ("INSERT INTO arm_set (sha256, n, data) SELECT * FROM unnest(%b::bytea[], %b::int8[], %b::bytea[]) "
              "ON CONFLICT (sha256) DO NOTHING RETURNING sha256, id")  # fmt: skip
-_STRETCH = 5_000  # rows that are fetched at once
+_STRETCH = 5_000  # rows per fetch
 _NEXT_REWARDS = select(RewardRow, f"WHERE stream = %s AND seq > %s ORDER BY seq LIMIT {_STRETCH}")
 _NAMES = {int: "int8", float: "float8", str: "text", bytes: "bytea"}
-_TYPES = {  # of columns, as the fields of rows are declared, and the seal's
+_TYPES = {  # types of columns by the declared types of a row's fields, and that of the seal
     kind: [*(_NAMES[(get_args(told) or (told,))[0]] for told in get_type_hints(kind).values()), "int8"]
     for kind in TABLES
 }
@@ -39,7 +39,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 
 
 class Head(NamedTuple):
-    """How far a stream is: rewards, those learned, the tick of the last, and the newest era."""
+    """How far a stream is: its rewards, the learned ones, the tick of the last, and the newest era."""
 
     rewarded: int
     learned: int
@@ -48,7 +48,7 @@ class Head(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """How far a replica is with a stream, and when it last said so."""
+    """How far a replica is with a stream, and when it last reported."""
 
     name: str
     folded: int
@@ -56,11 +56,11 @@ class Replica(NamedTuple):
 
 
 class PostgresStore(Connection, Store):
-    """A database by its address: `writes=False` reads one moment only."""
+    """A database by its address. `writes=False` reads a snapshot of one moment."""
 
     shared = True
-    _order = ("state_seq", "seq")  # replicas number their decisions apart
-    _noticed = 0.0  # when it last told the others
+    _order = ("state_seq", "seq")  # numbers of different replicas are not in order
+    _noticed = 0.0  # the time of the last notification
     _changes = -1  # the count of changes when numbers of arm sets were last used
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -84,8 +84,8 @@ class PostgresStore(Connection, Store):
     # ------------------------------------------------------------------------------------ replicas
 
     def lock(self, stream: int, after: int) -> tuple[Head, list[RewardRow]]:
-        """Until the end of the transaction, which begins here if need be, nobody else learns of this stream; and the
-        first of the rewards after a number, which are all committed by then."""
+        """Until the end of the transaction, which begins here if necessary, no other replica learns on this stream.
+        Returns the head of the stream and the first of the rewards after a number, all of which are committed."""
         if not self.in_transaction:
             self.begin()
         head, rows = self._together(
@@ -95,17 +95,17 @@ class PostgresStore(Connection, Store):
         return Head(*head.fetchone()), list(self._checked(RewardRow, rows))
 
     def alone(self) -> bool:
-        """Whether no replica serves the database; until the end of the transaction none that starts begins to."""
+        """Whether no replica serves the database. A replica that starts waits for the end of the transaction."""
         return bool(self._one("SELECT pg_try_advisory_xact_lock(%s)", (SERVING,))[0])
 
     def free(self, streams: Sequence[int]) -> list[int]:
-        """Which of these streams' locks nobody holds now."""
+        """The streams among these whose locks are free now."""
         found = self._run("SELECT id FROM stream WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED", (list(streams),))
         return [row[0] for row in found]
 
     def end_stopped(self) -> None:
-        """End the transactions of replicas that do not go on with them. The server does so itself where it waits for
-        the next statement, but not where it waits for the rest of one."""
+        """End the transactions of replicas that make no progress. PostgreSQL does this itself if it waits for the next
+        statement, but not if it waits for the rest of one."""
         self._run(_END_STOPPED)
 
     def look(self) -> tuple[int, dict[int, Head]]:
@@ -116,7 +116,7 @@ class PostgresStore(Connection, Store):
         return int(changes.fetchone()[0]), {row[0]: Head(*row[1:]) for row in rows}
 
     def numbers(self, stream: int) -> range:
-        """Numbers for decisions that nobody else has."""
+        """Numbers for decisions, which no other replica gets."""
         first = int(self._one(f"SELECT nextval('numbers_{int(stream)}')")[0])
         return range(first, first + NUMBERS)
 
@@ -125,25 +125,25 @@ class PostgresStore(Connection, Store):
         self._run(f"SELECT setval('numbers_{int(stream)}', %s)", (first,))
 
     def last_number(self, stream: int) -> int:
-        """No decision has a larger one."""
+        """The largest number that a decision can have."""
         return int(self._one(f"SELECT last_value FROM numbers_{int(stream)}")[0]) + NUMBERS - 1
 
     def decided(self, stream: int) -> int:
-        """How many decisions there are."""
+        """The number of decisions."""
         return int(self._one("SELECT coalesce(sum(decided), 0) FROM replica WHERE stream = %s", (stream,))[0])
 
     def tell(self, folded: Sequence[tuple[int, int]]) -> None:
-        """Say how far this replica is: pairs of a stream and the number of the last reward it folded."""
+        """Report how far this replica is: pairs of a stream and the number of the last reward it folded."""
         now = time.time()
         rows = [(self.name, stream, seq, now) for stream, seq in folded]
         self.begin()
-        self._run("SET LOCAL synchronous_commit TO off")  # nobody is promised this
+        self._run("SET LOCAL synchronous_commit TO off")  # losing this report is harmless
         self._run("INSERT INTO replica (name, stream, folded, at) VALUES (%s, %s, %s, %s) ON CONFLICT (name, stream) "
                   "DO UPDATE SET folded = EXCLUDED.folded, at = EXCLUDED.at", rows=rows)  # fmt: skip
         self.commit()
 
     def replicas(self, stream: int, since: float) -> list[Replica]:
-        """Those that were heard of since a time."""
+        """The replicas that have reported since a time."""
         rows = self._run("SELECT name, folded, at FROM replica WHERE stream = %s AND at >= %s ORDER BY name",
                          (stream, since))  # fmt: skip
         return [Replica(*row) for row in rows]
@@ -157,7 +157,7 @@ class PostgresStore(Connection, Store):
         self._copy(f"{TABLES[kind]} ({COLUMNS[kind]})", _TYPES[kind], rows)
 
     def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
-        """A stretch at a time: the driver has all rows of an answer in memory."""
+        """Rows in batches, because the driver holds all rows of an answer in memory."""
         names, marks = ", ".join(order), ", ".join("?" * len(order))
         rest = f"WHERE {where} AND ({names}) > ({marks}) ORDER BY {names} LIMIT {_STRETCH}"
         after: tuple[int, ...] = (-1,) * len(order)
@@ -183,23 +183,24 @@ class PostgresStore(Connection, Store):
         self._run("UPDATE stream SET era = %s WHERE id = %s", (row.number, row.stream))
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
-        """The numbers of sets of arms, those that are new written at once."""
+        """The numbers of sets of arms. New sets are written together."""
         sets = {one[0]: one for one in wanted}
         found = self._added([sets[digest] for digest in sorted(sets) if digest not in self._sets])
         rest = sorted(digest for digest in sets if digest not in found and digest not in self._sets)
-        if rest:  # another wrote them, or they are not known any more
+        if rest:  # another replica wrote them, or their numbers were discarded
             found |= self._numbered(rest)
             lost = [sets[digest] for digest in rest if digest not in found]
             found |= self._added(lost) if lost else {}
         if not all(digest in found or digest in self._sets for digest in sets):
-            raise WriteConflict(f"{self.path}: another writes the same arms")
+            raise WriteConflict(f"{self.path}: another replica writes the same arms")
         numbers = [found[digest] if digest in found else self._sets[digest] for digest, *_ in wanted]
         self._know_sets(found)
         return numbers
 
     def _added(self, sets: list[tuple[bytes, int, bytes]]) -> dict[bytes, int]:
-        """The numbers of those that nobody had; in one order, so that two replicas never wait for each other. Until the
-        end of the transaction none is dropped; where some may have been since the last, none is known any more."""
+        """The numbers of new sets, in a fixed order, so that two replicas never wait for each other. Until the end of
+        the transaction no set is dropped. If sets may have been dropped since the last call, known numbers are
+        discarded."""
         ask: list[tuple[str, Sequence[Any]]] = [("SELECT pg_advisory_xact_lock_shared(%s)", (_SETS,)), (_CHANGES, ())]
         if sets:
             ask.append((_ADD_SETS, [list(column) for column in zip(*sets, strict=True)]))
@@ -213,8 +214,8 @@ class PostgresStore(Connection, Store):
         return found
 
     def drop_sets_aside(self) -> None:
-        """Drop the sets of arms that no decision is about any more, by a connection that holds nothing else: groups
-        that use some end first, and those that come wait for it."""
+        """Drop the sets of arms that no decision refers to, in a connection that holds no other lock. It waits for
+        groups that use sets, and later groups wait for it."""
         aside = self.aside()
         try:
             aside.begin()
@@ -227,7 +228,7 @@ class PostgresStore(Connection, Store):
             aside.close()
 
     def erase_wholly(self) -> None:
-        """When bytes that were erased leave PostgreSQL's files is for VACUUM to say."""
+        """Nothing to do: VACUUM decides when erased bytes leave PostgreSQL's files."""
 
     def _numbered(self, digests: list[bytes]) -> dict[bytes, int]:
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())
@@ -240,7 +241,7 @@ class PostgresStore(Connection, Store):
                         (self.name, stream, count))  # fmt: skip
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
-        """Under the stream's lock; a number that does not follow the last was given by somebody who did not have it."""
+        """Called under the stream's lock. A number that does not follow the last one was given without the lock."""
         super().add_rewards(rows)
         first, last = rows[0], rows[-1]
         moved = self._run(

@@ -20,17 +20,17 @@ class StreamRow(NamedTuple):
 
 
 class EraRow(NamedTuple):
-    """From a decision on, a policy plays: its state is the fold of the rewards after number `first`.
+    """A policy's time on a stream, from a decision on. Its state is the fold of the rewards after number `first`.
 
-    An era begins with the stream, with a reset (`first` is then the newest reward), with another policy or with a
-    refold by another machine; `reason` says which. Where rows were forgotten, the fold goes on from the snapshot at
-    `base`. `probe` and `sources` say which machine and which version computed it (origin.py); version 1 of the tables
-    recorded neither.
+    An era begins with the stream, with a reset (`first` is then the newest reward), with another policy, with a refold
+    by another machine, or with a revision of its policy; `reason` says which. Where rows were forgotten, the fold goes
+    on from the snapshot at `base`. `probe` and `sources` say which machine and which version computed it (origin.py);
+    version 1 of the tables recorded neither.
     """
 
     stream: int
     number: int
-    after: int  # the last decision of the era before
+    after: int  # the last decision of the previous era
     first: int
     begun_at: int  # the newest reward when it began
     origin: int  # the tick at which its state starts, or AT_FIRST_LESSON
@@ -42,14 +42,14 @@ class EraRow(NamedTuple):
     sources: str | None = None
 
 
-# The origin of an era whose state starts at the birth of the decision that it learns from first (agent/states.py). Wall
-# clocks of before start at tick 0, in 1970.
+# The origin of an era whose state starts at the tick of the first decision that it learns from (agent/states.py). Wall
+# clocks of earlier versions start at tick 0, in 1970.
 AT_FIRST_LESSON = -1
 
 
 class DecisionRow(NamedTuple):
-    """A decision; score, mean, bonus, `share` (its propensity), explored and draws are of the policy's own arm,
-    `proposed`, which is `arm` unless the caller or a baseline played."""
+    """A decision. score, mean, bonus, `share` (its propensity), explored and draws belong to the policy's own arm,
+    `proposed`. This is `arm`, unless the caller or a baseline chose."""
 
     stream: int
     seq: int
@@ -71,16 +71,16 @@ class DecisionRow(NamedTuple):
     explored: int
     draws: int
     cohort: str
-    unit: int | None  # a keyed hash of who is held back or not: lift counts units, and need not know them
+    unit: int | None  # a keyed hash of the unit: lift counts units and need not know them
     context: str | None
     candidates: str | None
 
 
 class RewardRow(NamedTuple):
-    """A reward, learned at `tick` or late; `learned` counts those learned up to and with it. x is the vector played.
+    """A reward, learned at `tick` or late. `learned` counts the learned rewards up to this one. x is the vector played.
 
-    Where none came in time and the stream has a default, that is the reward: `defaulted`, or `expired` where the policy
-    could not learn it.
+    If none came in time and the stream has a default, the default is the reward: `defaulted`, or `expired` if the
+    policy could not learn it.
     """
 
     stream: int
@@ -97,7 +97,7 @@ class RewardRow(NamedTuple):
 
 class EventRow(NamedTuple):
     """A step of a stream that is neither a decision nor a reward, such as a pause or its deletion: its number among
-    these, the largest numbers of a decision and of a reward on disk before it, and what is to be said of it as JSON."""
+    events, the largest numbers of a decision and of a reward on disk before it, and its content as JSON."""
 
     stream: int
     seq: int
@@ -109,8 +109,8 @@ class EventRow(NamedTuple):
 
 
 class DetailRow(NamedTuple):
-    """What only some decisions have: a mask of the arms that were allowed, the cost of each as float64, the trace that
-    the caller sent, and the share of units that the policy played for."""
+    """The parts that only some decisions have: a mask of the allowed arms, the cost of each arm as float64, the trace
+    that the caller sent, and the share of units for which the policy played."""
 
     stream: int
     seq: int
@@ -141,7 +141,7 @@ class NoticeRow(NamedTuple):
 
 
 class OpenRow(NamedTuple):
-    """A decision that no reward has come for."""
+    """A decision without a reward."""
 
     seq: int
     id: str
@@ -149,7 +149,7 @@ class OpenRow(NamedTuple):
 
 
 class SnapshotRow(NamedTuple):
-    """The state of an era after so many rewards."""
+    """The state of an era after `seq` rewards."""
 
     stream: int
     era: int
@@ -159,7 +159,7 @@ class SnapshotRow(NamedTuple):
 
 
 class DigestRow(NamedTuple):
-    """What the state of an era after so many rewards is known by."""
+    """The digest of the state of an era after `seq` rewards."""
 
     stream: int
     era: int
@@ -228,6 +228,6 @@ def viewed(open_: Callable[[], _Opened]) -> _Opened:
 
 
 class Taken(BadInput):
-    """Another process has the store."""
+    """Another process has the store open."""
 
     exit_code = 3

@@ -10,7 +10,7 @@ import sqlite3
 
 from driftwise.errors import BadInput
 
-APPLICATION = 0x44574953  # what SQLite's header says the file is: "DWIS"
+APPLICATION = 0x44574953  # the application id in SQLite's header: "DWIS"
 
 _FIRST = """
 CREATE TABLE stream (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created REAL NOT NULL,
@@ -73,9 +73,9 @@ def version_of(database: sqlite3.Connection, path: object) -> int:
     version = int(database.execute("PRAGMA user_version").fetchone()[0])
     empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION and not (empty and version == 0):
-        raise BadInput("db", f"{path}, another program's", "a database that driftwise serve wrote", "pass its path")
+        raise BadInput("db", f"{path}, of another program", "a database that driftwise serve wrote", "pass its path")
     if version > VERSION:
-        wanted = f"version {VERSION} at most, which this driftwise knows"
+        wanted = f"at most version {VERSION}, the newest that this driftwise knows"
         raise BadInput("db", f"{path} of version {version}", wanted, "use the driftwise that wrote it, or a newer one")
     return version
 

@@ -73,15 +73,15 @@ class SQLiteStore(Store):
             self.close()
             if isinstance(error, Held) or getattr(error, "sqlite_errorname", "").startswith(_HELD):
                 got = f"{self.path}, whose lock another process holds"
-                raise Taken("db", got, "one that can be written", "end what holds it, then start again") from None
+                raise Taken("db", got, "a database that can be written", "end that process, then start again") from None
             if isinstance(error, sqlite3.Error):
                 way_out = "pass the path of a database, or restore a backup"
-                raise BadInput("db", f"{self.path}: {error}", "a database that opens", way_out) from None
+                raise BadInput("db", f"{self.path}: {error}", "a database that can be opened", way_out) from None
             raise
 
     def _open(self, writes: bool, pages: int | None) -> None:
         if not writes and not self.path.is_file():
-            raise BadInput("db", str(self.path), "a database that is there", "pass the --db of driftwise serve")
+            raise BadInput("db", str(self.path), "a database that exists", "pass the --db of driftwise serve")
         self._check_files(writes)
         address = f"file:{quote(str(self.path))}?mode={'rwc' if writes else 'ro'}"
         self._database = sqlite3.connect(
@@ -100,7 +100,7 @@ class SQLiteStore(Store):
         if not self.version:
             raise BadInput("db", f"{self.path}, which is empty", "a database", "pass the --db of driftwise serve")
         if not writes:
-            self._database.execute("BEGIN")  # all that is read is of one moment
+            self._database.execute("BEGIN")  # so that all reads see one moment
         if self._lock is not None:
             self._lock.watch(wal_of(self.path))
 

@@ -1,8 +1,8 @@
-"""What a store does: the statements of both databases, written once; sqlite.py and postgres.py say what differs there.
+"""The statements of both databases, written once. sqlite.py and postgres.py have the differences.
 
-A store has one transaction at a time: `begin`, rows, `commit`. What is committed is on disk. Rows carry a seal of their
-numbers, so that one that was changed since is an error that names the place, and never a wrong number. A statement has
-? where values go. tests/service/test_store.py holds both stores to this.
+A store has one transaction at a time: `begin`, rows, `commit`. What is committed is on disk. Every row has a seal, a
+checksum of its values, so a row that was changed later raises an error that names it, instead of giving wrong numbers.
+A statement has ? for values. tests/service/test_store.py tests both stores against this.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from driftwise.service.stores.records import (
     StreamRow,
 )
 
-_KEPT_SETS = 50_000  # numbers of arm sets that are known without asking
+_KEPT_SETS = 50_000  # how many numbers of arm sets are cached
 _SNAPSHOTS = 3
 _ENCODE = msgspec.msgpack.Encoder().encode
 Sealed = TypeVar("Sealed", DecisionRow, RewardRow, EventRow, DetailRow, GuardrailRow)
 TABLES: dict[type, str] = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward", EventRow: "event",
                            DetailRow: "detail", GuardrailRow: "guardrail"}  # fmt: skip
 _EVENTS = 3  # the version of the tables that has events, details, guardrails and notices
-COLUMNS = {  # those of a row, and its seal
+COLUMNS = {  # the columns of a row, and its seal
     kind: ", ".join("event_id" if name == "id" else name for name in (*kind._fields, "seal"))  # type: ignore[attr-defined]
     for kind in TABLES
 }
@@ -54,7 +54,7 @@ def seal(row: Sequence[Any]) -> int:
 
 
 def seal_era(row: Sequence[Any]) -> int:
-    """That of an era, without the columns at its end that are empty: version 1 of the tables did not have them."""
+    """The seal of an era. Empty columns at its end are left out, because version 1 of the tables did not have them."""
     count = len(row)
     while row[count - 1] is None:
         count -= 1
@@ -67,70 +67,70 @@ def select(kind: type, rest: str) -> str:
 
 
 class Store(Protocol):
-    """Where decisions and rewards are written; `shared` says whether several servers do."""
+    """A store of decisions and rewards. `shared` says whether several servers use it."""
 
     shared: bool
     path: Any
-    version: int  # of its tables, which may be older where they are only read
-    _order: tuple[str, ...] = ("seq",)  # of decisions, that of the states they were chosen on
+    version: int  # the version of its tables, which may be older if they are only read
+    _order: tuple[str, ...] = ("seq",)  # the order of decisions: that of the states on which they were made
     _sets: dict[bytes, int]  # numbers of arm sets
-    _new_sets: list[bytes]  # those of the transaction
+    _new_sets: list[bytes]  # the sets of this transaction
 
     def __init__(self) -> None:
         self._sets, self._new_sets = {}, []
 
     def commit(self) -> None:
-        """On disk when it returns."""
+        """Commit; the data are on disk when this returns."""
         self._new_sets.clear()
 
     def rollback(self) -> None:
-        """The transaction never was, nor were the sets of arms that it wrote."""
+        """Roll the transaction back, with the sets of arms that it wrote."""
         for digest in self._new_sets:
             self._sets.pop(digest, None)
         self._new_sets.clear()
 
-    # What each database does in its own way.
+    # The methods that differ between the databases.
 
     def begin(self) -> None: ...
     def close(self) -> None: ...
     def aside(self) -> Store:
-        """Another connection: each of its reads sees what is committed by then, and none waits for this store."""
+        """Another connection. Each of its reads sees what is committed at that time, and none waits for this store."""
 
     def reader(self) -> Store:
-        """Another view of the database, of what is committed now."""
+        """Another connection, which sees what is committed now."""
 
     def run(self, statement: str, rows: Sequence[Any] | None = None, values: tuple[Any, ...] = ()) -> Any:
-        """A statement, with values or for each of many rows."""
+        """Run a statement, with values or for each of many rows."""
 
     def arm_sets(self, wanted: Sequence[tuple[bytes, int, bytes]]) -> list[int]:
-        """The numbers of sets of arms by sha256, n and data; those that are new are written."""
+        """The numbers of sets of arms, given by sha256, n and data. New sets are written."""
 
     def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Iterable[tuple[Any, ...]]:
-        """Rows, damage named; anew: by a plan that is made now."""
+        """Rows of a query; damage is reported by name. anew: plan the query again."""
 
     def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
-        """New rows with their seals, by the shortest way there is."""
+        """Insert rows with their seals, in the fastest way."""
 
     def _all(self, kind: type[Sealed], where: str, values: tuple[Any, ...], order: Sequence[str]) -> Iterator[Sealed]:
-        """Rows that need not all fit in memory."""
+        """Rows that need not fit in memory together."""
 
     def _eras(self, stream: int) -> Iterable[tuple[Sequence[Any], int]]:
-        """Rows of eras, of this version of the tables or of one before it, and their seals."""
+        """Rows of eras, of this or an earlier version of the tables, and their seals."""
 
     def changed(self) -> None:
-        """Something other than decisions and rewards was written, which others have to read."""
+        """Note a change other than decisions and rewards, which other servers must read."""
         return
 
     def skip_numbers(self, stream: int, upto: int) -> None:
-        """Decisions up to a number were written by a command: those that come get larger ones."""
+        """A command wrote decisions up to a number: later decisions get larger numbers."""
         return
 
     def take_time(self) -> None:
-        """The transaction at hand is a change of a stream, which may compute for a while under its lock."""
+        """The current transaction changes a stream, and may compute for a while under its lock."""
         return
 
     def stopping(self) -> AbstractContextManager[None]:
-        """While a server writes its last: what does not answer then is not waited for."""
+        """Shorten the waits while a server stops."""
         return nullcontext()
 
     # ------------------------------------------------------------------------------------ writing
@@ -149,7 +149,7 @@ class Store(Protocol):
         self.changed()
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Rows as DecisionRow has them."""
+        """Add rows with the fields of DecisionRow."""
         self._add(DecisionRow, [(*row, seal(row)) for row in rows])
 
     def add_rewards(self, rows: Sequence[RewardRow]) -> None:
@@ -166,12 +166,13 @@ class Store(Protocol):
         self._add(GuardrailRow, [(*row, seal(row)) for row in rows])
 
     def add_notice(self, stream: int, at: float, body: str) -> None:
-        """A message that is due at once."""
+        """Add a message that is due now."""
         values = (stream, at, at, body)
         self.run("INSERT INTO notice (stream, at, due, tries, body) VALUES (?, ?, ?, 0, ?)", values=values)
 
     def put_off(self, id: int, due: float, tries: int) -> bool:
-        """Take a message that was tried so often, to be tried again at a time; whether nobody else has."""
+        """Claim a message after `tries` attempts and set the time of the next. Returns whether no other replica claimed
+        it."""
         statement = "UPDATE notice SET due = ?, tries = tries + 1 WHERE id = ? AND tries = ?"
         return bool(self.run(statement, values=(due, id, tries)).rowcount)
 
@@ -183,7 +184,7 @@ class Store(Protocol):
                  "DO UPDATE SET digest = EXCLUDED.digest", rows=rows)  # fmt: skip
 
     def add_snapshot(self, row: SnapshotRow) -> None:
-        """Write a snapshot; only the newest three of an era stay, and that at its base."""
+        """Write a snapshot. An era keeps its newest three and the one at its base."""
         stream, era, *_ = row
         self.run("INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (stream, era, seq) "
                  "DO UPDATE SET tick = EXCLUDED.tick, data = EXCLUDED.data, seal = EXCLUDED.seal",
@@ -210,12 +211,12 @@ class Store(Protocol):
         self._sets |= found
 
     def drop_sets(self) -> None:
-        """Erase the sets of arms that no decision is about any more."""
+        """Erase the sets of arms that no decision refers to."""
         self.run("DELETE FROM arm_set WHERE id NOT IN (SELECT arm_set FROM decision WHERE arm_set IS NOT NULL)")
         self.forget_sets()
 
     def forget_sets(self) -> None:
-        """Numbers of arm sets are looked up anew: some may be gone."""
+        """Drop the cached numbers of arm sets, because some may be gone."""
         self._sets.clear()
         self._new_sets.clear()
 
@@ -236,17 +237,17 @@ class Store(Protocol):
         return Damaged(str(self.path), f"a changed row {which} of table {table}")
 
     def deleted(self) -> dict[str, int]:
-        """The numbers of streams that were deleted, by their names, which stay theirs."""
+        """The numbers of deleted streams, by name. A name is not used again."""
         statement = "SELECT name, id FROM stream WHERE id IN (SELECT stream FROM event WHERE kind = 'deleted')"
         return {} if self.version < _EVENTS else dict(self._read(statement))
 
     def has_rows(self, stream: int) -> bool:
-        """Whether there are decisions, rewards or items of a stream."""
+        """Whether a stream has decisions, rewards or items."""
         tables = ("decision", "reward", "item")
         return any(any(self._read(f"SELECT 1 FROM {one} WHERE stream = ? LIMIT 1", (stream,))) for one in tables)
 
     def erase_stretch(self, stream: int, most: int) -> bool:
-        """Erase some of the rows of a stream that was deleted; whether there may be more. Its eras and events stay."""
+        """Erase some rows of a deleted stream. Returns whether there may be more. Its eras and events stay."""
         erased = 0
         for table in ("guardrail", "reward", "detail", "decision"):
             made = self.run(f"DELETE FROM {table} WHERE stream = ? AND seq IN (SELECT seq FROM {table} "
@@ -258,7 +259,7 @@ class Store(Protocol):
         return bool(erased)
 
     def streams(self) -> list[StreamRow]:
-        """Those that were not deleted."""
+        """The streams that were not deleted."""
         found, deleted = [], self.deleted()
         for id, name, created, paused, sealed in self._read(
             "SELECT id, name, created, paused, seal FROM stream ORDER BY id"
@@ -278,19 +279,19 @@ class Store(Protocol):
         return found
 
     def events(self, stream: int) -> list[EventRow]:
-        """Those of a stream, in their order."""
+        """The events of a stream, in order."""
         return [] if self.version < _EVENTS else list(
             self._sealed(EventRow, "WHERE stream = ? ORDER BY seq", (stream,))
         )  # fmt: skip
 
     def detail(self, stream: int, seq: int) -> DetailRow | None:
-        """What a decision has beside its row."""
+        """The row of details of a decision."""
         if self.version < _EVENTS:
             return None
         return next(self._sealed(DetailRow, "WHERE stream = ? AND seq = ?", (stream, seq), anew=True), None)
 
     def guardrails(self, stream: int, after: int, upto: int) -> list[GuardrailRow]:
-        """Values that came with the rewards of a stretch of numbers."""
+        """The values that came with the rewards in a range of numbers."""
         where = "WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq, name"
         return [] if self.version < _EVENTS else list(self._sealed(GuardrailRow, where, (stream, after, upto)))
 
@@ -308,7 +309,7 @@ class Store(Protocol):
         return found
 
     def keys(self) -> list[KeyRow]:
-        """All keys there ever were, revoked ones too, in the order they were made."""
+        """All keys, revoked ones too, in the order of their creation."""
         columns = ", ".join(KeyRow._fields)
         return [KeyRow(*row) for row in self._read(f"SELECT {columns} FROM key ORDER BY id")]
 
@@ -327,12 +328,13 @@ class Store(Protocol):
         return [OpenRow(*row) for row in self._read(statement, (stream, after, upto, most))]
 
     def overdue(self, stream: int, since: float, before: float, most: int) -> list[OpenRow]:
-        """The oldest decisions without a reward that were born between two ticks."""
+        """The oldest decisions without a reward that were made between two ticks."""
         statement = _OPEN.format("born >= ? AND born < ?", "born, seq")
         return [OpenRow(*row) for row in self._read(statement, (stream, since, before, most))]
 
     def defaults(self, stream: int, upto: int = 2**62) -> dict[str, int]:
-        """How many rewards up to a number were not sent or not learned, by verdict: defaulted, expired or kept."""
+        """The numbers of rewards up to a number that were not sent or not learned, by verdict: defaulted, expired or
+        kept."""
         statement = ("SELECT verdict, count(*) FROM reward WHERE stream = ? AND seq <= ? "
                      "AND verdict IN ('defaulted', 'expired', 'kept') GROUP BY verdict")  # fmt: skip
         return {verdict: many for verdict, many in self._read(statement, (stream, upto))}
@@ -344,7 +346,7 @@ class Store(Protocol):
         return next(self._sealed(RewardRow, "WHERE stream = ? ORDER BY seq DESC LIMIT 1", (stream,)), None)
 
     def decisions(self, stream: int, era: int | None = None) -> Iterator[DecisionRow]:
-        """In the order of the states they were chosen on."""
+        """In the order of the states on which they were made."""
         if era is None:
             return self._all(DecisionRow, "stream = ?", (stream,), self._order)
         return self._all(DecisionRow, "stream = ? AND era = ?", (stream, era), self._order)
@@ -354,7 +356,7 @@ class Store(Protocol):
         return self._all(RewardRow, "stream = ? AND seq > ? AND seq <= ?", (stream, after, last), ("seq",))
 
     def arms(self, number: int) -> tuple[bytes, int, bytes] | None:
-        """sha256, n and data of a set of arms; none where it was forgotten."""
+        """sha256, n and data of a set of arms; None if it was forgotten."""
         statement = "SELECT sha256, n, data FROM arm_set WHERE id = ?"
         for digest, n, data in self._read(statement, (number,)):
             if sha256(data).digest() != digest or n <= 0 or len(data) % (8 * n):
@@ -366,7 +368,7 @@ class Store(Protocol):
         """The newest first."""
         rows = self._read("SELECT stream, era, seq, tick, data, seal FROM snapshot WHERE stream = ? AND era = ? "
                           "ORDER BY seq DESC", (stream, era))  # fmt: skip
-        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # others are as good as none
+        return [SnapshotRow(*row[:-1]) for row in rows if seal(row[:-1]) == row[-1]]  # damaged ones are skipped
 
     def digests(self, stream: int, era: int) -> dict[int, str]:
         return dict(self._read("SELECT seq, digest FROM digest WHERE stream = ? AND era = ?", (stream, era)))

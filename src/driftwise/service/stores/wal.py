@@ -29,16 +29,15 @@ def wal_of(database: Path) -> Path:
 
 
 def has_log(head: bytes) -> bool:
-    """Whether a database whose file begins with `head` says that it has a log."""
+    """Whether the head of a database file says that it has a WAL."""
     return head[18:20] == b"\2\2"
 
 
 def strange_log(database: Path, head: bytes) -> str:
-    """Why the log cannot be that of the database whose file begins with `head`, or nothing.
+    """Why the WAL cannot belong to the database whose file begins with `head`; "" if it can.
 
-    SQLite writes into the file that it has a log, and syncs it, before it writes the log. A backup says that it has
-    none. So a log beside a file that says so is what an earlier database of this name left behind, and SQLite would
-    mix the two.
+    SQLite writes into the file that it has a WAL, and syncs it, before it writes the WAL. A backup says that it has
+    none. So a WAL beside such a file was left behind by an earlier database of this name, and SQLite would mix the two.
     """
     path = wal_of(database)
     if not path.is_file() or path.stat().st_size <= _HEADER.size:
@@ -47,7 +46,7 @@ def strange_log(database: Path, head: bytes) -> str:
         magic = int.from_bytes(file.read(4), "big")
     if magic not in _MAGIC or has_log(head):
         return ""
-    what = "a file that is empty or missing" if not head else "a file that has no log, as a backup has none"
+    what = "a file that is empty or missing" if not head else "a file that has no WAL, such as a backup"
     return f"{what}, beside {path.name} of another database in {path.parent}"
 
 
@@ -87,7 +86,7 @@ def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, page: int,
     commits = [number for number in (bad, *later) if ours[number] and heads[number][1] and _whole(number, page)]
     next_one = bool(commits) and (len(commits) > 1 or later[-1] > commits[0])
     if same_boot or next_one:
-        return f"frame {bad} was changed, and {len(later)} come behind it"
+        return f"frame {bad} was changed, and {len(later)} frames follow it"
     return ""
 
 
@@ -98,4 +97,4 @@ def _whole(number: int, page: int) -> bool:
 
 
 def _lost(raw: bytes) -> str:
-    return f"its head was changed, before {len(raw)} bytes"
+    return f"its header was changed; the file has {len(raw)} bytes"

@@ -1,1 +1,1 @@
-"""The wire: what is asked and answered, every error by its code, and the description of both for other programs."""
+"""The wire: requests and answers, the errors with their codes, and the OpenAPI description."""

@@ -1,4 +1,4 @@
-"""The description of the wire for other programs (OpenAPI 3.1), made from the types it is checked by."""
+"""The OpenAPI 3.1 description of the wire, made from the types that check it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STREAM = {"name": "stream", "in": "path", "required": True,
 _ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 _STATUSES = sorted(set(STATUS.values()))
 _ABOUT = (
-    "An answer means it is on disk. Every POST and PUT needs Content-Type: application/json, with a body or without."
+    "An answer is on disk when sent. Every POST and PUT needs Content-Type: application/json, also without a body."
 )
 
 
@@ -50,24 +50,24 @@ def document() -> dict[str, Any]:
     of = dict(zip(_TYPES, kinds, strict=True))
     operations = (
         ("put", "", "Make a stream", of[StreamBody], of[StreamAnswer], (200, 201)),
-        ("get", "", "A stream as it is", None, of[StreamAnswer], (200,)),
-        ("delete", "", "Delete a stream for good", of[DeleteBody],
+        ("get", "", "The state of a stream", None, of[StreamAnswer], (200,)),
+        ("delete", "", "Delete a stream permanently", of[DeleteBody],
          {"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]}, (200,)),
         ("post", "/decide", "Decide among arms", of[DecideBody], of[Decided], (200,)),
-        ("post", "/reward", "Say what a decision brought", of[RewardBody], of[Rewarded], (200,)),
+        ("post", "/reward", "Send the reward of a decision", of[RewardBody], of[Rewarded], (200,)),
         ("post", "/decide/batch", "Many decisions", _list(of[DecideBody]),
          _list({"anyOf": [of[Decided], of[Error]]}), (200,)),
         ("post", "/reward/batch", "Many rewards", _list(of[RewardBody]),
          _list({"anyOf": [of[Rewarded], of[Error]]}), (200,)),
-        ("get", "/explain/{id}", "A decision again from the log", None, of[Explained], (200,)),
-        ("put", "/policy", "Another policy, taught the same rewards", of[StreamBody], of[StreamAnswer], (200,)),
-        ("put", "/items", "Rows of items, to be called by name", of[ItemsBody],
+        ("get", "/explain/{id}", "Recompute a decision from the log", None, of[Explained], (200,)),
+        ("put", "/policy", "Change the policy, keep what was learned", of[StreamBody], of[StreamAnswer], (200,)),
+        ("put", "/items", "Register rows of items, which decisions name", of[ItemsBody],
          {"type": "object", "properties": {"items": {"type": "integer"}}, "required": ["items"]}, (200,)),
-        ("post", "/forget", "Erase what closed before a time, or all of a unit", of[ForgetBody],
+        ("post", "/forget", "Erase decisions that closed before a time, or those of a unit", of[ForgetBody],
          {"type": "object", "properties": {"forgotten": {"type": "integer"}}, "required": ["forgotten"]}, (200,)),
-        ("post", "/pause", "Decide no more, or play a fallback", of[PauseBody], of[StreamAnswer], (200,)),
+        ("post", "/pause", "Stop deciding, or play a fallback", of[PauseBody], of[StreamAnswer], (200,)),
         ("post", "/resume", "Decide again", None, of[StreamAnswer], (200,)),
-        ("post", "/reset", "Forget what was learned", None, of[StreamAnswer], (200,)),
+        ("post", "/reset", "Discard what was learned", None, of[StreamAnswer], (200,)),
     )  # fmt: skip
     paths: dict[str, Any] = {}
     for method, rest, summary, asked, answered, statuses in operations:
@@ -76,7 +76,7 @@ def document() -> dict[str, Any]:
             summary, asked, answered, statuses
         )
     paths["/v1/streams"] = {"get": _operation("Streams that the key may see", None, of[Streams], (200,))}
-    for path, summary in (("/healthz", "Whether it runs well"), ("/readyz", "Whether it serves")):
+    for path, summary in (("/healthz", "Whether the server is healthy"), ("/readyz", "Whether the server is ready")):
         paths[path] = {"get": {
             "summary": summary, "security": [],
             "responses": {str(status): _answer("health", of[Health]) for status in (200, 503)},
@@ -106,7 +106,7 @@ def _operation(summary: str, asked: Any, answered: Any, statuses: tuple[int, ...
 
 
 def _codes(status: int) -> str:
-    """What an error of a status means, by its code."""
+    """The meaning of an error status, by code."""
     return "; ".join(f"{one.name}: {one.meaning}" for one in TABLE if one.status == status)
 
 

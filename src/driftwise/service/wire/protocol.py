@@ -1,4 +1,4 @@
-"""The wire (docs/contract.md#the-wire): what is asked, what is answered, the one shape of an error, and the limits."""
+"""The wire (docs/contract.md#the-wire): requests, answers, the one shape of an error, and the limits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from driftwise.service.wire.codes import CODES, STATUS
 MOST_BODY = 1 << 20  # bytes of a request
 MOST_HEAD = 32 << 10  # bytes of its URL and headers
 MOST_HEADERS = 100
-MOST_CHUNKS = 4096  # of a body
-MOST_PIPELINED = 64  # requests of a connection that come before an answer is read
+MOST_CHUNKS = 4096  # chunks of a body
+MOST_PIPELINED = 64  # requests that a connection may send before an answer is read
 MOST_ARMS = 10_000
 MOST_NUMBERS = 1_000_000  # n·d of one set of arms
 MOST_BATCH = 1_000
-MOST_WAITING = 256  # requests that wait for their group; more are told to come again
+MOST_WAITING = 256  # requests that may wait for their group; more are refused
 
 Mode = Literal["live", "shadow", "holdback"]
 Count = Annotated[int, Meta(ge=0)]
@@ -30,12 +30,12 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Text = Annotated[str, Meta(max_length=1000)]
 Row = Annotated[list[float], Meta(min_length=1)]
-_NUL = b"\\u0000"  # the only way that JSON has for it
+_NUL = b"\\u0000"  # the only form in JSON
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Wire(Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """What comes over the wire: fields by name, none that is not known."""
+    """The base of all bodies: fields by name; unknown fields are refused."""
 
 
 class GuardrailBody(Wire):
@@ -46,7 +46,7 @@ class GuardrailBody(Wire):
 
 
 class StreamBody(Wire):
-    """A stream: which policy plays, what rewards may be, what time is counted in, and who decides."""
+    """A stream: its policy, the range of rewards, its clock, and its mode."""
 
     policy: dict[str, Any]
     rewards: tuple[float, float]
@@ -68,7 +68,9 @@ class StreamBody(Wire):
 
 
 class PauseBody(Wire):
-    """What is played while the stream is paused: an item, or the index of an arm. Without it nothing is decided."""
+    """The arm that is played while the stream is paused: an item, or the index of an arm. Without it, no decisions are
+    made.
+    """
 
     fallback: Count | Text | None = None
 
@@ -77,7 +79,7 @@ class DecideBody(Wire):
     """Arms as rows of numbers, as base64 of little-endian float64 rows with their number n, or as items in a context.
 
     In shadow mode `action` is the arm that the caller plays, with the caller's `propensity`. In holdback mode `unit`
-    says who is held back; the id serves where there is none. `allowed` is a boolean for each arm, or indices of the
+    says which unit may be held back; without it the id is used. `allowed` is a boolean for each arm, or indices of the
     arms that may be played; `cost` of each arm is subtracted from its score.
     """
 
@@ -95,7 +97,7 @@ class DecideBody(Wire):
 
 
 class RewardBody(Wire):
-    """What a decision brought."""
+    """The reward of a decision."""
 
     id: Id
     value: float
@@ -103,27 +105,27 @@ class RewardBody(Wire):
 
 
 class ForgetBody(Wire):
-    """The date or time before which what closed is forgotten, or the unit of which everything is."""
+    """The time before which closed decisions are forgotten, or the unit whose decisions are forgotten."""
 
     before: Annotated[str, Meta(max_length=64)] | None = None
     unit: Text | None = None
 
 
 class DeleteBody(Wire):
-    """The name of the stream again; `force` also where decisions wait for their rewards."""
+    """The name of the stream, as confirmation. `force` deletes it also if decisions wait for their rewards."""
 
     name: str
     force: bool = False
 
 
 class ItemsBody(Wire):
-    """Rows of items by name, which decisions then call by their names."""
+    """Rows of items by name. Decisions refer to the names."""
 
     items: dict[Text, dict[Text, float | Text | bool | None]]
 
 
 class Decided(Wire, gc=False):
-    """A decision; `cohort` says who chose, and `proposed` is the policy's own arm where somebody else did."""
+    """A decision. `cohort` says who chose; `proposed` is the policy's own arm if another was played."""
 
     id: str
     arm: int
@@ -140,7 +142,7 @@ class Decided(Wire, gc=False):
 
 
 class Rewarded(Wire, gc=False):
-    """What became of a reward, and its number among those of the stream."""
+    """The verdict on a reward, and its number among the rewards of the stream."""
 
     verdict: Literal["learned", "duplicate", "late", "kept"]
     seq: int
@@ -150,8 +152,8 @@ class Counts(Wire):
     """Events of a stream since it was made: decisions, first rewards learned, rewards that came after their decision
     had expired or got its default, decisions that wait, and defaults learned.
 
-    Where there is a default no row is written for a reward that comes after it. `late` counts these since the server
-    (of several replicas the one that answers) started.
+    If the stream has a default, no row is written for a reward that comes after it. `late` counts such rewards since
+    the server (of several replicas, the one that answers) started.
     """
 
     decided: int
@@ -171,7 +173,7 @@ class RampAnswer(Wire):
 
 
 class StreamAnswer(Wire):
-    """A stream as it is: `digest` is that of the state after `state_seq` rewards."""
+    """The state of a stream: `digest` is that of the state after `state_seq` rewards."""
 
     stream: str
     mode: Mode
@@ -198,17 +200,17 @@ class Arm(Wire):
 
 
 class Streams(Wire):
-    """Streams that the caller may see, by name, and the names of those that were deleted."""
+    """The streams that the caller may see, by name, and the names of deleted streams."""
 
     streams: list[StreamAnswer]
     deleted: list[str]
 
 
 class Explained(Wire):
-    """One decision again, computed from the log: the arms by score, the best first, and what was learned of it.
+    """One decision recomputed from the log: the arms by score, the best first, and its reward.
 
-    `recomputed` says that arm, score and propensity came out to the last bit; it is null where arms or
-    the rewards before it were forgotten, and where another machine computed it and it does not come out here.
+    `recomputed` says that arm, score and propensity are equal to the last bit. It is null if the arms or earlier
+    rewards were forgotten, and if another machine computed the decision and the result differs here.
     """
 
     decision: Decided
@@ -233,18 +235,18 @@ class Error(Wire):
 
 
 class Health(Wire):
-    """Whether it serves, and if it does not why."""
+    """Whether the server is healthy; if not, why."""
 
     status: Literal["fine", "starting", "full", "away", "stopping"]
     reason: str = ""
 
 
-# What whoever sends a ball, a box or a curve as arms is told.
-_HINTS = {"arms": "send rows of numbers, an arm each: a service knows lists, and sets are for an agent of your own"}
+# The hint for a ball, a box or a curve that is sent as arms.
+_HINTS = {"arms": "send lists of numbers, one per arm; continuous sets work only with a dw.Agent"}
 
 
 class Refusal(DriftwiseError):
-    """A request that is not served, by its code (codes.py), and what is to be said beyond that."""
+    """A refused request: its code (codes.py), and texts that replace the code's own."""
 
     def __init__(self, code: str, error: str = "", field: str = "", hint: str = "", retry_after: int = 0) -> None:
         told = CODES[code]
@@ -254,19 +256,19 @@ class Refusal(DriftwiseError):
 
 
 class Stale(Refusal):
-    """A change that was computed for a stream as it no longer is: nothing was changed, and it is computed again."""
+    """The stream changed while a change to it was computed. Nothing was written, and the change is computed again."""
 
     def __init__(self) -> None:
         super().__init__("stream_changed")
 
 
 def other_result(what: object, field: str = "") -> Refusal:
-    """What comes out otherwise."""
-    return Refusal("other_result", f"the log does not come out as it was written: {what}", field)
+    """The refusal if a recomputation differs from the log."""
+    return Refusal("other_result", f"recomputing the log gives another result than was written: {what}", field)
 
 
 def decoder(kind: Any) -> Callable[[bytes | bytearray], Any]:
-    """What reads a body of one kind. A NUL is refused in any text of it: PostgreSQL stores none."""
+    """A function that decodes a body of one type. A NUL in any text is refused, because PostgreSQL cannot store it."""
     decode = msgspec.json.Decoder(kind).decode
 
     def decoded(raw: bytes | bytearray) -> Any:
@@ -289,33 +291,33 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, str) and "\0" in value
 
 
-def refusal_of(slip: BaseException) -> Refusal:
-    """What the caller is told of something raised on purpose."""
-    if isinstance(slip, Refusal):
-        return slip.with_traceback(None)  # its frames hold it, and what was read: memory until the garbage is collected
-    if isinstance(slip, Damaged):
-        return Refusal("database_damaged", str(slip), hint=slip.way_out)
-    if isinstance(slip, Rejected):
-        return Refusal("rejected_row", f"the database does not accept the row: {slip}")
-    if isinstance(slip, Failed):  # of a request that reads; what a group is told the engine says
+def refusal_of(error: BaseException) -> Refusal:
+    """The refusal for an exception that was raised on purpose."""
+    if isinstance(error, Refusal):
+        return error.with_traceback(None)  # the frames of a traceback would keep the body in memory
+    if isinstance(error, Damaged):
+        return Refusal("database_damaged", str(error), hint=error.way_out)
+    if isinstance(error, Rejected):
+        return Refusal("rejected_row", f"the database does not accept the row: {error}")
+    if isinstance(error, Failed):  # of a request that only reads; the engine answers groups
         return Refusal("database_unreadable")
-    if isinstance(slip, BadInput):
-        error = str(slip).removesuffix(f"; {slip.way_out}")
-        return Refusal("invalid_value", error, slip.parameter, slip.way_out)
-    if isinstance(slip, msgspec.ValidationError):
-        what, _, where = str(slip).partition(" - at `$")
+    if isinstance(error, BadInput):
+        sentence = str(error).removesuffix(f"; {error.way_out}")
+        return Refusal("invalid_value", sentence, error.parameter, error.way_out)
+    if isinstance(error, msgspec.ValidationError):
+        what, _, where = str(error).partition(" - at `$")
         field = where.strip("`.")
         return Refusal("invalid_field", what, field, _HINTS.get(field, ""))
-    if isinstance(slip, (msgspec.DecodeError, UnicodeError, RecursionError)):
-        return Refusal("invalid_json", f"no JSON: {slip}"[:200])
-    if isinstance(slip, DriftwiseError):
-        return Refusal("not_learned", str(slip))
-    raise slip
+    if isinstance(error, (msgspec.DecodeError, UnicodeError, RecursionError)):
+        return Refusal("invalid_json", f"not JSON: {error}"[:200])
+    if isinstance(error, DriftwiseError):
+        return Refusal("not_learned", str(error))
+    raise error
 
 
-def error_of(slip: BaseException) -> Error:
-    """What a member of a batch is told of something raised on purpose."""
-    refusal = refusal_of(slip)
+def error_of(error: BaseException) -> Error:
+    """The entry of a batch for an exception that was raised on purpose."""
+    refusal = refusal_of(error)
     return msgspec.structs.replace(refusal.answer, status=refusal.status)
 
 

@@ -1,64 +1,17 @@
-"""HTML from small functions. Every value that is not `Html` is escaped, so no caller can forget it."""
+"""Numbers, times and parts of pages in the words of the dashboard."""
 
 from __future__ import annotations
 
 import datetime
 import math
 from collections.abc import Sequence
-from html import escape
 
-
-class Html(str):
-    """Text that is already markup."""
-
-    __slots__ = ()
-
-
-def safe(text: object) -> Html:
-    """Markup unchanged, and anything else as escaped text."""
-    return text if isinstance(text, Html) else Html(escape(str(text)))
-
-
-def joined(parts: Sequence[object], between: str = "") -> Html:
-    return Html(between.join(safe(part) for part in parts))
-
-
-def tag(name: str, *inside: object, **attributes: object) -> Html:
-    """An element. A trailing underscore of an attribute's name is removed; other underscores become hyphens."""
-    told = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
-        for key, value in attributes.items() if value is not None
-    )  # fmt: skip
-    return Html(f"<{name}{told}>{joined(inside)}</{name}>")
-
-
-def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
-    """A table in the style of the report. The first cell is the header of its row; a wide table scrolls."""
-
-    def line(cells: Sequence[object], head: bool) -> Html:
-        made = []
-        for place, cell in enumerate(cells):
-            kind = "number" if place in numeric else None
-            if head:
-                made.append(tag("th", cell, scope="col", class_=kind))
-            elif place == 0 and kind is None:
-                made.append(tag("th", cell, scope="row"))
-            else:
-                made.append(tag("td", cell, class_=kind))
-        return tag("tr", *made)
-
-    body = tag("tbody", *(line(row, False) for row in rows))
-    inside = tag("table", tag("thead", line(columns, True)) if columns else "", body)
-    return tag("div", inside, class_="wide", tabindex="0", role="region", aria_label=label)
+from driftwise.draw.markup import Html, html_table, joined, tag
 
 
 def numbers(columns: Sequence[str], rows: Sequence[Sequence[object]], numeric: Sequence[int], label: str) -> Html:
     """The numbers of a chart, as a table that the reader can open."""
     return tag("details", tag("summary", "The numbers"), html_table(columns, rows, numeric, label))
-
-
-def badge(text: object, kind: str = "open") -> Html:
-    return tag("span", text, class_=f"verdict {kind}")
 
 
 def count(value: int) -> str:
