@@ -100,7 +100,7 @@ def writes(node: ast.AST) -> Iterator[tuple[str, set[str], ast.AST]]:
 
 
 def bound(node: ast.AST) -> dict[str, ast.AST]:
-    """What plain names are set to below a node, the last time, tuples taken apart."""
+    """What plain names are set to below a node, the last time; tuples are unpacked."""
     found: dict[str, ast.AST] = {}
     for one in ast.walk(node):
         if isinstance(one, ast.Assign):

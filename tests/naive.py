@@ -129,7 +129,7 @@ class NaiveLinear(History):
         return self.lam * np.eye(self.dim) + self.gram(self.dim)
 
     def V_twin(self):
-        """D-LinUCB's second matrix: lam I + sum of w^2 x x', or the slip in its authors' code."""
+        """D-LinUCB's second matrix: lam I + sum of w^2 x x', or the error in its authors' code."""
         twin = self.published_twin if self.bonus == "two-as-published" else self.gram(self.dim, power=2)
         return self.lam * np.eye(self.dim) + twin
 

@@ -1,4 +1,4 @@
-"""Slow twins of docs/math.md#posterior-radius: posterior radii, learned noise, trends, and their banks.
+"""Slow twins of docs/math.md#posterior-radius: posterior radii, learned noise, trends, their banks, and Auto.
 
 As in naive.py nothing is carried that can be recomputed: every estimate is solved from the full list of observations.
 The exceptions are recursions by definition: what is learned of the noise, weights of a bank, and one-pass estimates.
@@ -17,6 +17,7 @@ QUANTILE, CLICK_QUANTILE = 2.0, 1.5
 REACH, LEAST_SIGNAL, SHARE_OF_NOISE = 2.5, 0.3, 0.5
 GUESS_WEIGHT, RATE = 10.0, 1e-3
 WIDENS = 0.45  # the quantile of a TrendBank's lane is sqrt(1 + 0.45 log(1 + sum of its weights))
+MANY = 32  # features, beyond which lanes are fewer and asked more seldom
 
 
 class NaiveGauge:
@@ -76,17 +77,106 @@ class NaiveGauge:
         return {"R": R, "S": R * math.sqrt(self.dim / ridge) if self.lam is None else self.S}
 
 
+class Units:
+    """The unit of every feature (docs/math.md#units-per-feature): 1 where S is told."""
+
+    def __init__(self, dim, learned):
+        self.learned, self.arms, self.seen = learned, np.empty((0, dim)), np.empty((0, dim))
+
+    def learn(self, x):
+        """An arm whose reward was learned. `seen` gets the root mean squares of what is not 0, from the tenth on."""
+        self.arms = np.vstack([self.arms, x])
+        if self.learned:
+            self.seen = np.vstack([self.seen, np.where(self.counts() >= 10, self.sizes(), 0.0)])
+
+    def counts(self):
+        """How many values of each feature were not 0."""
+        return np.count_nonzero(self.arms, axis=0)
+
+    def sizes(self):
+        """The root mean square of those values of each feature; 1 where there are none."""
+        counts = self.counts()
+        return np.where(counts > 0, np.sqrt((self.arms**2).sum(axis=0) / np.maximum(counts, 1)), 1.0)
+
+    def __call__(self):
+        """All units."""
+        if not self.learned:
+            return np.ones(self.arms.shape[1])
+        return np.where(self.counts() >= 10, self.seen.max(axis=0, initial=0.0), self.sizes())
+
+    def mean_square(self):
+        """m, the mean square norm of arms, in units where these are learned; 1 before anything."""
+        if len(self.arms) == 0:
+            return 1.0
+        if self.learned:
+            return float(self.counts().sum() / len(self.arms))
+        return float((self.arms**2).sum() / len(self.arms))
+
+    def strange(self, x):
+        """Whether a feature that was seen before is beyond 10^4 of its units."""
+        return self.learned and bool((np.abs(x) > 1e4 * self())[self.counts() > 0].any())
+
+
+class NowGauge(NaiveGauge):
+    """The gauge of a TrendBank: scales are in units of features, and the noise of now is kept (#noise-of-now)."""
+
+    def __init__(self, *, dim, R, S, lam=None):
+        super().__init__(dim=dim, R=R, S=S, lam=lam)
+        self.units = Units(dim, S is None)
+        self.now_s, self.now_w, self.doubt = 0.0, 0.0, 0.0
+
+    def mean_square(self):
+        """m, in units."""
+        return self.units.mean_square()
+
+    def now(self):
+        """The variance of now, over R^2."""
+        R2 = self.prior()[0] ** 2
+        return min(max((self.now_s + 4 * R2) / (self.now_w + 4) / R2, 1e-4), 1e4)
+
+    def spread(self):
+        """The variance of a reward over R^2."""
+        return self.now() if self.learned and self.doubt > 8 else 1.0
+
+    def freedom(self):
+        """Degrees of freedom of the density of a reward."""
+        return min(8.0, 1.0 + self.m)
+
+    def learn(self, x, r, residual, v):
+        """A reward; its residual is None where no lane was asked for a forecast."""
+        if self.learned and not self.blind and residual is not None:
+            spread = self.spread()
+            part = residual**2 * spread / (spread + v)
+            R2, now = self.prior()[0] ** 2, self.now()
+            tells = -0.5 * math.log(now)
+            tells += 4.5 * (math.log(1 + part / (8 * R2)) - math.log(1 + part / (8 * now * R2)))
+            self.doubt = max(0.0, (1 - 1 / 200) * self.doubt + min(1.0, max(-1.0, tells)))
+            self.now_s = (1 - 1 / 40) * self.now_s + part
+            self.now_w = (1 - 1 / 40) * self.now_w + 1
+            self.s = (1 - RATE) * self.s + part
+            self.m = (1 - RATE) * self.m + 1
+            self.a = (1 - RATE) * self.a
+        self.rewards.append(float(r))
+        self.units.learn(x)
+
+    def strange(self, x, r):
+        """Whether a reward is beyond 10^4 root mean squares of those before, or its arm is out of all units."""
+        loud = any(self.rewards) and abs(r) > 1e4 * math.sqrt(np.mean(np.square(self.rewards)))
+        told = not self.learned and self.S is not None
+        return not told and len(self.rewards) >= 10 and (loud or self.units.strange(x))
+
+
 def posterior(X, r, w, ridge, lags=None, rounds=None):
-    """The posterior of theta: its mean, and its covariance in units of R^2.
+    """The posterior of theta: its mean, and its covariance in units of R^2. The ridge is a number or one per feature.
 
     With lags the model is r = x'(theta - lag v), with ridge rounds^2 as stiff on v, and v is integrated out.
     """
     d = X.shape[1]
     if lags is None:
-        design, ridges = X, np.full(d, ridge)
+        design, ridges = X, ridge * np.ones(d)
     else:
         design = np.hstack([X, -lags[:, None] * X])
-        ridges = np.concatenate([np.full(d, ridge), np.full(d, ridge * rounds**2)])
+        ridges = np.concatenate([ridge * np.ones(d), ridge * np.ones(d) * rounds**2])
     A = np.diag(ridges) + (design.T * w) @ design
     return np.linalg.solve(A, design.T @ (w * r))[:d], np.linalg.inv(A)[:d, :d]
 
@@ -126,7 +216,10 @@ class NaivePosterior(History):
 
 
 class Lane:
-    """A memory of so many rounds: observations (x, r, weight, lag, at), weight and lag as they were at clock `at`."""
+    """A memory of so many rounds: observations (x, r, weight, lag, at, strength), weight and lag as at clock `at`.
+
+    A reward weighs its age's weight times its strength, which is that of its noise.
+    """
 
     def __init__(self, dim, rounds, trend=False):
         self.dim, self.rounds, self.trend = dim, rounds, trend
@@ -137,26 +230,57 @@ class Lane:
         """Time passes."""
         self.clock += ticks
 
-    def learn(self, x, r, age):
+    def learn(self, x, r, age, weight=1.0, strength=1.0):
         """A reward that was born `age` ago."""
-        self.observations.append((x, r, 1.0, 0.0, self.clock - age))
+        self.observations.append((x, r, weight, 0.0, self.clock - age, strength))
 
     def now(self):
-        """Vectors, rewards, and weights and lags at the present clock."""
-        weights = [w * self.gamma ** (self.clock - at) for _, _, w, _, at in self.observations]
-        lags = [lag + self.clock - at for _, _, _, lag, at in self.observations]
+        """Vectors, rewards, weights and lags at the present clock, and strengths."""
+        weights = [w * self.gamma ** (self.clock - at) for _, _, w, _, at, _ in self.observations]
+        lags = [lag + self.clock - at for _, _, _, lag, at, _ in self.observations]
         X = np.array([x for x, *_ in self.observations]).reshape(-1, self.dim)
-        return X, np.array([r for _, r, *_ in self.observations]), np.array(weights), np.array(lags)
+        rewards, strengths = ([one[k] for one in self.observations] for k in (1, 5))
+        return X, np.array(rewards), np.array(weights), np.array(lags), np.array(strengths)
 
     def take_over(self, other):
         """The other's data as they weigh there now; those of a plain memory have no lags."""
         rows = zip(*other.now(), strict=True)
-        self.observations = [(x, r, w, lag if other.trend else 0.0, self.clock) for x, r, w, lag in rows]
+        self.observations = [(x, r, w, lag if other.trend else 0.0, self.clock, how) for x, r, w, lag, how in rows]
 
-    def posterior(self, ridge):
+    def ridges(self, ridge, units):
+        """The ridge of every feature."""
+        X, _, w, _, strengths = self.now()
+        trace = ((w * strengths)[:, None] * (X / units) ** 2).sum() if units is not None else 0.0
+        return max(ridge, 1e-12 * trace) * (1.0 if units is None else units**2)
+
+    def posterior(self, ridge, units=None):
         """Mean of theta and its covariance over R^2."""
-        X, r, w, lags = self.now()
-        return posterior(X, r, w, ridge, lags, self.rounds) if self.trend else posterior(X, r, w, ridge)
+        X, r, w, lags, strengths = self.now()
+        ridges = self.ridges(ridge, units)
+        return posterior(X, r, w * strengths, ridges, *((lags, self.rounds) if self.trend else ()))
+
+    def forecast(self, x, ridge, units):
+        """x'theta and ||x||^2."""
+        theta, C = self.posterior(ridge, units)
+        return float(x @ theta), float(x @ C @ x)
+
+    def rough_forecast(self, x, ridge, units, steps=12):
+        """The same from so many steps of conjugate gradients on (G + ridge)y = x, in units, begun at 0."""
+        X, r, w, _, strengths = self.now()
+        A = ((X / units).T * (w * strengths)) @ (X / units) + np.diag(self.ridges(ridge, units) / units**2)
+        y, residual = np.zeros(self.dim), x / units
+        z = residual / np.diag(A)
+        way = z
+        for _ in range(steps):
+            if not residual.any() or not way @ A @ way > 0.0:
+                break
+            step = (residual @ z) / (way @ A @ way)
+            y = y + step * way
+            after = residual - step * A @ way
+            fresh = after / np.diag(A)
+            way = fresh + (after @ fresh) / (residual @ z) * way
+            residual, z = after, fresh
+        return float(y @ ((X / units).T @ (w * strengths * r))), float(y @ (x / units))
 
 
 class Bank:
@@ -210,15 +334,90 @@ class Bank:
         self.shift()
 
 
-def growing(dim, longest, trends, shortest=8, shortest_trend=32, step=2):
+def growing(dim, longest, shortest=8, shortest_trend=32):
     """(rounds, trend) of the lanes of a TrendBank."""
     rows, rounds = [], shortest
     while rounds <= longest:
         rows.append((float(rounds), False))
-        if trends and rounds >= shortest_trend:
+        if dim <= MANY and rounds >= shortest_trend:
             rows.append((float(rounds), True))
-        rounds *= step
+        rounds *= 2 if dim <= MANY else 4
     return [*rows, (math.inf, False)]
+
+
+class GrowingBank(Bank):
+    """What banks of values and of clicks share: strange rewards, and audits (docs/math.md#audits)."""
+
+    audit, again, odd, learned = 0.0, 0.0, 0, 0  # q; strange rewards in a row; rewards learned
+
+    @property
+    def asked(self):
+        """Whether the next reward is one that lanes forecast."""
+        return self.learned % math.ceil(self.dim / MANY) == 0
+
+    @property
+    def short(self):
+        """The longest plain memory of at most 64 rounds."""
+        return max(k for k, lane in enumerate(self.lanes) if lane.rounds <= 64 and not lane.trend)
+
+    @property
+    def believed(self):
+        """Whether a lane with a level is played."""
+        return self.levels is not None and self.levels.evidence > 1.0
+
+    def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
+        """A reward, if it is not strange or is the ninth such in a row."""
+        x, r = np.array(arms[arm], dtype=float), float(reward)
+        if self.odd < 8 and self.strange(x, r):
+            self.odd += 1
+            self.advance(ticks)
+            return
+        self.odd = 0
+        self.take(x, r, ticks, age)
+        self.learned += 1
+
+    def look(self):
+        """The chance that a decision is a look."""
+        chance = max(self.audit / math.sqrt(self.learned + 1), self.again if self.again >= 0.05 else 0.0)
+        return min(1.0, chance) if self.audit > 0.0 else 0.0
+
+    def look_again(self, surprised):
+        """q after a reward."""
+        self.again = 0.8 if surprised else 0.8 * self.again
+
+    def looks(self, arms, best):
+        """The chance of every arm in a look, where `best` would be played otherwise; equal where none is uncertain."""
+        acting, _ = self.scores(arms)
+        mean, deviation = self.known(arms)
+        gap = np.maximum(0.0, acting.max() - self.hoped(acting, mean))
+        worth = np.zeros(len(arms))
+        for k in range(len(arms)):
+            if k != best and deviation[k] > 0.0:
+                worth[k] = deviation[k] ** 2 / (gap[k] ** 2 + deviation[k] ** 2 / 100)
+        return worth / worth.sum() if worth.any() else np.full(len(arms), 1 / len(arms))
+
+    def hoped(self, acting, mean):
+        """The larger of an arm's means by the lane that acts and by the memory of looks."""
+        return np.maximum(acting, mean)
+
+    def shares(self, arms):
+        """The probability that each arm is played."""
+        best, trial = int(np.argmax(sum(self.scores(arms)))), int(np.argmax(sum(self.plain_scores(arms))))
+        look = self.look()
+        tried, found = (1 - look) * self.tried(), look * self.looks(arms, best)
+        found[trial] += tried
+        found[best] += 1 - look - tried
+        return found
+
+    def tried(self):
+        """The chance that a decision that is no look is a trial."""
+        return (0.7 / (0.7 + self.levels.evidence)) ** 2 if self.believed and self.audit > 0.0 else 0.0
+
+    def advance(self, ticks=1.0):
+        """Time passes without a reward."""
+        if self.levels is not None:
+            self.levels.advance(ticks)
+        super().advance(ticks)
 
 
 class Filter:
@@ -256,10 +455,10 @@ class Apart:
     def __init__(self, dim, level, rounds):
         self.level, self.lane = level, Lane(dim, rounds)
 
-    def learn(self, x, r, age, told):
-        """A reward, by what the filter had told before time passed."""
+    def learn(self, x, r, age, told, weight=1.0):
+        """A reward of variance R^2/weight, by what the filter had told before time passed."""
         center, reward, v = told
-        self.lane.observations.append((x - center, r - reward, 1.0 / (1.0 + v), 0.0, self.lane.clock - age))
+        self.lane.learn(x - center, r - reward, age, 1.0 / (1.0 + v), (1.0 + v) / (1.0 / weight + v))
 
 
 class Levels:
@@ -267,50 +466,52 @@ class Levels:
 
     def __init__(self, dim):
         self.filters = [Filter(dim, 4, False), Filter(dim, 16, False), Filter(dim, 64, False), Filter(dim, 64, True)]
-        self.lanes = [Apart(dim, level, rounds) for rounds in (64, 512, math.inf) for level in self.filters]
-        first = np.repeat([math.exp(-2), math.exp(-1), 1.0], 4)
+        memories = (64, 512, 4096, math.inf) if dim <= MANY else (512, math.inf)
+        self.lanes = [Apart(dim, level, rounds) for rounds in memories for level in self.filters]
+        first = np.repeat(np.exp(np.arange(len(memories))), 4)
         self.weights, self.share, self.evidence = first / first.sum(), 1e-5, 0.0
 
     def played(self):
-        """The longest memory of preferences within a nat of the best, all levels summed; then its likeliest level."""
-        totals = self.weights.reshape(3, 4).sum(axis=1)
-        row = max(np.flatnonzero(totals >= math.exp(-1) * totals.max()))
+        """The longest memory of preferences within 0.3 nats of the best, levels summed; then its likeliest level."""
+        totals = self.weights.reshape(-1, 4).sum(axis=1)
+        row = max(np.flatnonzero(totals >= math.exp(-0.3) * totals.max()))
         return 4 * row + int(np.argmax(self.weights[4 * row : 4 * row + 4]))
 
-    def scores(self, arms, ridge, guess):
+    def scores(self, arms, ridge, units, guess):
         """Mean of every arm by the lane played, and its variance over R^2 by all lanes with its level, as weighed."""
         played = self.played()
         center, level, _ = self.lanes[played].level.fit(guess, 0.0)
         offsets, variance, total = arms - center, 0.0, 0.0
-        for k in range(played % 4, 12, 4):
-            theta, C = self.lanes[k].lane.posterior(ridge)
+        for k in range(played % 4, len(self.lanes), 4):
+            theta, C = self.lanes[k].lane.posterior(ridge, units)
             variance = variance + self.weights[k] * np.einsum("ni,ij,nj->n", offsets, C, offsets)
             total += self.weights[k]
             if k == played:
                 mean = level + offsets @ theta
         return mean, variance / total
 
-    def forecasts(self, x, ridge, guess, ticks):
+    def forecasts(self, x, ridge, units, guess, ticks):
         """(value, variance over R^2) of the reward of x by every lane."""
         found = []
         for one in self.lanes:
             center, reward, v = one.level.fit(guess, ticks)
-            theta, C = one.lane.posterior(ridge)
-            found.append((reward + (x - center) @ theta, v + (x - center) @ C @ (x - center)))
+            value, variance = one.lane.forecast(x - center, ridge, units)
+            found.append((reward + value, v + variance))
         return found
 
-    def contrast(self, x, guess, ticks, age):
+    def contrast(self, x, units, guess, ticks, age):
         """How much a reward tells: how unlike the last arms x is, 4‖x - x̄‖²/‖x‖², at most 1, x̄ by the filter of four
         rounds; and how much of its level that filter would still hold if it had come in time."""
         center, _, _ = self.filters[0].fit(guess, ticks)
-        return 0.75**age * min(1.0, 4.0 * ((x - center) @ (x - center)) / (x @ x)) if x.any() else 0.0
+        unlike, length = ((x - center) / units) ** 2, (x / units) ** 2
+        return 0.75**age * min(1.0, 4.0 * unlike.sum() / length.sum()) if x.any() else 0.0
 
     def pay(self, surprises, plain, contrast):
         """Evidence against the log density of the plain family, as much as the arm can tell; then weights."""
-        w = self.weights * np.exp(-surprises)
-        nats = math.log(w.sum() / self.weights.sum()) - plain
+        w = self.weights * np.exp(-(surprises - surprises.min()))
+        nats = math.log(w.sum() / self.weights.sum()) - surprises.min() - plain
         self.evidence = (1 - 1 / 4000) * self.evidence + contrast * min(1.0, max(-1.0, nats))
-        self.weights = (1 - self.share) * w / w.sum() + self.share / 12
+        self.weights = (1 - self.share) * w / w.sum() + self.share / len(w)
 
     def advance(self, ticks):
         """Time passes."""
@@ -319,64 +520,32 @@ class Levels:
         for one in self.lanes:
             one.lane.advance(ticks)
 
-    def learn(self, x, r, ticks, age, guess):
-        """Time and a reward to every filter and lane."""
+    def learn(self, x, r, ticks, age, guess, weights):
+        """Time and a reward to every filter and lane. A filter takes the weight of its lane of longest memory."""
         told = {one: one.fit(guess, ticks) for one in self.filters}
         self.advance(ticks)
-        for one in self.lanes:
-            one.learn(x, r, age, told[one.level])
-        for one in self.filters:
-            one.learn(x, r)
+        for one, weight in zip(self.lanes, weights, strict=True):
+            one.learn(x, r, age, told[one.level], weight)
+        for one, weight in zip(self.filters, weights[-4:], strict=True):
+            one.learn(x, r, weight)
 
 
-class NaiveTrendBank(Bank):
-    """TrendBank over values; with `memories` FadeBank over a posterior base, whose longer lanes begin ahead."""
+class NaiveFadeBank(Bank):
+    """FadeBank over a posterior base: plain memories, of which longer ones begin ahead."""
 
-    def __init__(
-        self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, memories=None, levels=False, **bank
-    ):
+    levels = None
+
+    def __init__(self, *, dim, memories, R=1.0, S=1.0, lam=None, exploration=1.0, **bank):
         self.dim, self.exploration = dim, exploration
-        self.levels = Levels(dim) if levels else None
         self.gauge = NaiveGauge(dim=dim, R=R, S=S, lam=lam)
-        self.widens = memories is None
-        if memories is None:
-            lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
-            # A memory weighs e^-1/2 of one twice as long, up to twice the longest awake.
-            awake = bank.get("awake", 4096)
-            first = [
-                min(lane.rounds, 2 * awake) ** (0.5 / math.log(2)) * (lane.rounds <= awake or math.isinf(lane.rounds))
-                for lane in lanes
-            ]
-            super().__init__(lanes, weights=first, **{"share": 1e-3, **bank})
-        else:
-            K = len(memories)
-            weights = [math.exp(-0.5 * (K - 1 - k)) for k in range(K)]
-            super().__init__([Lane(dim, rounds) for rounds in memories], weights=weights, awake=math.inf, **bank)
-
-    @property
-    def apart(self):
-        """The lane with a level that is played, if one is."""
-        believed = self.levels is not None and self.levels.evidence > 1.0
-        return self.levels.lanes[self.levels.played()] if believed else None
+        weights = [math.exp(-0.5 * (len(memories) - 1 - k)) for k in range(len(memories))]
+        super().__init__([Lane(dim, rounds) for rounds in memories], weights=weights, awake=math.inf, **bank)
 
     def scores(self, arms):
         """Mean and bonus by the lane played."""
         R, ridge = self.gauge.prior()
-        lane = self.lanes[self.played()] if self.apart is None else self.apart.lane
-        if self.apart is None:
-            theta, C = lane.posterior(ridge)
-            mean, variance = arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms)
-        else:
-            mean, variance = self.levels.scores(arms, ridge, self.guess(ridge))
-        quantile = QUANTILE
-        if self.widens:
-            quantile = math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
-        return mean, quantile * self.exploration * R * np.sqrt(variance)
-
-    def guess(self, ridge):
-        """The weight of a level's first guess: R^2/S^2 for arms of the length seen, or of 1 where all is told."""
-        told = not self.gauge.learned and self.gauge.S is not None
-        return ridge / (self.dim * (1.0 if told else self.gauge.mean_square()))
+        theta, C = self.lanes[self.played()].posterior(ridge)
+        return arms @ theta, QUANTILE * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
 
     def surprise(self, residual, v, R):
         """-log of the density of a reward, up to what all lanes share."""
@@ -390,32 +559,124 @@ class NaiveTrendBank(Bank):
         """Forecasts, pay, time and the reward to every lane, the gauge, then take-overs and waking."""
         x, r = np.array(arms[arm], dtype=float), float(reward)
         R, ridge = self.gauge.prior()
-        beliefs = [lane.posterior(ridge) for lane in self.lanes]
-        forecasts = [(r - x @ theta, x @ C @ x) for theta, C in beliefs]
-        shown = forecasts[self.played()]
-        surprises = np.array([self.surprise(e, v, R) for e, v in forecasts])
-        if self.levels is not None:
-            apart = [(r - value, v) for value, v in self.levels.forecasts(x, ridge, self.guess(ridge), ticks)]
-            shown = apart[self.levels.played()] if self.apart is not None else shown
-            if not self.gauge.blind:
-                plain = math.log((self.weights * np.exp(-surprises)).sum() / self.weights.sum())
-                contrast = self.levels.contrast(x, self.guess(ridge), ticks, age)
-                self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain, contrast)
-            self.levels.learn(x, r, ticks, age, self.guess(ridge))
+        forecasts = [lane.forecast(x, ridge, None) for lane in self.lanes]
+        value, v = forecasts[self.played()]
         if not self.gauge.blind:
-            self.pay(surprises)
+            self.pay(np.array([self.surprise(r - one, width, R) for one, width in forecasts]))
         self.clock += ticks
         for lane in self.lanes:
             lane.advance(ticks)
             lane.learn(x, r, age)
-        self.gauge.learn(x, r, *shown)
+        self.gauge.learn(x, r, r - value, v)
         self.shift()
 
-    def advance(self, ticks=1.0):
-        """Time passes without a reward."""
+    def report(self):
+        """The memory played, R and S."""
+        return {"memory": self.lanes[self.played()].rounds, "trend": 0.0, **self.gauge.report()}
+
+
+class NaiveTrendBank(GrowingBank):
+    """TrendBank over values."""
+
+    def __init__(
+        self, *, dim, R=1.0, S=1.0, lam=None, exploration=1.0, longest=2**24, levels=False, audit=0.0, **bank
+    ):
+        self.dim, self.exploration, self.audit = dim, exploration, audit
+        self.levels = Levels(dim) if levels else None
+        self.gauge = NowGauge(dim=dim, R=R, S=S, lam=lam)
+        self.strange = self.gauge.strange
+        lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest)]
+        # A memory weighs e^-1/2 of one twice as long, up to twice the longest awake.
+        awake = bank.get("awake", 4096)
+        first = [
+            min(lane.rounds, 2 * awake) ** (0.5 / math.log(2)) * (lane.rounds <= awake or math.isinf(lane.rounds))
+            for lane in lanes
+        ]
+        super().__init__(lanes, weights=first, **{"share": 1e-3, **bank})
+
+    @property
+    def apart(self):
+        """The lane with a level that is played, if one is."""
+        return self.levels.lanes[self.levels.played()] if self.believed else None
+
+    def scores(self, arms):
+        """Mean and bonus by the lane played."""
+        if self.apart is None:
+            return self.plain_scores(arms)
+        R, ridge = self.gauge.prior()
+        mean, variance = self.levels.scores(arms, ridge, self.gauge.units(), self.guess(ridge))
+        return mean, self.quantile(self.apart.lane) * R * np.sqrt(variance)
+
+    def plain_scores(self, arms):
+        """Mean and bonus by the lane that is played without a level."""
+        lane = self.lanes[self.played()]
+        mean, deviation = self.believes(lane, arms)
+        return mean, self.quantile(lane) * deviation
+
+    def quantile(self, lane):
+        """Standard deviations in the index of a lane, by the sum of the weights of ages."""
+        return self.exploration * math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
+
+    def believes(self, lane, arms):
+        """Mean and standard deviation of every arm by a plain lane."""
+        R, ridge = self.gauge.prior()
+        theta, C = lane.posterior(ridge, self.gauge.units())
+        return arms @ theta, R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
+
+    def known(self, arms):
+        """Mean and standard deviation of every arm by the memory of looks."""
+        return self.believes(self.lanes[self.short], arms)
+
+    def guess(self, ridge):
+        """The weight of a level's first guess: R^2/S^2 for arms of the length seen, or of 1 where all is told."""
+        told = not self.gauge.learned and self.gauge.S is not None
+        return ridge / (self.dim * (1.0 if told else self.gauge.mean_square()))
+
+    def surprise(self, residual, v, R):
+        """-log of the density of a reward, up to what all lanes share."""
+        whole = self.gauge.spread() + v
+        squared = residual**2 / (R**2 * whole)
+        if not self.gauge.learned:
+            return 0.5 * math.log(whole) + 0.5 * squared
+        nu = self.gauge.freedom()
+        return 0.5 * math.log(whole) + 0.5 * (nu + 1) * math.log(1 + squared / nu)
+
+    def weight(self, residual, v, R):
+        """What a reward weighs in a lane that missed it so."""
+        spread = self.gauge.spread()
+        loud = min(1.0, 9 / (8 + residual**2 / (R**2 * (spread + v)))) if spread < 1 else 1.0
+        return loud / spread
+
+    def take(self, x, r, ticks, age):
+        """Forecasts, pay, time and the reward to every lane, the gauge, then take-overs and waking."""
+        R, ridge = self.gauge.prior()
+        units, guess, asked = self.gauge.units(), self.guess(ridge), self.asked
+        shown, forecasts, apart = (None, None), [], []
+        if asked:
+            forecasts = [(r - value, v) for value, v in (lane.forecast(x, ridge, units) for lane in self.lanes)]
+            surprises = np.array([self.surprise(e, v, R) for e, v in forecasts])
+            shown = forecasts[self.played()]
+            if self.levels is not None:
+                apart = [(r - value, v) for value, v in self.levels.forecasts(x, ridge, units, guess, ticks)]
+                shown = apart[self.levels.played()] if self.believed else shown
+        if asked and not self.gauge.blind:
+            above = shown[0] > 1.5 * R * math.sqrt(self.gauge.spread() + shown[1])
+            self.look_again(above and forecasts[self.short][1] > 1 / 8)
+            if self.levels is not None:
+                plain = special.logsumexp(-surprises, b=self.weights / self.weights.sum())
+                contrast = self.levels.contrast(x, units, guess, ticks, age)
+                self.levels.pay(np.array([self.surprise(e, v, R) for e, v in apart]), plain, contrast)
+            self.pay(surprises)
+        flat = 1.0 / self.gauge.spread()
         if self.levels is not None:
-            self.levels.advance(ticks)
-        super().advance(ticks)
+            weights = [self.weight(e, v, R) for e, v in apart] if asked else [flat] * len(self.levels.lanes)
+            self.levels.learn(x, r, ticks, age, guess, weights)
+        self.clock += ticks
+        for k, lane in enumerate(self.lanes):
+            lane.advance(ticks)
+            lane.learn(x, r, age, strength=self.weight(*forecasts[k], R) if asked else flat)
+        self.gauge.learn(x, r, *shown)
+        self.shift()
 
     def report(self):
         """The memory played, whether it follows a trend, R and S; evidence for a level, and its likeliest memory."""
@@ -459,49 +720,55 @@ class ClickLevels(Levels):
     def __init__(self, dim):
         super().__init__(dim)
         self.lanes = [
-            Apart(dim, Filter(dim, rounds, slope), memory)
-            for memory in (64, 512, math.inf)
-            for rounds, slope in ((4, False), (16, False), (64, False), (64, True))
+            Apart(dim, Filter(dim, one.level.rounds, one.level.slope), one.lane.rounds) for one in self.lanes
         ]
         self.filters = [one.level for one in self.lanes]
 
-    def learn(self, x, r, ticks, age, link, ridge, guess):
-        """Time passes; every lane foretells log odds and learns the click. (z, variance) as each foretold them."""
+    def learn(self, x, r, ticks, age, link, ridge, units, guess, given):
+        """Time passes; every lane foretells log odds and learns the click. (z, variance) as each foretold them.
+
+        With a value and a slope given lanes foretell nothing and take these.
+        """
         levels = [one.level.fit(guess, ticks) for one in self.lanes]
         self.advance(ticks)
         foretold = []
         for one, (center, level, v) in zip(self.lanes, levels, strict=True):
-            theta, C = one.lane.posterior(ridge)
-            offset = x - center
-            z0, contrast = float(level + offset @ theta), float(offset @ C @ offset)
-            foretold.append((z0, v + contrast))
-            z = solve_scalar(link, z0, v + one.lane.gamma**age * contrast, r)
-            slope = float(link.d1(z))
-            value = z + (r - float(link.mu(z))) / slope
-            precision = 1.0 / (1.0 / slope + v)  # of what the level leaves of the click
-            one.lane.observations.append((offset, value - level, precision, 0.0, one.lane.clock - age))
+            if given is None:
+                z0, contrast = one.lane.forecast(x - center, ridge, units)
+                foretold.append((level + z0, v + contrast))
+                value, slope = newton(link, level + z0, v + one.lane.gamma**age * contrast, r)
+            else:
+                value, slope = given
+            one.lane.learn(x - center, value - level, age, 1.0 / (1.0 / slope + v))  # what the level leaves of it
             one.level.learn(x, value, slope)
         return foretold
 
 
-class NaiveClickBank(Bank):
+def newton(link, z0, variance, r):
+    """The value and the weight that a click has where log odds of this mean and variance meet it."""
+    z = solve_scalar(link, z0, variance, r)
+    slope = float(link.d1(z))
+    return z + (r - float(link.mu(z))) / slope, slope
+
+
+class NaiveClickBank(GrowingBank):
     """TrendBank over clicks: lanes of values in log odds, each click entering as Newton's step would have it."""
 
     def __init__(
         self, *, dim, link="logistic", S=None, lam=None, exploration=1.0, longest=2**24, margin=0.3, levels=False,
-        **bank,
+        audit=0.0, **bank,
     ):  # fmt: skip
-        self.levels = ClickLevels(dim) if levels else None
+        self.levels, self.audit = ClickLevels(dim) if levels else None, audit
         self.dim, self.link, self.S, self.lam, self.exploration = dim, Link(link), S, lam, exploration
-        self.odds, self.squares = [], []  # z of the lane played, clipped, and ||x||^2 of all that was learned
-        lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest, True)]
+        self.units, self.odds = Units(dim, S is None), []  # z of the lane played, clipped
+        lanes = [Lane(dim, rounds, trend) for rounds, trend in growing(dim, longest)]
         super().__init__(lanes, margin=margin, **bank)
 
     def ridge(self):
         """d/S^2, S told, or 3 for arms of the length seen; no less than 1.5 RMS of the log odds foretold."""
         if self.lam is not None:
             return self.lam
-        m2 = float(np.mean(self.squares)) if self.squares else 1.0
+        m2 = self.units.mean_square()
         seen = float(np.mean(np.square(self.odds))) if self.odds else 0.0
         told = self.S**2 if self.S is not None else 9.0 / m2
         return self.dim / max(told, 2.25 * seen / m2)
@@ -509,18 +776,33 @@ class NaiveClickBank(Bank):
     @property
     def apart(self):
         """Whether a lane with a level is played."""
-        return self.levels is not None and self.levels.evidence > 1.0
+        return self.believed
+
+    def strange(self, x, r):
+        """Whether an arm is out of all units."""
+        return self.learned >= 10 and self.units.strange(x)
 
     def guess(self):
         """The weight of a level's first guess: that of a weight that every arm has, at the length seen."""
-        return self.ridge() / (self.dim * (float(np.mean(self.squares)) if self.squares else 1.0))
+        return self.ridge() / (self.dim * self.units.mean_square())
 
     def scores(self, arms):
         """mu(center) and what lies above it 1.5 widths further on (2 beside a level), by the lane played."""
-        if self.apart:
-            return self.lifted(*self.click_levels(arms), QUANTILE)
-        theta, C = self.lanes[self.played()].posterior(self.ridge())
-        return self.lifted(arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms), CLICK_QUANTILE)
+        return self.lifted(*self.click_levels(arms), QUANTILE) if self.apart else self.plain_scores(arms)
+
+    def plain_scores(self, arms):
+        """The same by the lane that is played without a level."""
+        return self.lifted(*self.believes(self.lanes[self.played()], arms), CLICK_QUANTILE)
+
+    def believes(self, lane, arms):
+        """Log odds of every arm and their variance by a plain lane."""
+        theta, C = lane.posterior(self.ridge(), self.units())
+        return arms @ theta, np.einsum("ni,ij,nj->n", arms, C, arms)
+
+    def known(self, arms):
+        """The chance of every arm by the memory of looks, and what a standard deviation of log odds adds to it."""
+        center, variance = self.believes(self.lanes[self.short], arms)
+        return self.link.mu(center), self.link.mu(center + np.sqrt(variance)) - self.link.mu(center)
 
     def lifted(self, center, variance, quantile):
         """What the link makes of log odds and so many of their standard deviations."""
@@ -532,57 +814,59 @@ class NaiveClickBank(Bank):
         level, as weighed, each about its own center."""
         levels, variance, total = self.levels, 0.0, 0.0
         played = levels.played()
-        for k in range(played % 4, 12, 4):
+        for k in range(played % 4, len(levels.lanes), 4):
             center, level, _ = levels.lanes[k].level.fit(self.guess(), 0.0)
-            theta, C = levels.lanes[k].lane.posterior(self.ridge())
+            theta, C = levels.lanes[k].lane.posterior(self.ridge(), self.units())
             variance = variance + levels.weights[k] * np.einsum("ni,ij,nj->n", arms - center, C, arms - center)
             total += levels.weights[k]
             if k == played:
                 odds = level + (arms - center) @ theta
         return odds, variance / total
 
+    def chance(self, z, s2):
+        """The chance given to a click."""
+        if self.link.name == "logistic":
+            return special.expit(z / math.sqrt(1 + math.pi * s2 / 8))
+        return special.ndtr(z / math.sqrt(1 + s2))
+
     def surprise(self, z, s2, r):
         """-log of the chance given to the click or its absence."""
-        if self.link.name == "logistic":
-            p = special.expit(z / math.sqrt(1 + math.pi * s2 / 8))
-        else:
-            p = special.ndtr(z / math.sqrt(1 + s2))
-        p = min(max(p, 1e-12), 1 - 1e-12)
+        p = min(max(self.chance(z, s2), 1e-12), 1 - 1e-12)
         return -(r * math.log(p) + (1 - r) * math.log(1 - p))
 
-    def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
+    def take(self, x, r, ticks, age):
         """Time passes for every lane, which then foretells the click and learns it; pay, take-overs and waking."""
-        x, r, ridge, played = np.array(arms[arm], dtype=float), float(reward), self.ridge(), self.played()
-        foretold = []
+        ridge, guess, units, played, asked = self.ridge(), self.guess(), self.units(), self.played(), self.asked
+        foretold, told, given = [], [], None
         self.clock += ticks
         for lane in self.lanes:
             lane.advance(ticks)
-            theta, C = lane.posterior(ridge)
-            z0, q = float(x @ theta), float(x @ C @ x)
-            foretold.append((z0, q))
-            z = solve_scalar(self.link, z0, lane.gamma**age * q, r)
-            slope = float(self.link.d1(z))
-            value = z + (r - float(self.link.mu(z))) / slope
-            lane.observations.append((x, value, slope, 0.0, lane.clock - age))
-        self.costs = np.array([self.surprise(z0, q, r) for z0, q in foretold])
-        shown = foretold[played][0]
+        if not asked:
+            shown, variance = self.lanes[played].rough_forecast(x, ridge, units)
+            given = newton(self.link, shown, self.lanes[played].gamma**age * variance, r)
+        for lane in self.lanes:
+            if asked:
+                z0, q = lane.forecast(x, ridge, units)
+                foretold.append((z0, q))
+            value, slope = given or newton(self.link, z0, lane.gamma**age * q, r)
+            lane.learn(x, value, age, slope)
+        self.costs = np.array([self.surprise(*one, r) for one in foretold])
         if self.levels is not None:
-            plain, apart, lane = (self.weights * np.exp(-self.costs)).sum(), self.apart, self.levels.played()
-            contrast = self.levels.contrast(x, self.guess(), ticks, age)
-            told = self.levels.learn(x, r, ticks, age, self.link, ridge, self.guess())
-            shown = told[lane][0] if apart else shown
-            nats = math.log(plain / self.weights.sum())
-            self.levels.pay(np.array([self.surprise(*one, r) for one in told]), nats, contrast)
-        self.pay(self.costs)
+            apart, lane = self.apart, self.levels.played()
+            contrast = self.levels.contrast(x, units, guess, ticks, age)
+            told = self.levels.learn(x, r, ticks, age, self.link, ridge, units, guess, given)
+        if asked:
+            shown, _ = told[lane] if self.levels is not None and apart else foretold[played]
+            p, slope = float(self.link.mu(shown)), float(self.link.d1(shown))
+            above = r - p > 1.5 * math.sqrt(p * (1 - p))
+            self.look_again(above and foretold[self.short][1] > 1 / (8 * slope))
+            if self.levels is not None:
+                nats = math.log((self.weights * np.exp(-self.costs)).sum() / self.weights.sum())
+                self.levels.pay(np.array([self.surprise(*one, r) for one in told]), nats, contrast)
+            self.pay(self.costs)
         self.odds.append(min(abs(shown), 20.0))
-        self.squares.append(float(x @ x))
+        self.units.learn(x)
         self.shift()
-
-    def advance(self, ticks=1.0):
-        """Time passes without a click."""
-        if self.levels is not None:
-            self.levels.advance(ticks)
-        super().advance(ticks)
 
     def report(self):
         """The memory played and whether it follows a trend; evidence for a level, and its likeliest memory."""

@@ -9,11 +9,11 @@ from scipy import special
 import driftwise as dw
 from driftwise.kernels.adapt import book
 from driftwise.policies import trend_bank
-from naive_belief import Bank, NaiveClickBank, NaiveClicks, NaivePosterior, NaiveTrendBank
+from naive_belief import Bank, NaiveClickBank, NaiveClicks, NaiveFadeBank, NaivePosterior, NaiveTrendBank, Units
 from refusing import refused
 from replaying import in_the_ball
 
-CLOSE = 1e-6
+CLOSE, SHARES = 1e-6, 1e-9
 MEMORIES = {
     "keep": (dw.Keep(), ("keep",)),
     "fade": (dw.Fade(0.06), ("fade", 0.06)),
@@ -59,13 +59,20 @@ def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=Fal
 
 
 def agree(fast, slow, state, arms, close=CLOSE):
-    """The arm played is the twin's best, up to ties; mean and bonus of every arm agree. Returns the arm."""
+    """The arm played is the twin's best, up to ties, or one that it looks at; mean and bonus of every arm agree, and
+    the chances of all arms where some decisions are looks. Returns the arm."""
     choice, scores = fast.choose(state, arms), fast.scores(state, arms)
     mean, bonus = slow.scores(arms)
     scale = close * np.abs(mean + bonus).max()
     assert np.abs(scores.mean - mean).max() <= scale
     assert np.abs(scores.bonus - bonus).max() <= scale
-    assert (mean + bonus)[choice.arm] >= (mean + bonus).max() - 2 * scale
+    if getattr(slow, "audit", 0.0) > 0.0:
+        shares = slow.shares(arms)
+        assert shares.sum() == pytest.approx(1.0, abs=1e-12) and shares.min() >= 0.0
+        assert np.abs(fast.shares(state, arms, choice.arm, 0) - shares).max() <= SHARES
+        assert shares[choice.arm] > 0.0
+    else:
+        assert (mean + bonus)[choice.arm] >= (mean + bonus).max() - 2 * scale
     return choice.arm
 
 
@@ -229,7 +236,7 @@ def test_a_bank_of_fades_over_what_is_learned_is_its_slow_twin(told):
     memories, taken_over = (4.0, 16.0, 64.0, math.inf), []
     for dim, live in ((1, False), (2, True), (3, True)):
         fast = dw.FadeBank(base=linear(TOLD[told], dim=dim, exploration=0.7), memories=memories, gap=3.0, back=2.0)
-        slow = NaiveTrendBank(dim=dim, exploration=0.7, memories=memories, gap=3.0, back=2.0, **TOLD[told])
+        slow = NaiveFadeBank(dim=dim, exploration=0.7, memories=memories, gap=3.0, back=2.0, **TOLD[told])
         state = replay(fast, slow, lessons(5, 110, dim=dim, live=live, zeros=6, jump=50), every=5)
         assert fast.memory(state) == slow.lanes[slow.played()].rounds
         taken_over += slow.taken_over
@@ -239,7 +246,7 @@ def test_a_bank_of_fades_over_what_is_learned_is_its_slow_twin(told):
 def test_a_bank_of_fades_over_a_told_posterior_is_its_slow_twin():
     memories = (4.0, 16.0, 64.0, math.inf)
     base = dw.LinearUCB(dim=2, memory=dw.Keep(), radius="posterior", L=1.5, **TOLD["all"])
-    slow = NaiveTrendBank(dim=2, memories=memories, **TOLD["all"])
+    slow = NaiveFadeBank(dim=2, memories=memories, **TOLD["all"])
     replay(dw.FadeBank(base=base, memories=memories), slow, lessons(5, 110, live=True, jump=50), every=5)
     assert slow.taken_over
 
@@ -296,8 +303,8 @@ def test_a_level_of_clicks_outlives_silences_of_any_length():
         for t, (arms, rewards, ticks, age, pause) in enumerate(lessons(4, 80, live=True, clicks=True, level=5.0)):
             yield arms, rewards, 900.0 if t == 50 else ticks, age, {30: 5e3, 40: 5e8, 41: 1e12}.get(t, pause)
 
-    fast = dw.make("Auto", dim=2, link="logistic", levels=True, longest=64)
-    replay(fast, NaiveClickBank(dim=2, levels=True, longest=64), steps(), every=3)
+    fast = dw.make("Auto", dim=2, link="logistic", longest=64)
+    replay(fast, NaiveClickBank(dim=2, levels=True, longest=64, audit=0.25), steps(), every=3)
 
 
 @pytest.mark.parametrize("usual", [0.0, 1.0])
@@ -318,12 +325,150 @@ def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(
 def test_the_default_is_the_bank_that_is_told_nothing():
     for level in (0.0, 3.0):
         for levels in (False, True):
-            slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=levels)
+            slow = NaiveTrendBank(dim=2, R="learn", S=None, levels=levels, audit=0.25)
             replay(dw.make("Auto", dim=2, levels=levels), slow, lessons(8, 80, jump=40, level=level), every=5)
     for levels in (False, True):
-        slow = NaiveClickBank(dim=2, levels=levels)
+        slow = NaiveClickBank(dim=2, levels=levels, audit=0.25)
         stream = lessons(9, 80, clicks=True, jump=40, level=3.0 * levels)
         replay(dw.make("Auto", dim=2, link="logistic", levels=levels), slow, stream, every=5)
+
+
+# ------------------------------------------------------------------------------------------ Auto, looks and trials
+
+
+def units(t, arms, rewards):
+    """Features in units of their own."""
+    return arms * np.resize([1000.0, 1.0, 0.01], arms.shape[1]), rewards
+
+
+def noise_at(t):
+    """A standard normal number for every round."""
+    return float(np.random.default_rng([7, t]).standard_normal())
+
+
+def loud_first(t, arms, rewards):
+    """Noise that stops."""
+    return arms, rewards + (8.0 * noise_at(t) if t < 40 else 0.0)
+
+
+def loud_later(t, arms, rewards):
+    """Noise that begins."""
+    return arms, rewards + (8.0 * noise_at(t) if t >= 50 else 0.0)
+
+
+def too_long(t, arms, rewards):
+    """An arm, and now and then its reward, a million times too large: the eleventh; then eight and nine in a row."""
+    odd = t == 10 or 20 <= t < 28 or 40 <= t < 49
+    return arms * np.where(odd, 1e6, 1.0), rewards * (1e6 if odd and t % 2 else 1.0)
+
+
+def as_it_is(t, arms, rewards):
+    """Nothing else."""
+    return arms, rewards
+
+
+def strained(how, *args, **kwargs):
+    """Lessons to which something is done."""
+    for t, (arms, rewards, *rest) in enumerate(lessons(*args, **kwargs)):
+        yield *how(t, arms, rewards), *rest
+
+
+def auto(dim, link=None, audit=0.25):
+    """Auto and its twin."""
+    told = {} if link is None else {"link": link}
+    slow = NaiveClickBank(dim=dim, levels=True, audit=audit, **told) if link else NaiveTrendBank(
+        dim=dim, R="learn", S=None, levels=True, audit=audit)  # fmt: skip
+    return dw.make("Auto", dim=dim, audit=audit, **told), slow
+
+
+@pytest.mark.parametrize(("how", "dim", "rounds"), [
+    (units, 3, 60), (loud_first, 2, 125), (loud_later, 2, 90), (too_long, 2, 60), (as_it_is, 34, 40),
+    (as_it_is, 70, 32),
+], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
+def test_auto_is_its_slow_twin_with_the_chances_of_all_arms(how, dim, rounds):
+    fast, slow = auto(dim)
+    level = 0.0 if how in (loud_first, loud_later) else 3.0
+    replay(fast, slow, strained(how, 2, rounds, dim=dim, fresh=True, live=True, level=level), every=2)
+    spread = slow.gauge.spread()
+    assert spread < 1.0 if how is loud_first else spread > 1.0 if how is loud_later else spread > 0.0
+    # Eight in a row are left and the ninth, with which the units change, is not.
+    assert slow.learned == rounds - (1 + 8 + 8 if how is too_long else 0)
+    assert slow.believed or dim > 3 or level == 0.0
+
+
+@pytest.mark.parametrize(("how", "link", "dim", "rounds"), [
+    (units, "logistic", 3, 60), (units, "probit", 2, 40), (as_it_is, "logistic", 34, 24),
+    (as_it_is, "logistic", 70, 18),
+], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
+def test_auto_of_clicks_is_its_slow_twin_with_the_chances_of_all_arms(how, link, dim, rounds):
+    fast, slow = auto(dim, link)
+    replay(fast, slow, strained(how, 3, rounds, dim=dim, fresh=True, live=True, clicks=True, level=4.0), every=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_auto_stays_its_slow_twin_for_hundreds_of_rounds(seed):
+    for link in (None, "logistic"):
+        fast, slow = auto(2 + seed % 2, link)
+        how = (units, as_it_is)[seed % 2] if link else (units, loud_first, loud_later)[seed % 3]
+        fields = {"fresh": seed < 3, "live": True, "clicks": bool(link), "level": 2.0, "jump": 120}
+        replay(fast, slow, strained(how, seed, 250, dim=slow.dim, **fields), every=7)
+
+
+def test_an_arm_of_clicks_out_of_all_units_is_left():
+    fast, slow = auto(2, "logistic")
+    state = fast.start()
+    for t, (arms, rewards, ticks, age, _) in enumerate(lessons(3, 40, live=True, clicks=True)):
+        arm = agree(fast, slow, state, arms)
+        arms = arms * (1e6 if 10 <= t < 14 else 1.0)
+        fast.learn(state, arms, arm, float(rewards[arm]), ticks=ticks, age=age)
+        slow.learn(arms, arm, float(rewards[arm]), ticks=ticks, age=age)
+    assert slow.learned == 36
+
+
+# ------------------------------------------------------------------------------------------------ planted mistakes
+
+
+def plain_units(bank):
+    """Units that are root mean squares and not the largest of them."""
+    bank.gauge.units.__class__ = type("Plain", (Units,), {"__call__": Units.sizes})
+
+
+def deaf(bank):
+    """Weights of rewards without the spread."""
+    bank.weight = lambda residual, v, R: 1.0
+
+
+def one_mean(bank):
+    """Gaps by the lane that acts alone."""
+    bank.hoped = lambda acting, mean: acting
+
+
+def not_squared(bank):
+    """Trials as likely as the square root of their chance."""
+    bank.tried = lambda: math.sqrt(type(bank).tried(bank))
+
+
+def looks_at_all(bank):
+    """Looks at the arm that would be played anyway, too."""
+    bank.looks = lambda arms, best: type(bank).looks(bank, arms, -1)
+
+
+def forgets_to_look_again(bank):
+    """Looks no likelier after a reward above its forecast."""
+    bank.look_again = lambda surprised: None
+
+
+@pytest.mark.parametrize(("mistake", "how"), [
+    (plain_units, units), (deaf, loud_first), (deaf, loud_later), (one_mean, as_it_is), (not_squared, as_it_is),
+    (looks_at_all, as_it_is), (forgets_to_look_again, as_it_is),
+], ids=lambda one: one.__name__)  # fmt: skip
+def test_a_planted_mistake_is_found(mistake, how):
+    fast, slow = auto(2)
+    mistake(slow)
+    with pytest.raises(AssertionError):
+        level = 0.0 if how in (loud_first, loud_later) else 3.0
+        replay(fast, slow, strained(how, 2, 125, fresh=True, live=True, level=level), every=2)
 
 
 # ----------------------------------------------------------------------------------------------------------- laws
@@ -342,8 +487,8 @@ def test_the_default_does_not_know_the_units_of_rewards_and_features(length, wor
         for one in (state, other):
             policy.advance(one, pause or 0.0)
         assert np.array_equal(state.scores, other.scores)
-    said = policy.report(state)
-    assert policy.report(other) == {**said, "R": worth * said["R"], "S": worth / length * said["S"]}
+    said = policy.report(state)  # S is that of features in their units
+    assert policy.report(other) == {**said, "R": worth * said["R"], "S": worth * said["S"]}
 
 
 @pytest.mark.parametrize("worth", [100.0, 0.01])
@@ -352,8 +497,7 @@ def test_rewards_in_cents_give_the_arms_of_rewards_in_units(worth):
     state, other = policy.start(), policy.start()
     for arms, rewards, *_ in lessons(11, 300, zeros=2, jump=150):
         arm = policy.choose(state, arms).arm
-        scores = policy.scores(other, arms).score
-        assert scores[arm] >= scores.max() - 1e-9 * np.abs(scores).max()
+        assert policy.shares(other, arms, arm, 0) == pytest.approx(policy.shares(state, arms, arm, 0), abs=1e-6)
         policy.learn(state, arms, arm, float(rewards[arm]))
         policy.learn(other, arms, arm, worth * float(rewards[arm]))
 
@@ -450,7 +594,7 @@ def test_a_told_ridge_is_that_of_a_trend_too():
 
 def test_a_bank_of_fades_over_a_told_posterior_takes_arms_of_any_length():
     memories = (4.0, 16.0, 64.0, math.inf)
-    slow = NaiveTrendBank(dim=2, memories=memories, **TOLD["all"])
+    slow = NaiveFadeBank(dim=2, memories=memories, **TOLD["all"])
     replay(dw.FadeBank(base=linear(TOLD["all"], dim=2), memories=memories), slow, lessons(5, 60), every=5)
 
 

@@ -303,6 +303,10 @@ def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
     state = policy.start(seed=0)
     for reward in data.rewards:
         choice, scores = policy.choose(state, data.arms), policy.scores(state, data.arms)
+        if getattr(policy, "audit", 0.0) > 0.0 and policy.audited(state):  # type: ignore[attr-defined]
+            assert policy.shares(state, data.arms, choice.arm, 0)[choice.arm] > 0.0, "an audit of no chance"  # type: ignore[arg-type]
+            policy.learn(state, data.arms, choice.arm, float(reward))
+            continue
         assert np.isfinite(scores.mean).all() and np.isfinite(scores.bonus).all(), "a score is not finite"
         assert choice.score == choice.mean + choice.bonus, "score is not mean + bonus"
         # A set rule that prunes arms solves fewer of them than one that scores all, to the same tolerance.
@@ -365,7 +369,7 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
         assert a.x is not None and b.x is not None and ball.contains(a.x), "a choice outside the ball"
         scale = max(1.0, abs(a.score))
         assert abs(a.score - b.score) <= TOLERANCE * scale, f"a rotated ball: score {a.score} became {b.score}"
-        if not policy.judged:  # whose scores are those of what was proposed
+        if not policy.judged:  # its scores belong to the proposed arm
             most = policy.scores(one, points).score.max()
             assert most <= a.score + a.gap + TOLERANCE * scale, "an arm of the ball scores more than the choice"
         policy.learn(one, ball, a.x, float(data.rewards[t]))
@@ -402,7 +406,7 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
             listed = policy.choose(state, found.x[None])
             told = f"{type(region).__name__}: a point scores {found.score} where it was found, {listed.score} in a list"
             assert (found.mean, found.bonus) == (listed.mean, listed.bonus), told
-            if not policy.judged:  # whose scores are those of what was proposed
+            if not policy.judged:  # its scores belong to the proposed arm
                 index = index_of(policy, state)
                 value = index.score(float(index.values(found.x[None])[0]))
                 told = f"{type(region).__name__}: the index is {value} in the search and {listed.score} in a list"
@@ -411,7 +415,7 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
 
 
 def the_path_is_what_it_says(world: World, seed: int) -> None:
-    """P_T, Γ_T, S and the shape agree with the path."""
+    """P_T, Γ_T, S and the shape are those of the path."""
     theta = world.theta()
     assert theta.shape == (world.horizon, world.dim)
     assert math.isclose(world.path_length, path_length(theta), rel_tol=1e-9, abs_tol=1e-12)

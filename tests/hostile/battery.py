@@ -20,11 +20,12 @@ PATIENCE = 60.0
 
 
 def policies():
-    """One of every kind of state. A short horizon for Logistic-UCB-2, so that lessons go beyond it."""
+    """One of every kind of state. Short horizons for Logistic-UCB-2 and OFULog, so that lessons go beyond them."""
     names = {
         "SW-UCB": {}, "GLB-SW": {}, "SCB-WeightUCB": {}, "SCB-WeightUCB in one pass": {"estimate": "one-pass"},
         "BVD-GLM-UCB": {}, "BOB+LB-WeightUCB": {"block": 20}, "MASTER+OFUL": {}, "MASTER+LogUCB1": {},
         "Bank+LB-WeightUCB": {}, "Bank+SCB-WeightUCB": {}, "Logistic-UCB-2": {"horizon": 12},
+        "OFULog": {"horizon": 40},
         "Auto": {"longest": 64}, "Auto for clicks": {"longest": 64, "link": "logistic"},
     }  # fmt: skip
     found = {}

@@ -31,7 +31,7 @@ def can_become():
 
 
 def as_nobody(code, **environment):
-    """The finished process of this code, run by nobody."""
+    """The finished process of this code, run by the user nobody."""
     kept = {key: value for key, value in os.environ.items() if key not in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
     command = [sys.executable, "-W", "error", "-c", BECOME + code]
     environment = {**kept, **environment}

@@ -108,12 +108,12 @@ class Agent:
         self._begin(self._policy.start(self._seed), None if self._clock.kind == "wall" else 0)
 
     def _begin(self, state: Any, zero: int | None) -> None:
-        """All that follows from the policy, a state and the tick that it counts from (see `States`)."""
+        """Set up everything that depends on the policy, a state and the tick from which it counts (see `States`)."""
         policy = self._policy
         self._chooser = Chooser(policy, self._epsilon, self._seed)
         self._shown = Recent()
         self._weighs = policy.weighs
-        self._taught: Entry | None = None  # whose lesson is running
+        self._taught: Entry | None = None  # the decision whose reward is being learned
         self._alone, self._digest, self._half_life = policy.counts_rounds, policy.digest, policy.half_life
         self._states, self._meter = States(policy, state, zero), Meter()
         self._seq = 0
@@ -254,7 +254,7 @@ class Agent:
         self, prepared: ActionSet, items: Sequence[Item] | None, id: str | None, places: Ints | None,
         price: Floats | None, at: float, told: dict[str, Any] | None,
     ) -> Decision:
-        """The decision itself, while no other is being made. What is refused changes nothing."""
+        """Make the decision, while no other is being made. A refused call changes nothing."""
         book = self._book
         if id is not None:
             known = book.find(id)
@@ -286,7 +286,7 @@ class Agent:
             self._crowd_out(self._max_open - 1)
         shown = None if book.log is None else book.log.shown(offered, place, items, places, told, decision.measure)
         entry, newest = Entry(decision, x, mark, shown), max(born, self._clock.newest)
-        # From here on nothing is called, so that no Ctrl-C comes in between.
+        # No function is called from here on, so that Ctrl-C cannot interrupt in between.
         book.open[decision.id] = entry
         self._seq, self._clock.newest = seq, newest
         book.counts["decided"] += 1
@@ -297,9 +297,10 @@ class Agent:
         return decision
 
     def _crowd_out(self, room: int) -> None:
-        """Close the oldest open decisions until there are no more than `room`.
+        """Close the oldest open decisions until there are at most `room`.
 
-        One whose lesson is running does not count: it is about to close, and must not be told of as expired then.
+        A decision whose reward is being learned does not count: it is about to close, and must not be counted as
+        expired.
         """
         book, taught = self._book, self._taught
         busy = taught is not None and taught.verdict is Verdict.OPEN
@@ -319,14 +320,14 @@ class Agent:
         return known.decision
 
     def _let_rounds_pass(self) -> None:
-        """Rounds without a reward end for MASTER and BOB before the next begins."""
+        """For MASTER and BOB: end rounds without a reward before the next round begins."""
         missed = self._clock.newest - self._states.tick
         if missed > 0 and not self._book.open:
             newest, policy = self._clock.newest, self._policy
             self._lesson(lambda state: policy.advance(state, float(missed)), newest, lambda: None, lambda: False)
 
     def _at(self, now: object) -> float:
-        """The time of a call, which may be told."""
+        """The time of a call: that of the caller, or that of the clock."""
         at: Any = self._now() if now is None else now
         return at if type(at) is float and -1e15 <= at <= 1e15 else moment("now", at)
 
@@ -337,12 +338,12 @@ class Agent:
         return at
 
     def _drive(self, at: float) -> None:
-        """Remember the newest time that a caller told in a call that was not refused."""
+        """Keep the newest time that a caller gave in an accepted call."""
         if self._driven is None or at > self._driven:
             self._driven = at
 
     def _asked_at(self, now: object = None) -> float:
-        """The time of a question: as told, or the newest that the agent was driven to, or that of its clock."""
+        """The time for a question: the given one, or the newest that a caller gave, or that of the clock."""
         return self._at(self._driven if now is None else now)
 
     # ---------------------------------------------------------------------------------------- reward
@@ -396,12 +397,12 @@ class Agent:
         return Verdict.CANCELLED
 
     def _count(self, event: str) -> None:
-        """Count what happens outside the chooser's lock, under which all else is counted."""
+        """Count an event outside the chooser's lock. All other events are counted under it."""
         with self._choosing:
             self._book.counts[event] += 1
 
     def _settled(self, id: object, value: float) -> Verdict:
-        """What a reward for a decision that is not open gets."""
+        """The verdict on a reward for a decision that is not open."""
         entry = self._book.closed.get(id) if isinstance(id, str) else None
         if entry is None:
             self._count("unknown")
@@ -420,7 +421,7 @@ class Agent:
             return self._clock.read(at, self._states.tick)
 
     def _expire(self, tick: int) -> None:
-        """Close what is overdue, the oldest first."""
+        """Close overdue decisions, the oldest first."""
         entry, default = self._oldest(), self._terms.default
         while entry is not None and self._terms.overdue(entry.decision.born, tick):
             if default is not None:
@@ -442,15 +443,15 @@ class Agent:
                 self._book.close(entry, verdict)
 
     def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> Verdict:
-        """A lesson: time passes to this tick, then the reward of a decision born before it."""
+        """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision."""
         if self._clock.kind == "rewards":
             tick = self._states.tick + 1
         with self._choosing:
-            if entry.verdict is not Verdict.OPEN:  # crowded out a moment ago
-                if verdict is Verdict.LEARNED:  # a default that is no longer due is no late reward
+            if entry.verdict is not Verdict.OPEN:  # evicted a moment ago
+                if verdict is Verdict.LEARNED:  # a default that is no longer due is not a late reward
                     self._book.counts["late"] += 1
                 return Verdict.LATE
-            self._taught = entry  # which must not be evicted now: books and state must agree
+            self._taught = entry  # it must not be evicted now: book and state must agree
         decision, x = entry.decision, entry.x
         try:
             self._states.take(
@@ -472,7 +473,7 @@ class Agent:
     def _lesson(
         self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """See `States.learn`; one that fails is counted."""
+        """See `States.learn`. A failure is counted."""
         try:
             self._states.learn(lesson, tick, then, done)
         except BaseException:
@@ -529,7 +530,7 @@ class Agent:
     # ---------------------------------------------------------------------------------------- keeping
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """For copy and pickle: two agents with one book, or a lock in a file, would be neither."""
+        """Refuse copy and pickle: a copy would share the book, and a pickle would contain a lock."""
         wanted = "dw.Agent.from_bytes(agent.to_bytes())"
         raise BadInput("agent", "copy or pickle", wanted, "use save and load for files")
 
@@ -567,7 +568,7 @@ class Agent:
         return cls.from_bytes(Path(path).read_bytes(), policy=policy, now=now)
 
     def merge(self, other: Agent) -> None:
-        """Learn all that another agent with the same policy has learned from rewards of its own."""
+        """Add everything that another agent with the same policy has learned from its own rewards."""
         from driftwise.agent.merge import merge
 
         merge(self, other)

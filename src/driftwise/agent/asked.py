@@ -1,4 +1,4 @@
-"""Checks of what an agent is asked."""
+"""Checks of the arguments of an agent's calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftwise.policies.questions import Asked
 
 
 def checked_range(policy: Asked, rewards: object) -> tuple[float, float]:
-    """The declared rewards, which the policy must be able to take."""
+    """The declared range of rewards, which the policy must accept."""
     pair = rewards if isinstance(rewards, (tuple, list)) and len(rewards) == 2 else (None, None)
     low, high = policy.reward_range
     way_out = "pass rewards=(least, largest)"
@@ -61,10 +61,10 @@ def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
 
 
 def checked_price(policy: Asked, cost: npt.ArrayLike, count: int) -> Floats:
-    """What each arm costs, for a policy that can take it off a score."""
+    """The cost of each arm, for a policy that can subtract it from a score."""
     if not policy.ranks:
         wanted = "a policy that ranks arms by score, which click banks, MASTER, BOB and rules that sample do not"
-        raise BadInput("cost", type(policy.given).__name__, wanted, "take the cost off the reward instead")
+        raise BadInput("cost", type(policy.given).__name__, wanted, "subtract the cost from the reward instead")
     return array("cost", cost, (count,), "pass a number for each arm")
 
 
@@ -72,12 +72,12 @@ def check_set(policy: Asked, offered: ActionSet, items: object, allowed: object,
     """Refuse options that a continuous set cannot have, and policies that cannot play one."""
     for name, value in (("items", items), ("allowed", allowed), ("cost", cost)):
         if value is not None:
-            raise BadInput(name, value, "a list of arms, each of which has its own", "leave it out with a set")
+            raise BadInput(name, value, "a list of arms for this option", "leave it out with a set")
     policy.check_set(offered)
 
 
 def density_of(arms: ActionSet, explored: bool) -> str | None:
-    """The unit of a propensity that is a density; empty where it is a chance."""
+    """The unit of a propensity that is a density; None if it is a probability."""
     return arms.measure if explored and arms.measure != "count" else None
 
 
@@ -94,7 +94,7 @@ def checksum(arms: ActionSet, places: Ints | None, price: Floats | None) -> str:
 
 
 def same_arms(mark: str | None, arms: ActionSet, places: Ints | None, price: Floats | None) -> bool:
-    """Whether a decision of this mark was about these arms."""
+    """Whether a decision with this checksum had these arms."""
     if mark is None or "." in mark or not arms.listed:
         return mark == checksum(arms, places, price)
     found = hashlib.blake2b(arms.arms.columns.data, digest_size=16)  # what the first snapshots hold

@@ -1,4 +1,4 @@
-"""Which arm, and with what propensity: the policy's own choice, or one drawn uniformly (docs/contract.md#decisions)."""
+"""The choice of an arm and its propensity: the policy's own choice, or a uniform draw (docs/contract.md#decisions)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftwise.policies.arms import ActionSet, ArmSet, Choice
 from driftwise.policies.questions import Asked
 from driftwise.policies.sampling import TRIES as DRAWS
 
-# A choice, its propensity, the draws that was counted over (0: it is exact), and whether it was explored.
+# A choice, its propensity, the number of draws from which that was estimated (0: it is exact), and whether it explored.
 Picked: TypeAlias = tuple[Choice, float, int, bool]
 
 
@@ -27,7 +27,7 @@ class Chooser:
         self.policy, self.epsilon, self.seed, self.key = policy, epsilon, seed, (drawn & WORD, (drawn >> 32) & WORD)
 
     def choose(self, state: Any, offered: ActionSet, costs: Floats | None, seq: int) -> Picked:
-        """The choice of decision number `seq` among these arms, costs being taken off their scores."""
+        """The choice of decision number `seq` among these arms, with costs subtracted from their scores."""
         if not offered.listed:
             return self._from_set(state, offered, seq)
         policy, arms, epsilon = self.policy, offered.arms, self.epsilon
@@ -46,19 +46,23 @@ class Chooser:
         arm = top = best.arm if costs is None else int(totals.argmax())
         if explored:
             arm = int(arms.draw(*self.key, seq).number or 0)
-        share, draws = (float(arm == top), 0) if draw is None else self._share(state, arms, arm, draw)
+        # A decision with costs is no audit: its best arm is played.
+        if draw is None or costs is not None:
+            share, draws = float(arm == top), 0
+        else:
+            share, draws = self._share(state, arms, arm, draw)
         found = Choice(arm, float(totals[arm]), float(scores.mean[arm]), float(scores.bonus[arm]))
         if found.bonus < 0.0 and draw is None:  # a bank for clicks gives arms that no memory proposes no bonus
             found = Choice(arm, found.mean, found.mean, 0.0)
         return found, epsilon / count + (1.0 - epsilon) * share, draws, explored
 
     def _from_set(self, state: Any, region: ActionSet, seq: int) -> Picked:
-        """The choice from a set that is no list. The policy's own point has a chance; one that is drawn uniformly has a
-        density, epsilon over the set's volume. The density of what a rule that samples would play is not computed."""
+        """The choice from a continuous set. The policy's own point has a probability. A point that is drawn uniformly
+        has a density, epsilon divided by the set's volume. The density of a rule that samples is not computed."""
         policy, epsilon = self.policy, self.epsilon
         draw = None if policy.deterministic else seq
         if epsilon > 0.0 and region.measure is None:
-            wanted = "epsilon=0: a draw from parts of several kinds has neither a chance nor a density"
+            wanted = "epsilon=0: a draw from several kinds of parts has neither a probability nor a density"
             raise BadInput("arms", region, wanted, "pass one set, or a list")
         if epsilon > 0.0 and uniform(*self.key, seq, 0, 0) < epsilon:
             drawn = region.draw(*self.key, seq)
@@ -69,8 +73,8 @@ class Chooser:
         return policy.choose(state, region, draw), 1.0 - epsilon if draw is None else math.nan, 0, False
 
     def _share(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int]:
-        """How often a rule that samples plays an arm: as it says itself, or counted over this draw and others of their
-        own (see `Sampling.propensities`)."""
+        """How often a rule that samples plays an arm: as it reports itself, or counted over this draw and further draws
+        (see `Sampling.propensities`)."""
         policy = self.policy
         known = policy.propensity(state, arms, arm, draw)
         if known is not None:

@@ -1,4 +1,4 @@
-"""Ticks (docs/contract.md#ticks): when a decision is born, which state it is chosen on, when a reward counts."""
+"""Ticks (docs/contract.md#ticks): the tick of a decision, of the state it is made on, and of a reward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALF_LIVES, SILENCES, HOUR = 40.0, 1000.0, 3600.0
 
 
 class Clock:
-    """Time in ticks, which never runs backwards. `tick` is seconds a tick on the wall clock, None on the others.
+    """Time in ticks, which never decreases. `tick` is the seconds per tick on the wall clock, None on the others.
 
     `silence` is the longest time so far, in ticks, between two calls on the wall clock.
     """
@@ -60,7 +60,7 @@ class Clock:
         self.silence = ahead
 
     def read(self, at: float, learned: int) -> int:
-        """The tick a reward that comes now is learned at; `learned` is the tick of the state."""
+        """The tick at which a reward that comes now is learned; `learned` is the tick of the state."""
         if self.kind == "wall":
             self.newest = max(self.newest, self._wall(at))
         elif self.kind == "rewards":
@@ -68,7 +68,7 @@ class Clock:
         return self.newest
 
     def born(self, at: float, learned: int) -> tuple[int, int]:
-        """The tick at which the next decision is born, and the tick of the state it is chosen on. Nothing changes."""
+        """The tick of the next decision, and the tick of the state it is made on. Nothing changes."""
         if self.kind == "wall":
             born = max(self.newest, self._wall(at))
             return born, born
@@ -91,7 +91,7 @@ class Clock:
             raise no("a state that is ahead of its clock")
 
     def upon(self, born: int) -> int:
-        """The tick of the state that a decision born at this tick was chosen on."""
+        """The tick of the state on which a decision of this tick was made."""
         return born if self.kind == "wall" else born - 1
 
     def _wall(self, at: float) -> int:

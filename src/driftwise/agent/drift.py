@@ -111,7 +111,7 @@ class LevelDrift:
 
     def __str__(self) -> str:
         if not self.believed:
-            return f"no level moves apart from preferences (evidence {self.evidence:+.1f} nats)"
+            return f"no level moves separately from preferences (evidence {self.evidence:+.1f} nats)"
         return (
             f"a level that all arms share moves: remembered for {self.level:g} ticks, preferences for "
             f"{self.preferences:g} (evidence {self.evidence:+.1f} nats)"
@@ -146,12 +146,12 @@ class Drift:
 
     @property
     def now(self) -> Floats:
-        """The weights at the end; before the first reward all memories are alike."""
+        """The weights at the end; before the first reward all memories have the same weight."""
         return self.weights[-1] if len(self.at) else np.full(len(self.memories), 1.0 / len(self.memories))
 
     @property
     def summary(self) -> str:
-        """The memory played and the one that predicts best, in a line."""
+        """One line: the memory in use and the one that predicts best."""
         days = "" if self.days is None else f" ({self.days:.3g} days)"
         known = "" if math.isnan(self.remembers) else f"remembers {self.remembers:g} ticks{days}; "
         return f"{known}{self.best:g} predicts best"
@@ -167,14 +167,14 @@ class Drift:
         return "\n".join(lines)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows: a memory a row, with the weight it has now."""
+        """Columns and rows of a table: one memory per row, with its weight now."""
         columns = ["memory in ticks", "weight now", *([] if self.advantage is None else ["nats a reward"])]
         more = [[]] * len(self.memories) if self.advantage is None else [[f"{nats:+.4f}"] for nats in self.advantage]
         cells = zip(self.memories, self.now, more, strict=True)
         return columns, [[f"{memory:g}", f"{weight:.3f}", *rest] for memory, weight, rest in cells]
 
     def draw(self, path: str | Path, size: tuple[float, float] = (9.0, 4.0)) -> None:
-        """Weights of the memories over time, as a figure (.png or .svg) of so many inches."""
+        """Draw the weights of the memories over time, as a figure (.png or .svg) of this size in inches."""
         from driftwise.draw.picture import picture
         from driftwise.draw.plots import pyplot
 
@@ -225,7 +225,7 @@ def reading(
 
 
 def _memories(now: float) -> tuple[float, ...]:
-    """Shorter and longer ones around the one played."""
+    """Shorter and longer memories around the one in use."""
     if not math.isfinite(now):
         return (*SHORTER, math.inf)
     return tuple(sorted({max(1.5, now / 4.0), max(1.5, now / 2.0), now, 2.0 * now, 4.0 * now}))

@@ -1,4 +1,4 @@
-"""Contexts and items in place of arms: what an agent does with features."""
+"""Contexts and items in place of arms, for an agent with features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def encoder_for(features: object, policy: Asked) -> Locked:
-    """An encoder whose vectors the policy takes."""
+    """An encoder whose vectors the policy accepts."""
     if not isinstance(features, Features):
         raise BadInput("features", features, "a dw.Features", "declare one, or dw.Features.fit(contexts, items)")
     if policy.dim is not None and features.dim != policy.dim:
@@ -41,7 +41,7 @@ class Locked(Encoder):
 def encoded(
     agent: Agent, arms: Any, items: Sequence[Any] | Mapping[Any, Any] | None, context: Mapping[str, Any] | None
 ) -> tuple[Floats, list[Any], dict[str, Any]]:
-    """Arms of items in a context, names of the items, and the context as a log keeps it."""
+    """The arms of items in a context, the names of the items, and the context as a log stores it."""
     encoder = agent._encoder
     if encoder is None:
         got = "no arms" if context is None else "a context"
@@ -57,6 +57,6 @@ def encoded(
 
 
 def candidates(items: Sequence[Any], places: Any) -> tuple[str, ...]:
-    """Names of the allowed items, as a log has them; one without a name is empty."""
+    """The names of the allowed items, as a log stores them; empty for an item without a name."""
     chosen = items if places is None else [items[place] for place in places.tolist()]
     return tuple("" if one is None else name_of(one) for one in chosen)

@@ -17,7 +17,7 @@ _WHOLE, _NUMBERS = 6, 6
 
 
 def arrays(book: Book, policy: Any) -> dict[str, Any]:
-    """What decisions are, one row each."""
+    """The decisions, one row each."""
     entries = [*book.open.values(), *book.closed.values()]
     lent = [entry.x for entry in book.open.values()] if policy.taught_with_arms else None
     return {
@@ -33,7 +33,7 @@ def arrays(book: Book, policy: Any) -> dict[str, Any]:
 
 
 def _lent_arrays(lent: list[Lent]) -> dict[str, Any]:
-    """All arms of open decisions, for a policy that is taught with them."""
+    """All arms of open decisions, for a policy that learns with them."""
     arms = [one.arms.columns[0].T for one in lent]
     return {
         "own_arms": np.concatenate(arms) if arms else np.zeros((0, 1)),
@@ -55,7 +55,7 @@ def fill(
     book: Book, facts: dict[str, Any], arrays: dict[str, Any], policy: Any, terms: Terms, *, seq: int, ahead: int,
     most: int, digest: str,
 ) -> None:  # fmt: skip
-    """Counts and decisions of an agent at decision `seq`, whose next may be born at tick `ahead` at the latest."""
+    """Read counts and decisions of an agent at decision `seq`, whose next decision has at most the tick `ahead`."""
     if set(facts["counts"]) != set(COUNTED):
         raise no("other counters")
     book.counts = {name: section_count(facts["counts"], name) for name in COUNTED}
@@ -79,9 +79,9 @@ def fill(
         number, arm, explored, born, n, code = whole[row]
         score, mean, bonus, propensity, at, value = numbers[row]
         is_open = row < opened
-        arm = arm if n else -1  # no place in a set that is no list
+        arm = arm if n else -1  # a continuous set has no indices
         good = 0 < number <= seq and explored <= 1 and code < len(CLOSED) and not (own and n == 0)
-        largest = 1.0 if n else math.inf  # of such a set it may be a density
+        largest = 1.0 if n else math.inf  # for such a set it may be a density
         good = good and (0.0 <= propensity <= largest or math.isnan(propensity))
         good = good and (CLOSED[code] is Verdict.OPEN) == is_open and born <= ahead
         good = good and not (is_open and born < born_last)
@@ -90,7 +90,7 @@ def fill(
         if not good or id in book.closed:
             raise no(f"a decision out of order in row {row}", "decisions as an agent makes them")
         born_last = born if is_open else born_last
-        item = item if type(item) is int else checked_item(item)  # of any length, as earlier versions let in
+        item = item if type(item) is int else checked_item(item)  # of any length, as earlier versions accepted
         decision = Decision(
             id, number, arm, item, score, mean, bonus, propensity, bool(explored), born, at, n,
             digest, draws[row], vectors[row].copy() if is_open and n == 0 else None,
@@ -101,11 +101,11 @@ def fill(
 
 
 def _lent(arrays: dict[str, Any], counts: list[int]) -> list[Lent]:
-    """All arms of open decisions, of which there are so many each."""
+    """All arms of open decisions; `counts` has their numbers."""
     dim = arrays["own_arms"].shape[1] if arrays["own_arms"].ndim == 2 else 0
     rows = shaped(arrays, "own_arms", (sum(counts), dim), "f8")
     places = shaped(arrays, "own_places", (len(counts),), "i8").tolist()
     if not all(place < number for place, number in zip(places, counts, strict=True)):
-        raise no("an arm that was not there", "places among the arms")
+        raise no("an arm that was not offered", "indices of offered arms")
     parts = np.split(rows, np.cumsum(counts)[:-1]) if counts else []
     return [Lent(ArmSet(part), place) for part, place in zip(parts, places, strict=True)]

@@ -168,8 +168,8 @@ def explain(
 
 
 class Compared(NamedTuple):
-    """Arms as a policy sees them on a state: their scores, the arms by score, the best beside the chosen one, and what
-    each feature did for the chosen one against it, the strongest first."""
+    """Arms as a policy scores them on a state: their scores, the arms by score, the best one beside the chosen one, and
+    the effect of each feature on the chosen arm against it, the strongest first."""
 
     scores: Scores
     order: list[int]
@@ -181,7 +181,7 @@ def compared(
     policy: Any, state: Any, arms: ArmSet, draw: int | None, chosen: int, labels: Sequence[str] = (),
     costs: Floats | None = None,
 ) -> Compared:  # fmt: skip
-    """What there is to say of a choice, by an agent, the service and its pages; without labels no pulls are told."""
+    """The comparison of a choice, for an agent, the service and its pages. Without labels there are no pulls."""
     scores = policy.scores(state, arms, draw)
     total = scores.score if costs is None else scores.score - costs
     order = [int(arm) for arm in np.argsort(-total, kind="stable")]
@@ -195,7 +195,7 @@ def compared(
 
 
 def _missing(decision: Decision, arms: Any) -> str:
-    """What is said where not all arms of a decision are at hand."""
+    """The note if not all arms of a decision are available."""
     there = len(arms)
     if there >= decision.n:
         return ""
@@ -206,8 +206,8 @@ def _missing(decision: Decision, arms: Any) -> str:
 
 
 def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
-    """What is at hand of a decision: the arms it was chosen from (of an open one also those it will be logged with), or
-    while it is open its own vector; their names, and the place of the one that was chosen."""
+    """What is available of a decision: the arms it was made among (of an open one also those it will be logged with),
+    or while it is open its own vector; their names, and the index of the chosen arm."""
     decision = entry.decision
     with turn(agent, agent._choosing):
         kept, x = agent._shown.find(decision.id), entry.x
@@ -216,7 +216,7 @@ def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
         numbers = range(arms.count) if places is None else places.tolist()
         return arms, [number if items is None else items[number] for number in numbers], place
     logged = entry.shown
-    if logged is not None and logged.arms is not None:  # an open decision keeps what its log will say
+    if logged is not None and logged.arms is not None:  # an open decision keeps what will be logged
         names = logged.candidates
         return logged.arms, range(logged.arms.count) if names is None else names, logged.place
     if x is None:

@@ -27,7 +27,7 @@ from driftwise.tables.schema import Batch, Ints
 if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
-# Rounds in a row that may be missing from the log of a policy that counts them, where gaps are meant.
+# Rounds in a row that may be missing from the log of a policy that counts them, if gaps are allowed.
 _MOST_MISSED = 10_000
 
 # A progress bar is shown for more rows than these.
@@ -43,7 +43,7 @@ class _Progress:
     state: Any
     meter: Any
     tick: int
-    zero: int | None  # that the state counts from, None before the first lesson
+    zero: int | None  # the tick from which the state counts; None before the first lesson
     number: int  # of the last lesson learned
     seen: int = 0  # of the last lesson read
     seq: int = 0
@@ -120,7 +120,7 @@ def _batch(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
 
 
 def _count(batch: Batch, rows: Ints, at: _Progress) -> None:
-    """What became of the decisions that were learned from."""
+    """Count the verdicts of the decisions that were learned from."""
     kinds = np.full(batch.rows, "learned", dtype=object)
     if batch.verdict is not None:
         kinds = np.asarray(batch.verdict, dtype=object)
@@ -136,7 +136,7 @@ def _count(batch: Batch, rows: Ints, at: _Progress) -> None:
 
 
 def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps: bool) -> None:
-    """Lessons are numbered in order, and go on where the agent stands."""
+    """Check that lessons are numbered in order and continue those of the agent."""
     if not lessons.size:
         return
     falls = numbers <= np.concatenate([[at.seen], numbers[:-1]])

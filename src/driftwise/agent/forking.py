@@ -1,4 +1,4 @@
-"""Fork in a process with threads: agents stay whole.
+"""Fork in a process with threads: agents stay consistent.
 
 Before a fork all locks of all agents are taken, so that no lesson and no swap is half done in the child's memory.
 Afterwards both processes release them. In the child an agent gets a new name for its ids, and its log stays with the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
 PATIENCE = 5.0
-# How long one lock is waited for before all are released: the thread that has it may wait for one of ours.
+# How long to wait for one lock before all are released: the thread that has it may wait for one of ours.
 _STEP = 0.2
 
 _living: weakref.WeakSet[Agent] = weakref.WeakSet()
@@ -33,13 +33,13 @@ _torn: list[Agent] = []
 
 
 def enrol(agent: Agent) -> None:
-    """An agent of this process, whose locks a fork has to take."""
+    """Register an agent of this process, whose locks a fork must take."""
     with _births:
         _living.add(agent)
 
 
 class _Torn:
-    """In place of the locks of an agent that a fork cut in two."""
+    """Replaces the locks of an agent that a fork copied in the middle of a lesson."""
 
     def acquire(self, *_: object, **__: object) -> bool:
         wanted = "an agent that was not learning when the process forked"
@@ -59,7 +59,7 @@ class _Torn:
 
 
 def _take(agent: Agent) -> bool:
-    """All locks of an agent, in the order in which it takes them, or none."""
+    """Take all locks of an agent in its own order, or none."""
     encoder = agent._encoder
     wanted = [*([] if encoder is None else [encoder.lock]), agent._learning, agent._choosing]
     for count, lock in enumerate(wanted):

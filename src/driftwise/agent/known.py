@@ -1,4 +1,4 @@
-"""What an agent knows: its policy, its clock, its counts, and θ by the names of the features."""
+"""The facts about an agent: its policy, its clock, its counts, and θ by the names of the features."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """`facts` are names and values. `coefficients` are all of θ as it is played, the largest first, by the names of the
-    agent's features or x0, x1, …. A policy of the user's own has none."""
+    """`facts` are names and values. `coefficients` are all of θ, the largest first, by the names of the agent's
+    features or x0, x1, …. A policy of the user's own has none."""
 
     facts: tuple[tuple[str, str], ...]
     coefficients: tuple[tuple[str, float], ...]
 
 
 def known(agent: Agent) -> AgentFacts:
-    """The facts on the state that the next decision would be chosen on."""
+    """The facts about the state on which the next decision would be made."""
     policy, clock = agent._policy, agent._clock
     with turn(agent, agent._learning), agent._choosing:
         lessons = agent._states.tick

@@ -15,7 +15,7 @@ from typing import Any
 
 from driftwise.errors import BadInput
 
-# Parts that are kept, those of the smallest digests: of two long lists that have much in common both keep some of it.
+# At most this many parts are kept, those with the smallest digests: two long lists with much in common both keep some.
 MOST_PARTS = 4096
 LENGTH = 16
 
@@ -29,13 +29,13 @@ class Lineage:
     parts: set[str] = field(default_factory=set)
 
     def learned(self, parts: Iterable[str], logs: Iterable[str | None] = ()) -> None:
-        """Lessons of parts of a log, by their digests, which these agents wrote."""
+        """Add lessons of parts of a log, given by their digests, which these agents wrote."""
         names = {hashlib.sha256(part.encode()).hexdigest()[:LENGTH] for part in parts}
         self.parts = set(sorted(self.parts | names)[:MOST_PARTS])
         self.logs |= {one for one in logs if one is not None and len(one) == LENGTH}
 
     def merged(self, other: Lineage) -> None:
-        """All that another agent learned."""
+        """Add everything that another agent learned."""
         self.agents |= other.agents
         self.logs |= other.logs
         self.parts = set(sorted(self.parts | other.parts)[:MOST_PARTS])
@@ -44,7 +44,7 @@ class Lineage:
         return Lineage(set(self.agents), set(self.logs), set(self.parts))
 
     def check_apart(self, other: Lineage) -> None:
-        """Refuse another agent that has lessons which this one has too."""
+        """Refuse another agent that shares lessons with this one."""
         shared = (
             ("source", self.agents & other.agents), ("the log of source", self.agents & other.logs),
             ("the log of source", self.logs & other.agents), ("part", self.parts & other.parts),
@@ -56,13 +56,13 @@ class Lineage:
                 raise BadInput("other", f"{what} {min(twice)} on both sides", wanted, way_out)
 
     def facts(self) -> dict[str, Any]:
-        """As a snapshot keeps it; without logs as it always was."""
+        """As a snapshot stores it; without logs as in earlier versions."""
         more = {"logs": sorted(self.logs), "parts": sorted(self.parts)}
         return {"sources": sorted(self.agents), **{name: listed for name, listed in more.items() if listed}}
 
     @classmethod
     def read(cls, facts: dict[str, Any], origin: object) -> Lineage | None:
-        """What `facts` wrote; None where it is something else."""
+        """What `facts` wrote; None if it is something else."""
         lists = [facts["sources"], facts.get("logs", []), facts.get("parts", [])]
         good = all(isinstance(one, str) and len(one) == LENGTH for each in lists for one in each)
         return cls(*map(set, lists)) if good and origin in lists[0] else None

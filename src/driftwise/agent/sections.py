@@ -61,8 +61,8 @@ def plain_section(raw: Any, what: str = "rows") -> Any:
     try:
         text = raw.tobytes()
         found = json.loads(text.decode())
-        if b"\\ud" in text:  # earlier versions let lone surrogates into names: they are read as "?"
+        if b"\\ud" in text:  # earlier versions accepted lone surrogates in names; they are read as "?"
             found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         return found
     except (ValueError, RecursionError):
-        raise no(f"{what} that are no plain data") from None
+        raise no(f"{what} that are not plain data") from None

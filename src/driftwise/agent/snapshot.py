@@ -17,6 +17,7 @@ from driftwise.agent.sections import ANEW, MOST, no, section_count
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
 from driftwise.policies.names import restored_policy
+from driftwise.policies.plain import check_revision
 from driftwise.tables.features import Features
 
 if TYPE_CHECKING:
@@ -77,13 +78,14 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
     if set(settings) != set(_SETTINGS):
         raise no("other settings")
     if not (isinstance(settings["seed"], str) and settings["seed"].isascii() and len(settings["seed"]) < 400):
-        raise no("a seed that is no number")
+        raise no("a seed that is not a number")
     settings["seed"] = int(settings["seed"]) if settings["seed"].isdigit() else -1
     settings["rewards"] = tuple(settings["rewards"])
     if settings["clock"] == "wall" and settings["expire_after"] is not None:
         settings["expire_after"] *= settings["tick"]  # written in ticks, asked for in seconds
     features = Features.from_dict(facts["features"]) if "features" in facts else None
     agent = cls(policy, **settings, features=features, now=now)
+    check_revision(facts["digest"], agent._policy.digest)
     if agent._policy.digest != facts["digest"]:
         got, wanted = f"digest {agent._policy.digest}", f"the policy that was saved, {facts['digest']}"
         raise BadInput("policy", got, wanted, "pass that one")
@@ -103,15 +105,15 @@ def _zero(facts: dict[str, Any], clock: str) -> int | None:
 
 
 def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int | None) -> Any:
-    """The state as its policy reads it; the clock of a built-in one is where the agent stands."""
+    """The state as its policy reads it. The clock of a built-in policy's state must be that of the agent."""
     if policy.dim is None and section_count(facts, "seq"):
-        policy.dim = int(arrays["vectors"].shape[1])  # of a policy of the user's own, which the first arms told
+        policy.dim = int(arrays["vectors"].shape[1])  # the first arms gave it to a policy of the user's own
     state = policy.held(arrays, ANEW)
     if policy.taught_with_arms:
         return state
     learned, wall = section_count(facts, "learned"), facts["settings"]["clock"] == "wall"
     shown = shown_at(policy, zero, learned) if wall and zero is not None else learned
-    if wall and facts["agent"] == 1 and shown != learned:  # the first tick of a period was taken for the last before
+    if wall and facts["agent"] == 1 and shown != learned:  # version 1 counted a period's first tick wrongly
         state.set_clock(state.clock + (shown - learned))
     if state.clock != shown:
         raise no(f"a state at tick {state.clock:g}", f"one at tick {shown:g}")
@@ -126,11 +128,11 @@ def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     clock.fill(facts, agent._seq, states.tick)
     lineage = Lineage.read(facts, facts["origin"])
     if lineage is None:
-        raise no("sources that are no names")
+        raise no("sources that are not names")
     agent._origin, agent._lineage = facts["origin"], lineage
     driven = facts.get("driven")
     if driven is not None and not (type(driven) in (int, float) and abs(driven) <= 1e15):
-        raise no("a time that is none")
+        raise no("an invalid time")
     agent._driven = driven
     ahead = states.tick + 1 if clock.kind == "rewards" else clock.newest
     entries.fill(agent._book, facts, arrays, policy, terms, seq=agent._seq, ahead=ahead, most=agent._max_open,

@@ -11,9 +11,9 @@ from driftwise.policies.questions import Asked
 
 
 def start_clock(policy: Asked, state: Any, zero: int) -> None:
-    """Bring a fresh state to the tick that its time is counted from.
+    """Bring a new state to the tick from which its time is counted.
 
-    Its clock then shows 0, and for a memory that is bound to times of day the time since the last of them.
+    Its clock then shows 0; for a memory that is bound to times of day, the time since the last of them.
     """
     phase = policy.phase(zero)
     if phase:
@@ -21,7 +21,7 @@ def start_clock(policy: Asked, state: Any, zero: int) -> None:
 
 
 def shown_at(policy: Asked, zero: int, tick: int) -> float:
-    """What the clock of a state shows at a tick, if its time is counted from tick `zero` of the wall clock."""
+    """The clock of a state at a tick, if its time is counted from tick `zero` of the wall clock."""
     return tick - zero + policy.phase(zero)
 
 
@@ -30,7 +30,7 @@ class States:
 
     A thread that chooses holds `choosing`; a thread that learns holds it only for the swap. Threads that learn take
     turns by another lock. `tick` is the tick of the published state, `viewed` the tick that its copy was last advanced
-    to. `zero` is the tick from which the state counts its time. It is None until the first lesson; it is then the birth
+    to. `zero` is the tick from which the state counts its time. It is None until the first lesson; it is then the tick
     of the decision that was learned from, which every log of the lessons has. Until then no time passes for the state.
     """
 
@@ -44,7 +44,7 @@ class States:
         self.choosing: Any = RLock()
 
     def facts(self) -> dict[str, Any]:
-        """Its section of a snapshot's header; the numbers of the state are the policy's own."""
+        """Its section of a snapshot's header; the policy writes the numbers of the state."""
         return {"learned": self.tick, "zero": self.zero, "outside": self.front.outside, "told": self.front.warned}
 
     def at(self, tick: int) -> Any:
@@ -58,9 +58,9 @@ class States:
             return front
         if tick == self.viewed:
             return view
-        self.viewed = -1  # until it is there: an interruption may leave half of it
+        self.viewed = -1  # until it is complete: an interruption may leave half of it
         self.policy.renew(view, front)
-        view.warned = True  # what there is to warn of, lessons do
+        view.warned = True  # lessons give the warnings
         self.policy.advance(view, float(tick - self.tick))
         if self.policy.reads_only:  # reading may change a state of the user's own policy
             self.viewed = tick
@@ -77,7 +77,7 @@ class States:
     def take(
         self, x: Any, value: float, tick: int, born: int, then: Callable[[], None], done: Callable[[], bool]
     ) -> None:
-        """The lesson of a reward at a tick, of a decision born at another; see `learn`."""
+        """The lesson of a reward at a tick, of a decision at an earlier tick; see `learn`."""
         first, policy = self.zero is None, self.policy
         ticks, age = float(tick - (born if first else self.tick)), float(tick - born)
 

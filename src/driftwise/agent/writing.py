@@ -37,7 +37,7 @@ class AgentLog:
 
     @property
     def status(self) -> Status:
-        """How many rows are on disk, wait, or were set aside because they cannot be written; and why."""
+        """The numbers of rows on disk, waiting, and set aside because they cannot be written; and the reason."""
         return self._writer.status
 
     @property
@@ -46,15 +46,15 @@ class AgentLog:
         return self._writer.waiting
 
     def added(self) -> None:
-        """A row was put behind those that wait."""
+        """A row was appended to the waiting ones."""
         self._writer.added()
 
     def row(self, entry: Entry, verdict: Verdict, value: float) -> LogRow:
-        """The row of an open decision that is about to be closed; its counts are those of before."""
+        """The row of an open decision that is about to be closed; its counts do not include it yet."""
         one, shown, agent = entry.decision, entry.shown, self._agent
         lesson = verdict in LESSONS
         place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
-        if one.n == 0:  # a set that is no list, in which nothing has a place
+        if one.n == 0:  # a continuous set, which has no indices
             place = None
         x = entry.x
         return LogRow(
@@ -73,17 +73,17 @@ class AgentLog:
         self, offered: ActionSet, place: int, items: Sequence[Item] | None, places: Ints | None,
         context: dict[str, Any] | None, measure: str | None,
     ) -> Logged:
-        """What a decision that is being made will be logged with."""
+        """What will be logged of a decision that is being made."""
         named = None if items is None else candidates(items, places)
         kept = offered.arms if self.arms and offered.listed else None
         return Logged(self._agent._book.lessons, place, kept, context, named, measure)
 
     def flush(self) -> None:
-        """All that closed so far is on disk when this returns."""
+        """Write everything that has closed; it is on disk when this returns."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Flush, and write no more."""
+        """Flush, and stop writing."""
         book = self._agent._book
         with turn(self._agent, self._agent._choosing):
             mine = book.log is self
@@ -126,10 +126,10 @@ def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentL
 
 
 def _check_end(agent: Agent, folder: Path) -> None:
-    """The log in a folder ends where the agent stands, or there is none."""
+    """Check that the log in a folder, if there is one, ends where the agent is."""
     lessons = agent._book.lessons
     last = last_lesson(folder)
     if last and last != lessons:
-        wanted = f"a log that ends where this agent stands, at lesson {lessons}"
+        wanted = f"a log that ends at lesson {lessons}, as this agent does"
         way_out = "pass a new folder" + (", or learn_log this one first" if last > lessons else "")
         raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)

@@ -4,8 +4,8 @@ Variants differ in three ways. An entry is a number, or eight lanes side by side
 by 1/pivot, which is kept, or divided by the pivot: the bits differ. A pivot that is too small is raised to the ridge,
 raised to what rounding leaves of its row and counted, or refused.
 
-Two factorisations stay outside, because their loops are others: kernels/tiles.py has eight columns of one matrix in
-registers, and kernels/foretell.py solves for the rows below a matrix in the same pass as it factors.
+Two factorisations are not here, because their loops differ: kernels/tiles.py has eight columns of one matrix in
+registers, and kernels/foretell.py solves for the rows below a matrix in the same pass in which it factors.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ get_at = unbound("get_at", "reads an entry of the solution")
 put_at_ = unbound("put_at_", "writes an entry of the solution")
 first_row = unbound("first_row", "is the first row that is not 0")
 column_ = unbound("column_", "solves for a column")
+left = unbound("left", "reads an entry of the first factor of a product")
+first_term = unbound("first_term", "is the first term of a product's entry that is not 0")
 
 
 def _factor(G: Floats, at: int, ridge: Any, low: Floats, pivot: Floats) -> int:
-    """low low' = G[at] + ridge·I, lower triangles; how many pivots were raised, or -1 where one is refused.
+    """low low' = G[at] + ridge·I, lower triangles; returns the number of raised pivots, or -1 if one is refused.
 
     The kinds for a single matrix (d, d) do not read `at`. low may be the matrix.
     """
@@ -81,6 +83,16 @@ def _divide(low: Floats, pivot: Floats, M: Floats, to: Floats) -> None:
     """to = low⁻¹ M, column by column; to may be M."""
     for j in range(M.shape[1]):
         column_(low, pivot, M, j, to)
+
+
+def _multiply(A: Floats, B: Floats, out: Floats) -> None:
+    """out = A B."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[0]):
+            t = 0.0
+            for k in range(first_term(i, j), out.shape[0]):
+                t += left(A, i, k) * B[k, j]
+            out[i, j] = t
 
 
 # ------------------------------------------------------------------------------------------ pieces
@@ -261,6 +273,31 @@ def _from_the_top(j: int) -> int:
     return 0
 
 
+@piece
+def _in_row(A: Floats, i: int, k: int) -> float:
+    return A[i, k]  # type: ignore[no-any-return]
+
+
+@piece
+def _transposed(A: Floats, i: int, k: int) -> float:
+    return A[k, i]  # type: ignore[no-any-return]
+
+
+@piece
+def _from_the_first(i: int, j: int) -> int:
+    return 0
+
+
+@piece
+def _from_the_row(i: int, j: int) -> int:
+    return i
+
+
+@piece
+def _from_the_column(i: int, j: int) -> int:
+    return j
+
+
 # ------------------------------------------------------------------------------------------ variants
 
 _NUMBER = {"get": _get, "put_": _put_, "over": _times_inverse}
@@ -283,8 +320,9 @@ _KEPT = {**_NUMBER, **_RAISED, "put_pivot_": _pivot_and_inverse_}
 _TESTED = {**_DIVIDED, "take": _of_one, "refused": _unless_positive, "lifted": _counted, "put_pivot_": _pivot_alone_}
 
 # 1/pivot is kept; no exact pivot lies below the ridge, and one that rounding pushed there is raised to it, so that
-# nothing becomes NaN. The late one adds the ridge to a pivot when all else was taken off it.
+# nothing becomes NaN. The late one adds the ridge to a pivot after everything else was subtracted.
 factor_ = piece(bind(_factor, "factor_", **_KEPT, take=_of_many, begin=_with_ridge, admit=_no_less))
+factor_one_ = piece(bind(_factor, "factor_one_", **_KEPT, take=_of_one, begin=_with_ridge, admit=_no_less))
 factor_late_ = piece(bind(_factor, "factor_late_", **_KEPT, take=_of_one, begin=_alone, admit=_no_less_late))
 factor_eight_ = piece(bind(
     _factor, "factor_eight_", **_EIGHT, **_RAISED, take=_eight_of_one, begin=_with_ridge, admit=_eight_no_less,
@@ -309,3 +347,9 @@ forward_divided_ = piece(bind(_forward, "forward_divided_", **{**_SOLVE, "over":
 backward_divided_ = piece(bind(_backward, "backward_divided_", **_DIVIDED))
 _column_divided_ = piece(bind(_forward, "_column_divided_", **_COLUMN, over=_divided, first_row=_from_the_top))
 divide_divided_ = piece(bind(_divide, "divide_divided_", column_=_column_divided_))
+
+# Products of square matrices: A B, A'B, A B of a lower triangular B, A'B of a lower triangular A.
+multiply_ = piece(bind(_multiply, "multiply_", left=_in_row, first_term=_from_the_first))
+multiply_turned_ = piece(bind(_multiply, "multiply_turned_", left=_transposed, first_term=_from_the_first))
+multiply_lower_ = piece(bind(_multiply, "multiply_lower_", left=_in_row, first_term=_from_the_column))
+multiply_turned_lower_ = piece(bind(_multiply, "multiply_turned_lower_", left=_transposed, first_term=_from_the_row))

@@ -17,15 +17,14 @@ import math
 from typing import NamedTuple
 
 from driftwise._internal.elementary import log, log1p
-from driftwise.kernels import piece
-from driftwise.kernels.algebra import factor_, factor_late_, forward_, forward_one_
+from driftwise.kernels import formula, piece
+from driftwise.kernels.algebra import factor_late_, factor_one_, forward_one_
 from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.links import IDENTITY, widening
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.trend import sloped
 from driftwise.kernels.point import (
-    COUNT,
     EXPLORE,
     LAM,
     LEARNS,
@@ -45,6 +44,23 @@ from driftwise.kernels.point import (
 # rewards that set the scale, their squares and those of the norms of their arms.
 GUESSED, ERRORS, ERROR_WEIGHT, SEEN, REWARD_SQUARES, NORM_SQUARES = 0, 1, 2, 3, 4, 5
 GAUGE = 6
+# A bank that grows also has the errors of the last rewards, the nats by which these foretell better than all errors
+# do, rewards in a row that were too strange to be learned, and how likely the next decision looks again at an arm
+# that was better than foretold. Behind these, for every feature: the sum of squares,
+# how many values were not 0, and 1 over the unit: the largest root mean square that those have had, since arms that
+# are played all the time come to be alike.
+NOW_ERRORS, NOW_WEIGHT, NOW_NATS, STRANGE, DOUBT = 6, 7, 8, 9, 10
+UNITS = 11
+# Rewards that the noise of now is learned from, how many of the usual noise it begins with, rewards that its nats last
+# for, those from which it is believed, and how far it may be from the usual one.
+NOW_ROUNDS, NOW_GUESS, NATS_ROUNDS, NOW_BELIEVED, MOST_SPREAD = 40.0, 4.0, 200.0, 8.0, 1e4
+# Degrees of freedom of a bank's densities, at most: rewards with heavy tails decide nothing alone.
+FREEDOM = 8.0
+# An arm that a short memory has this variance of, in R², is hardly known; a reward of it that lies so many standard
+# deviations above what was foretold makes the next decisions look again, each so much less likely than the one before.
+HARDLY_KNOWN, ABOVE, AGAIN = 0.125, 1.5, 0.8
+# A feature or a reward so many units large is strange, once enough was seen; so many in a row are believed.
+STRANGELY, ENOUGH, BELIEVED_STRANGE = 1e4, 10.0, 8.0
 
 # How many rewards the first guess of the noise counts for, and what part of a root mean square of rewards it is where
 # nobody made one: too small an R sticks before it has grown, too large a one explores for long.
@@ -57,6 +73,8 @@ REACH, LEAST_SIGNAL = 2.5, 0.3
 NEGLIGIBLE = 1e-12
 # Of a state that says that rewards or arms are beyond all measure.
 LEAST_RIDGE = 1e-250
+# Of features that are all but 0.
+LEAST_UNIT = 1e-150
 # The bonus is this many standard deviations at exploration 1, or √(1 + widens·log(1 + Σw)) where that is to grow: by a
 # constant number one trial in a hundred sticks to a wrong arm for ever.
 QUANTILE = 2.0
@@ -69,10 +87,12 @@ MOST_ODDS = 20.0
 
 
 class Prior(NamedTuple):
-    """The noise R and the ridge ρ₀; `blind`: no reward but 0 has been seen, so that neither has a scale yet."""
+    """The noise R, the ridge ρ₀ in units of the features, and the variance of the noise of now over R²; `blind`: no
+    reward but 0 has been seen, so that nothing has a scale yet."""
 
     noise: float
     ridge: float
+    spread: float
     blind: bool
 
 
@@ -85,17 +105,45 @@ class Gauge(NamedTuple):
 gauge_of = bundle_of(Gauge, "floats", known="gauge")
 
 
+@formula
+def gauge_size(d: int) -> int:
+    """The length of the gauge of a bank that grows."""
+    return UNITS + 3 * d
+
+
+@piece
+def grows(gauge: Gauge) -> bool:
+    """Whether the gauge is that of a bank that grows."""
+    return bool(gauge.known.size > GAUGE)
+
+
+@piece
+def per_unit(gauge: Gauge, i: int) -> float:
+    """1 over the unit of a feature."""
+    known = gauge.known
+    return float(known[UNITS + 2 * ((known.size - UNITS) // 3) + i]) if known.size > GAUGE else 1.0
+
+
+@piece
+def spread_of(noise: float, gauge: Gauge) -> float:
+    """The variance of the noise of now over that of the usual noise."""
+    known = gauge.known
+    usual = noise * noise
+    now = (known[NOW_ERRORS] + NOW_GUESS * usual) / (known[NOW_WEIGHT] + NOW_GUESS)
+    return float(min(max(now / usual, 1.0 / MOST_SPREAD), MOST_SPREAD)) if usual > 0.0 else 1.0
+
+
 @piece
 def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     """Noise and ridge as they are told, or as far as they are known."""
     table, known = point.table, gauge.known
     if table[row, LAM] > 0.0:
-        return Prior(table[row, R], table[row, LAM], False)
+        return Prior(table[row, R], table[row, LAM], 1.0, False)
     if point.flags[LINK] != IDENTITY:
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         odds = known[REWARD_SQUARES] / known[SEEN] if known[SEEN] > 0.0 else 0.0
         given = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
-        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), False)
+        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), 1.0, False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
@@ -113,7 +161,10 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
             noise = math.sqrt(squares / (known[GUESSED] + known[ERROR_WEIGHT]))
         signal = max(value - noise * noise, LEAST_SIGNAL * LEAST_SIGNAL * value)
         reach = max(reach, REACH * REACH * signal / norm)
-    return Prior(noise, min(max(d * noise * noise / reach, LEAST_RIDGE), 1.0 / LEAST_RIDGE), blind)
+    ridge = min(max(d * noise * noise / reach, LEAST_RIDGE), 1.0 / LEAST_RIDGE)
+    now = learns and grows(gauge) and known[NOW_NATS] > NOW_BELIEVED
+    spread = spread_of(noise, gauge) if now else 1.0
+    return Prior(noise, ridge, spread, blind)
 
 
 @piece
@@ -130,83 +181,192 @@ def surprise_of(
         chance = link_mean(link, value / math.sqrt(1.0 + widening(link) * square))
         chance = min(max(chance, 1e-12), 1.0 - 1e-12)
         return float(-(reward * log(chance) + (1.0 - reward) * log1p(-chance)))
-    error = reward - value
+    error, square = reward - value, square + (prior.spread - 1.0)
     ratio = float(error * error / (prior.noise * prior.noise * (1.0 + square)))
     if point.table[row, LEARNS] == 0.0:
         return 0.5 * (log1p(square) + ratio)
     freedom = 1.0 + float(gauge.known[ERROR_WEIGHT])
+    if grows(gauge):
+        freedom = min(freedom, FREEDOM)
     return 0.5 * (log1p(square) + (freedom + 1.0) * log1p(ratio / freedom))
 
 
 @piece
+def bend_of(prior: Prior, reward: float, value: float, square: float) -> float:
+    """1 over the variance of a reward in R²; where noise is low now, one far from what was foretold may be the first
+    of louder ones, and counts as Student's density has it."""
+    if prior.spread >= 1.0:
+        return 1.0 / prior.spread
+    error = reward - value
+    ratio = error * error / (prior.noise * prior.noise * (prior.spread + square))
+    return min(1.0, (FREEDOM + 1.0) / (FREEDOM + ratio)) / prior.spread
+
+
+@piece
+def doubt_(error: float, variance: float, short: float, gauge: Gauge) -> None:
+    """An arm of which a short memory has the variance R²·short paid so much more than was foretold."""
+    if grows(gauge):
+        above = short > HARDLY_KNOWN and error > 0.0 and error * error > ABOVE * ABOVE * variance
+        gauge.known[DOUBT] = AGAIN if above else AGAIN * gauge.known[DOUBT]
+
+
+@piece
+def gauge_now_(square: float, usual: float, gauge: Gauge) -> None:
+    """A squared error is held against the noise of now and the usual variance, and joins the former."""
+    known = gauge.known
+    now = usual * spread_of(math.sqrt(usual), gauge)
+    if now > 0.0 and usual > 0.0:
+        tails = log1p(square / (FREEDOM * usual)) - log1p(square / (FREEDOM * now))
+        nats = 0.5 * (log(usual / now) + (FREEDOM + 1.0) * tails)
+        known[NOW_NATS] = max(0.0, (1.0 - 1.0 / NATS_ROUNDS) * known[NOW_NATS] + min(max(nats, -1.0), 1.0))
+    known[NOW_ERRORS] = (1.0 - 1.0 / NOW_ROUNDS) * known[NOW_ERRORS] + square
+    known[NOW_WEIGHT] = (1.0 - 1.0 / NOW_ROUNDS) * known[NOW_WEIGHT] + 1.0
+
+
+@piece
+def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
+    """Whether a reward or its arm is too strange to be learned from: out of all measure, and not the last of many."""
+    known, d = gauge.known, lesson.X.shape[1]
+    if known.size <= GAUGE or lesson.arm < 0 or known[SEEN] < ENOUGH:
+        return False
+    strange = False
+    if point.flags[LINK] == IDENTITY and known[REWARD_SQUARES] > 0.0:
+        most = STRANGELY * math.sqrt(known[REWARD_SQUARES] / known[SEEN])
+        strange = abs(lesson.reward) > most
+    for i in range(d):
+        if known[UNITS + d + i] > 0.0:
+            strange = strange or abs(lesson.X[lesson.at, i, lesson.arm]) * per_unit(gauge, i) > STRANGELY
+    if not strange or known[STRANGE] >= BELIEVED_STRANGE:
+        known[STRANGE] = 0.0
+        return False
+    known[STRANGE] += 1.0
+    return True
+
+
+@piece
+def units_(lesson: Lesson, gauge: Gauge) -> None:
+    """An arm's share in the units of its features."""
+    known, d = gauge.known, lesson.X.shape[1]
+    for i in range(d):
+        x = lesson.X[lesson.at, i, lesson.arm]
+        if x != 0.0:
+            squares, count = UNITS + i, UNITS + d + i
+            known[squares] += x * x
+            known[count] += 1.0
+            known[NORM_SQUARES] += 1.0
+            per = 1.0 / max(math.sqrt(known[squares] / known[count]), LEAST_UNIT)
+            inverse = UNITS + 2 * d + i
+            known[inverse] = min(known[inverse], per) if known[count] > ENOUGH else per
+
+
+@piece
 def gauge_(
-    point: Point, row: int, lesson: Lesson, blind: bool, value: float, square: float, gauge: Gauge
+    point: Point, row: int, lesson: Lesson, prior: Prior, asked: bool, value: float, square: float, gauge: Gauge
 ) -> None:
     """A reward's share in what is known of noise and scale, by what the lane played had foretold; a residual says
     nothing while there is no scale."""
-    known = gauge.known
-    if known.size == 0:
+    known, table = gauge.known, point.table
+    told = table[row, LEARNS] == 0.0 and table[row, R] > 0.0 and table[row, S] > 0.0
+    if known.size == 0 or (told and point.flags[LINK] == IDENTITY):
         return
     size = lesson.reward
     if point.flags[LINK] != IDENTITY:
         size = min(abs(value), MOST_ODDS)
-    elif not blind:
+    elif asked and not prior.blind:
         keep, error = 1.0 - point.table[row, LEARNS], lesson.reward - value
+        if grows(gauge):  # of an error's variance, R²(spread + square), the part that is noise
+            part = error * error * prior.spread / (prior.spread + square)
+            if keep < 1.0:
+                gauge_now_(part, prior.noise * prior.noise, gauge)
+        else:
+            part = error * error / (1.0 + square)
         known[GUESSED] *= keep
-        known[ERRORS] = keep * known[ERRORS] + error * error / (1.0 + square)
+        known[ERRORS] = keep * known[ERRORS] + part
         known[ERROR_WEIGHT] = keep * known[ERROR_WEIGHT] + 1.0
     known[SEEN] += 1.0
     known[REWARD_SQUARES] += size * size
+    if grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0:
+        units_(lesson, gauge)
+        return
     for i in range(lesson.X.shape[1]):
         x = lesson.X[lesson.at, i, lesson.arm]
         known[NORM_SQUARES] += x * x
 
 
 @piece
-def trace_of(G: Floats, lane: int) -> float:
-    """The sum of the diagonal of G[lane]."""
+def trace_of(G: Floats, lane: int, gauge: Gauge) -> float:
+    """The sum of the diagonal of G[lane], in units of the features."""
     total = 0.0
     for i in range(G.shape[1]):
-        total += G[lane, i, i]
+        v = per_unit(gauge, i)
+        total += G[lane, i, i] * v * v
     return total
 
 
 @piece
+def in_units_(A: Floats, b: Floats, lane: int, gauge: Gauge, to: Floats, z: Floats) -> None:
+    """to = A[lane], its lower triangle, and z = b[lane], in units of the features."""
+    for i in range(z.size):
+        v = per_unit(gauge, i)
+        z[i] = b[lane, i] * v
+        for j in range(i + 1):
+            to[i, j] = A[lane, i, j] * (v * per_unit(gauge, j))
+
+
+@piece
+def out_of_units_(gauge: Gauge, low: Floats, pivot: Floats) -> None:
+    """A factor in units of the features becomes that of arms as they come."""
+    for i in range(pivot.size):
+        v = per_unit(gauge, i)
+        pivot[i] *= v
+        for j in range(i + 1):
+            low[i, j] /= v
+
+
+@piece
 def believe_(
-    point: Point, row: int, lane: int, ridge: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
+    point: Point, row: int, lane: int, ridge: float, gauge: Gauge, sums: Sums, low: Floats, other: Floats,
+    pivot: Floats, z: Floats,
 ) -> None:
-    """low low' is the precision of θ over 1/R², z = low⁻¹b: an arm's mean is (low⁻¹x)'z, its variance R²‖low⁻¹x‖²."""
-    ridge = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
+    """low low' is the precision of θ over 1/R², z = low⁻¹b: an arm's mean is (low⁻¹x)'z, its variance R²‖low⁻¹x‖².
+
+    The ridge is that of features in their units, so that it means the same for each of them.
+    """
+    ridge = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane, gauge))
     if sloped(point, row):
-        stiff = max(ridge * point.table[row, STIFFNESS], NEGLIGIBLE * trace_of(sums.lag_square, lane))
-        believe_sloped_(lane, ridge, stiff, sums, low, other, pivot, z)
+        stiff = max(ridge * point.table[row, STIFFNESS], NEGLIGIBLE * trace_of(sums.lag_square, lane, gauge))
+        believe_sloped_(lane, ridge, stiff, gauge, sums, low, other, pivot, z)
     else:
-        factor_(sums.G, lane, ridge, low, pivot)
-        forward_(low, pivot, sums.b, lane, z)
+        in_units_(sums.G, sums.b, lane, gauge, low, z)
+        factor_one_(low, lane, ridge, low, pivot)
+        forward_one_(low, pivot, z, lane, z)
+    out_of_units_(gauge, low, pivot)
 
 
 @piece
 def believe_sloped_(
-    lane: int, ridge: float, stiff: float, sums: Sums, low: Floats, other: Floats, pivot: Floats, z: Floats
+    lane: int, ridge: float, stiff: float, gauge: Gauge, sums: Sums, low: Floats, other: Floats, pivot: Floats,
+    z: Floats,
 ) -> None:
     """The same for a lane with a trend, θ + lag·u: u is eliminated from its normal equations, θ is what is left."""
     d = z.size
     G, lag = sums.G, sums.lag
-    factor_(sums.lag_square, lane, stiff, other, pivot)
-    forward_(other, pivot, sums.lag_reward, lane, z)
+    in_units_(sums.lag_square, sums.lag_reward, lane, gauge, other, z)
+    factor_one_(other, lane, stiff, other, pivot)
+    forward_one_(other, pivot, z, lane, z)
     for i in range(d):  # M = lag·other⁻ᵀ, in low
         for j in range(d):
-            low[i, j] = lag[lane, max(i, j), min(i, j)]
+            low[i, j] = lag[lane, max(i, j), min(i, j)] * (per_unit(gauge, max(i, j)) * per_unit(gauge, min(i, j)))
         forward_one_(other, pivot, low[i], lane, low[i])
     for i in range(d):
-        v = sums.b[lane, i]
+        v = sums.b[lane, i] * per_unit(gauge, i)
         for k in range(d):
             v -= low[i, k] * z[k]
         pivot[i] = v
     for i in range(d):
         z[i] = pivot[i]
         for j in range(i + 1):
-            v = G[lane, i, j]
+            v = G[lane, i, j] * (per_unit(gauge, i) * per_unit(gauge, j))
             for k in range(d):
                 v -= low[i, k] * low[j, k]
             other[i, j] = v
@@ -227,7 +387,7 @@ def belief_scores_(
 ) -> None:
     """Mean and bonus of every arm: x'θ̂ and a quantile's R‖x‖ times the exploration factor."""
     prior = prior_of(point, row, gauge, sums.b.shape[1])
-    believe_(point, row, lane, prior.ridge, sums, scores.low, scores.other, scores.pivot, scores.z)
+    believe_(point, row, lane, prior.ridge, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
     whiten_(scores, X, at)
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
     if point.flags[LINK] != IDENTITY:
@@ -237,16 +397,12 @@ def belief_scores_(
 
 
 @piece
-def audit_scores_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, scores: ScoreScratch) -> None:
-    """Mean and bonus of every arm by a theorem's radius with δ = 1/t and the ridge ρ₀ (docs/math.md#audits):
-    R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
-    d = scores.z.size
-    prior = prior_of(point, lane, gauge, d)
-    believe_(point, lane, lane, prior.ridge, sums, scores.low, scores.other, scores.pivot, scores.z)
+def widths_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, scores: ScoreScratch) -> None:
+    """bonus = a standard deviation of every arm's value, or of the chance of a click, as a lane believes."""
+    prior = prior_of(point, lane, gauge, scores.z.size)
+    believe_(point, lane, lane, prior.ridge, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
     whiten_(scores, X, at)
-    grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
-    radius = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     if point.flags[LINK] != IDENTITY:
-        lift_(point.flags[LINK], radius, scores.mean, scores.bonus)
+        lift_(point.flags[LINK], 1.0, scores.mean, scores.bonus)
     else:
-        roots_(radius * prior.noise, scores.bonus)
+        roots_(prior.noise, scores.bonus)

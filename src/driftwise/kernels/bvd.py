@@ -3,11 +3,12 @@
 The stages are those of docs/math.md#generalized-linear.
 
 E(θ) = {θ': ‖g(θ')-g(θ)‖_{Ṽ⁻¹} ≤ β̄}. (i) θ̂ in the ball. (ii) E(θ̂) meets the ball: its point nearest to θ̂ in that
-very norm. (iii) Else the joint program: least ‖g(θ')+β̄Ṽ^{1/2}η-b‖_{V⁻²} over ‖θ'‖ ≤ S, ‖η‖ ≤ 1; for a given θ' the η
-is a secular equation, and what is left is smooth in θ'. Any root R of Ṽ will do for Ṽ^{1/2}: η turns with it.
+very norm. (iii) Otherwise the joint program: the smallest ‖g(θ')+β̄Ṽ^{1/2}η-b‖_{V⁻²} over ‖θ'‖ ≤ S, ‖η‖ ≤ 1; for a
+given θ' the η solves a secular equation, and the rest is smooth in θ'. Any root R of Ṽ can replace Ṽ^{1/2}: η turns
+with it.
 
-Its scores are those of GLM-UCB. The entries are apart from adapt/glm.py, which would otherwise compile the projection
-into every policy.
+Its scores are those of GLM-UCB. The entries are separate from adapt/glm.py, which would otherwise compile the
+projection into every policy.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import NamedTuple
 
 from driftwise.kernels import kernel, part, piece, routine
 from driftwise.kernels.adapt.glm import GLM, Generalized, packed_lesson_
+from driftwise.kernels.algebra import multiply_turned_
 from driftwise.kernels.binding import bind
 from driftwise.kernels.glm import glm_scores_
+from driftwise.kernels.groups import estimate_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.memories.atoms import fade_atoms_, place_atom_
 from driftwise.kernels.memories.fade import decay
@@ -46,10 +49,7 @@ from driftwise.kernels.point import (
     Point,
     R,
     S,
-    estimate_of,
-    history_of,
     sound_cursor,
-    sums_of,
 )
 from driftwise.kernels.rounds import as_it_is
 from driftwise.kernels.solvers.atoms import Atoms
@@ -100,7 +100,7 @@ def invert_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
 
 
 class Way(NamedTuple):
-    """What the projection measures with: V = G + lam·I and Ṽ = twin + lam·I (lower triangles), β̄, and who wins ties."""
+    """What the projection uses: V = G + lam·I and Ṽ = twin + lam·I (lower triangles), β̄, and the rule for ties."""
 
     G: Floats
     twin: Floats
@@ -111,16 +111,13 @@ class Way(NamedTuple):
 
 @part
 def joint_(z: SetScratch, way: Way) -> None:
-    """What ELLIPSOID measures with: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
+    """The matrices of ELLIPSOID: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
     d = way.G.shape[0]
     invert_(z, way.G, way.lam, inner)
+    multiply_turned_(inner, inner, metric)
     for i in range(d):
         for j in range(d):
-            t = 0.0
-            for k in range(d):
-                t += inner[k, i] * inner[k, j]
-            metric[i, j] = t
             root[i, j] = 0.0
     factor_(way.twin, way.lam, root)
     for i in range(d):
@@ -137,11 +134,12 @@ def joint_(z: SetScratch, way: Way) -> None:
 
 @part
 def confine_(p: Atoms, theta: Floats, way: Way, z: SetScratch, out: Floats) -> tuple[int, float, float, float]:
-    """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last step.
+    """out (d,) = θ̃; the stage (1, 2, 3), ‖g-b‖_{Ṽ⁻¹} at θ̃ (q in (iii)), the least of the joint program, the last
+    step.
 
-    theta (lanes, d) is θ̂, z empty scratch. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i) and
-    (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In (iii) the
-    intersection is a point. A last step above 1e-7 (1+‖θ‖) is a failure.
+    theta (lanes, d) is θ̂, z empty scratch. "Any point of the intersection" of the ball with E(θ̂) is, in stages (i)
+    and (ii): for NEAREST θ̂ or q; for ORIGIN 0 wherever it belongs to E(θ̂), θ̂ in the ball or not, else θ̂ or q. In
+    (iii) the intersection is a point. A last step above 1e-7 (1+‖θ‖) is a failure.
     """
     lam, S = way.lam, p.S
     here, hat = z.vec[THETA], z.vec[HAT]
@@ -178,8 +176,8 @@ def lesson_bvd_(
 ) -> int:
     """A lesson that ends with θ̂ in theta and θ̃ in shown; arm < 0 lets time pass without an observation.
 
-    The phases of kernels/memories are written out for the one memory there is here: with windows and restarts in it,
-    this took half as long again to compile.
+    The phases of kernels/memories are written out for the one memory that is possible here: with windows and restarts
+    in it, compiling took half as long again.
     """
     lane = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     point, lesson = Point(flags, table), Lesson(X, at, arm, reward, ticks, age)

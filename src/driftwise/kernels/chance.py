@@ -1,7 +1,7 @@
-"""Chance: rewards from a tape that every policy reads, and draws that are pure functions of a key and counters.
+"""Randomness: rewards from a tape that every policy reads, and draws that are pure functions of a key and counters.
 
-No generator lives in a state. A draw hashes its key and counters in 32-bit steps, which int64 arithmetic and Python's
-integers carry out alike, so interpreted and compiled runs draw the same.
+A state has no generator. A draw hashes its key and counters in 32-bit steps, which int64 arithmetic and Python's
+integers compute alike, so interpreted and compiled runs draw the same.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def poisson_quantile(u: float, mean: float) -> float:
 
 
 class Rounds(NamedTuple):
-    """Rounds to play: arms, one set or one a round, θ's path (B, d), the tape's draws and the best means (B,), and what
-    a reward is: link, kind, noise."""
+    """Rounds to play: arms, one set or one per round, θ's path (B, d), the tape's draws and the best means (B,), and
+    the model of rewards: link, kind, noise."""
 
     arms: Floats
     path: Floats
@@ -44,7 +44,7 @@ class Rounds(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What came of them: arms chosen, cumulative regret, and the row of the table that acted."""
+    """The results: arms chosen, cumulative regret, and the row of the table that acted."""
 
     chosen: Ints
     regret: Floats
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
 @formula
 def reward_of(kind: int, mean: float, noise: float, draw: float) -> float:
-    """What the tape makes of a mean."""
+    """The reward for a mean and a draw of the tape."""
     if kind == GAUSSIAN:
         return mean + noise * draw
     if kind == BERNOULLI:
@@ -63,13 +63,13 @@ def reward_of(kind: int, mean: float, noise: float, draw: float) -> float:
 
 @piece
 def set_of(rounds: Rounds, t: int) -> int:
-    """Which set of arms a round has: the only one, or its own."""
+    """The set of arms of a round: the only one, or its own."""
     return t if rounds.arms.shape[0] > 1 else 0
 
 
 @piece
 def reward_(rounds: Rounds, t: int, arm: int, total: float, record: Record) -> float:
-    """The reward of an arm played in round t, which is recorded; total is the regret before it."""
+    """The reward of the arm played in round t, which is recorded; total is the regret before it."""
     arms, at = rounds.arms, set_of(rounds, t)
     value = 0.0
     for i in range(arms.shape[1]):
@@ -96,7 +96,7 @@ def mix(x: int) -> int:
 @piece
 def word(salt: int, low: int, high: int, a: int, b: int, c: int) -> int:
     """32 bits from a key in two halves and three counters."""
-    h = mix((int(low) ^ salt) & WORD)  # int: numpy warns where whole numbers wrap, as these are meant to
+    h = mix((int(low) ^ salt) & WORD)  # int, because numpy warns if integers wrap, which is intended here
     h = mix((h + int(high)) & WORD)
     h = mix((h + a) & WORD)
     h = mix((h + 0x9E3779B9 + b) & WORD)

@@ -1,7 +1,7 @@
-"""Views of packed arrays that own nothing: what entries cut a state and their scratch into.
+"""Views of packed arrays without ownership, into which entries cut a state and their scratch.
 
-NumPy's slicing and reshape count references and check whether a copy is needed: a click's round that cut its state anew
-took 220 ns longer. A view from here is an address and a shape: whoever hands out the packed array keeps it alive.
+NumPy's slicing and reshape count references and check whether a copy is needed: a round of clicks that cut its state
+again took 220 ns longer. A view from here is an address and a shape; the owner of the packed array keeps it alive.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import linecache
 import math
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from driftwise._internal.compiling import intrinsic
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 def interpreted_cut(packed: npt.NDArray[Any], start: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -26,7 +30,8 @@ cut: Any = intrinsic(interpreted_cut, "cut")
 
 
 def written(source: str, name: str, names: dict[str, Any]) -> Any:
-    """The function of this name in a source made from a declaration, with these globals; tracebacks show the source."""
+    """The function of this name in a source that was made from a declaration, with these globals. Tracebacks show
+    it."""
     file = f"<driftwise: {name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     exec(compile(source, file, "exec"), names)

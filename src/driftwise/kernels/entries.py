@@ -3,7 +3,7 @@
 Scores, lessons and folds are bound to the pieces of a family (kernels/rounds.py), with memory, rule and adaptation by
 flag, so that a few entries serve every point of model × memory × rule × adaptation. Wheels hold them as machine code:
 nothing else is compiled while a live system decides and learns. numba compiles rounds of a simulation for the pieces of
-one policy; without numba the loops of this list play them, which ask the flags.
+one policy; without numba the loops of this list play them, which branch on the flags.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from driftwise._internal.compiling import Kernel
 from driftwise._internal.shipped import code_of
 from driftwise.kernels import entry, guards, ridge, rounds, tapes, tiled
 from driftwise.kernels.adapt import bank, bob, book, levels, master
-from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, audit_due, bank_score_
+from driftwise.kernels.adapt.belief import BELIEF, audit_belief_, audit_chance, bank_score_, purpose_of, trial_chance
 from driftwise.kernels.adapt.glm import GLM
 from driftwise.kernels.adapt.linear import ADAPTIVE_LINEAR
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, Prior, prior_of
-from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.binding import bind
 from driftwise.kernels.bvd import BVD
 from driftwise.kernels.chance import normal, uniform
 from driftwise.kernels.checksum import checksum_
 from driftwise.kernels.glm import glm_radius
+from driftwise.kernels.groups import Adapting
+from driftwise.kernels.guards import guard_of
 from driftwise.kernels.index import columns_, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, best_means_, linear_radius
-from driftwise.kernels.point import DAMAGED, FINE, Adapting, Floats, Ints, Lesson, Point
+from driftwise.kernels.point import DAMAGED, FINE, Floats, Ints, Lesson, Point
 from driftwise.kernels.renew import renew_
-from driftwise.kernels.rounds import Family
+from driftwise.kernels.rounds import Family, lesson_, lesson_scratch_of, score_, sound_view, view_of
 from driftwise.kernels.sampling import SAMPLED_GLM, SAMPLED_LINEAR, sample_glm_, sample_linear_
 from driftwise.kernels.search import ball, corners, families, index_form
 from driftwise.kernels.search.linear import best_linear_
@@ -42,15 +44,9 @@ from driftwise.kernels.solvers.project import project_
 from driftwise.kernels.solvers.sets import optimist_
 from driftwise.kernels.solvers.slabs import narrow_
 
-view_of = unbound("view_of", "cuts a packed state into the bundles of a family")
-sound_view = unbound("sound_view", "says whether cursors and marks of a view lie in range")
-score_ = unbound("score_", "writes mean and bonus of every arm to scratch and gives the row that acted")
-lesson_scratch_of = unbound("lesson_scratch_of", "cuts scratch of a lesson from a place of scratch on")
-lesson_ = unbound("lesson_", "takes a lesson in")
-
 
 def _score_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """Mean and bonus of every arm of X (1, d, n), to the beginning of scratch; the best arm, or DAMAGED."""
+    """Mean and bonus of every arm of X (1, d, n), at the beginning of scratch; returns the best arm, or DAMAGED."""
     first = X.size - X.size  # 0, but not a literal, for which everything below would be compiled again
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
@@ -64,7 +60,7 @@ def _learn_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
 ) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. FINE, or why nothing was done."""
+    """A lesson; arm < 0 lets time pass without an observation. Returns FINE, or why nothing was done."""
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
@@ -77,7 +73,7 @@ def _adapt_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> int:
-    """The same with what MASTER's tests need: ρ̂ and the index that the choice had."""
+    """The same with what MASTER's tests need: ρ̂ and the index of the choice."""
     own = view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
@@ -90,7 +86,7 @@ def _fold_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, rewards: Floats,
     ticks: Floats, ages: Floats,
 ) -> int:
-    """Lessons one after the other, lesson t on X[t] (d, 1). FINE, or why nothing was done."""
+    """Lessons in order, lesson t on X[t] (d, 1). Returns FINE, or why nothing was done."""
     first, own = X.size - X.size, view_of(flags, table, floats, ints)
     if not sound_view(own):
         return DAMAGED
@@ -107,7 +103,7 @@ def scoring(family: Family, score: Callable[..., Any] | None = None) -> Callable
 
 
 def teaching(shell: Callable[..., Any], what: str, family: Family) -> Callable[..., int]:
-    """The entry that takes lessons in."""
+    """The entry that learns."""
     pieces = {one: getattr(family, one) for one in ("view_of", "sound_view", "lesson_scratch_of", "lesson_")}
     return entry(bind(shell, f"{what}_{family.name}_", **pieces))
 
@@ -126,16 +122,16 @@ _FASTER = {"tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.l
 
 
 def _loop(family: Family, engine: str, pieces: Callable[[Family], dict[str, Callable[..., Any]]]) -> Live:
-    call = rounds.play(f"play_{family.name}_{engine}", **pieces(family))
-    return Live(call, _PLAY, guards.guard_play(family.name, engine))
+    call = rounds.play(f"play_{family.name}_{engine}", family, pieces)
+    return Live(call, _PLAY, guard_of("play", family.name, engine))
 
 
 # ------------------------------------------------------------------------------------------ the list
 
 
 class Live(NamedTuple):
-    """An entry and the numba signature that it is called with; of machine code, who checks lengths and which arrays are
-    only read, so that the C module takes those that cannot be written to."""
+    """An entry and the numba signature with which it is called. For machine code: its guard, which checks lengths, and
+    the arrays that are only read, so that the C module accepts read-only ones."""
 
     call: Callable[..., Any]
     signature: str
@@ -143,7 +139,7 @@ class Live(NamedTuple):
     reads: tuple[int, ...] = ()
 
 
-# Arrays as the border hands them on: packed numbers, tables, sets of arms.
+# Arrays as policies pass them: packed numbers, tables, sets of arms.
 _V, _I, _M, _X = "float64[::1]", "int64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
 _STATE = f"{_I}, {_M}, {_V}, {_I}, {_V}"  # flags, table, floats, ints, scratch
 _SCORE = f"int64({_STATE}, {_X})"
@@ -154,31 +150,31 @@ _FORM = f"int64({_STATE}, int64)"
 _PLAY = f"int64({_STATE}, {_X}, {_M}, {_V}, {_V}, int64, int64, float64, float64, {_I}, {_V}, {_I}, {_V})"
 LIST: dict[str, Live] = {
     # Scores of a list of arms: by model, then rules that sample, then audits.
-    "score_linear_": Live(score_linear_, _SCORE, guards.guard_score),
-    "score_tiled_": Live(tiled.score_tiled_, _SCORE, guards.guard_tiled),
-    "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE, guards.guard_score),
-    "score_glm_": Live(score_glm_, _SCORE, guards.guard_score),
-    "score_belief_": Live(score_belief_, _SCORE, guards.guard_score),
-    "audit_belief_": Live(audit_belief_, _SCORE, guards.guard_score),
-    "sample_linear_": Live(sample_linear_, _SAMPLE, guards.guard_sample),
-    "sample_glm_": Live(sample_glm_, _SAMPLE, guards.guard_sample),
+    "score_linear_": Live(score_linear_, _SCORE, guard_of("score", "linear")),
+    "score_tiled_": Live(tiled.score_tiled_, _SCORE, guard_of("tiled", "linear")),
+    "score_adaptive_linear_": Live(score_adaptive_linear_, _SCORE, guard_of("score", "adaptive_linear")),
+    "score_glm_": Live(score_glm_, _SCORE, guard_of("score", "glm")),
+    "score_belief_": Live(score_belief_, _SCORE, guard_of("score", "belief")),
+    "audit_belief_": Live(audit_belief_, f"int64({_STATE}, {_X}, int64)", guard_of("look", "belief")),
+    "sample_linear_": Live(sample_linear_, _SAMPLE, guard_of("sample", "sampled_linear")),
+    "sample_glm_": Live(sample_glm_, _SAMPLE, guard_of("sample", "sampled_glm")),
     # Lessons.
-    "learn_linear_": Live(learn_linear_, _LEARN, guards.guard_learn("linear")),
-    "learn_adaptive_linear_": Live(learn_adaptive_linear_, _ADAPT, guards.guard_adapt("adaptive_linear")),
-    "learn_glm_": Live(learn_glm_, _ADAPT, guards.guard_adapt("glm")),
-    "learn_bvd_": Live(learn_bvd_, _LEARN, guards.guard_learn("bvd")),
-    "learn_belief_": Live(learn_belief_, _ADAPT, guards.guard_adapt("belief")),
-    "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})", guards.guard_fold),
+    "learn_linear_": Live(learn_linear_, _LEARN, guard_of("learn", "linear")),
+    "learn_adaptive_linear_": Live(learn_adaptive_linear_, _ADAPT, guard_of("adapt", "adaptive_linear")),
+    "learn_glm_": Live(learn_glm_, _ADAPT, guard_of("adapt", "glm")),
+    "learn_bvd_": Live(learn_bvd_, _LEARN, guard_of("learn", "bvd")),
+    "learn_belief_": Live(learn_belief_, _ADAPT, guard_of("adapt", "belief")),
+    "fold_linear_": Live(fold_linear_, f"int64({_STATE}, {_X}, {_V}, {_V}, {_V})", guard_of("fold", "linear")),
     "checksum_": Live(checksum_, f"none({_I}, {_I})", guards.guard_checksum),
     "renew_": Live(renew_, f"int64({_I}, {_V}, {_I}, {_V}, {_I})", guards.guard_renew),
     "columns_": Live(columns_, f"float64({_M}, {_X})", guards.guard_columns, reads=(0,)),
     # The index on continuous sets, and its largest point.
-    "form_linear_": Live(families.form_linear_, _FORM, guards.guard_form),
-    "form_belief_": Live(families.form_belief_, _FORM, guards.guard_form),
-    "form_glm_": Live(families.form_glm_, _FORM, guards.guard_form),
-    "form_sampling_linear_": Live(families.form_sampling_linear_, _FORM, guards.guard_drawn_form),
-    "form_sampling_glm_": Live(families.form_sampling_glm_, _FORM, guards.guard_drawn_form),
-    "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})", guards.guard_best),
+    "form_linear_": Live(families.form_linear_, _FORM, guard_of("form", "adaptive_linear")),
+    "form_belief_": Live(families.form_belief_, _FORM, guard_of("form", "belief")),
+    "form_glm_": Live(families.form_glm_, _FORM, guard_of("form", "glm")),
+    "form_sampling_linear_": Live(families.form_sampling_linear_, _FORM, guard_of("drawn_form", "sampled_linear")),
+    "form_sampling_glm_": Live(families.form_sampling_glm_, _FORM, guard_of("drawn_form", "sampled_glm")),
+    "best_linear_": Live(best_linear_, f"int64({_STATE}, {_M}, boolean, {_V})", guard_of("best", "linear")),
     "summit_": Live(ball.summit_, f"boolean({_V}, {_M}, boolean, {_V})", guards.guard_summit),
     "corner_": Live(corners.corner_, f"float64({_V}, {_V}, {_V}, {_V})", guards.guard_corner),
     "climb_": Live(corners.climb_, f"float64({_V}, {_V}, {_V}, {_M}, {_V})", guards.guard_climb),
@@ -192,57 +188,71 @@ LIST: dict[str, Live] = {
     "walk_": Live(tapes.walk_, f"none({_M}, {_M}, float64)", guards.guard_walk),
     "lay_out_": Live(tapes.lay_out_, f"none({_X}, int64, {_V}, {_X})", guards.guard_lay_out),
     "best_means_": Live(best_means_, f"none({_X}, {_M}, int64, {_V}, {_V})", guards.guard_best_means),
-    # What adaptations keep: marks and notes at the start, weights when they are asked for.
-    "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)"),
-    "begin_block_": Live(master.begin_block_, "none(Adapting, int64)"),
-    "schedule_": Live(master.schedule_, "none(Adapting)"),
-    "to_clear_": Live(book.to_clear_, "boolean(Adapting, int64)"),
+    # The data of adaptations: marks and notes at the start, and weights.
+    "bob_draw_": Live(bob.bob_draw_, "none(Point, Adapting, int64)", guards.guard_bob_draw),
+    "begin_block_": Live(master.begin_block_, "none(Adapting, int64)", guards.guard_begin_block),
+    "schedule_": Live(master.schedule_, "none(Adapting)", guards.guard_schedule),
+    "to_clear_": Live(book.to_clear_, "boolean(Adapting, int64)", guards.guard_to_clear),
     "bank_best": Live(bank.bank_best, f"int64({_V})"),
     "bank_pick": Live(bank.bank_pick, f"int64({_V}, float64)"),
-    "level_pick": Live(levels.level_pick, f"int64({_V})"),
-    "level_lane": Live(levels.level_lane, f"int64({_V}, {_V})"),
-    "audit_due": Live(audit_due, "boolean(Point, Adapting, int64, float64)"),
-    "audit_chance": Live(audit_chance, "float64(Point, float64)"),
-    # Scalars that policies and agents ask for.
-    "prior_of": Live(prior_of, "Prior(Point, int64, Gauge, int64)"),
-    "linear_radius": Live(linear_radius, "float64(Point, int64, float64, float64, int64)"),
-    "glm_radius": Live(glm_radius, "float64(Point, int64, float64, float64, int64, boolean)"),
+    "level_pick": Live(levels.level_pick, f"int64({_V})", guards.guard_level_pick),
+    "level_lane": Live(levels.level_lane, f"int64({_V}, {_V})", guards.guard_level_lane),
+    "purpose_of": Live(purpose_of, f"int64(Point, Adapting, {_V}, {_V}, int64, float64)", guards.guard_purpose),
+    "trial_chance": Live(trial_chance, f"float64(Point, {_V}, {_V}, float64)", guards.guard_trial_chance),
+    "audit_chance": Live(audit_chance, f"float64(Point, {_V}, float64)", guards.guard_audit_chance),
+    # Scalars that policies and agents use.
+    "prior_of": Live(prior_of, "Prior(Point, int64, Gauge, int64)", guards.guard_prior),
+    "linear_radius": Live(linear_radius, "float64(Point, int64, float64, float64, int64)", guards.guard_linear_radius),
+    "glm_radius": Live(glm_radius, "float64(Point, int64, float64, float64, int64, boolean)", guards.guard_glm_radius),
     "uniform": Live(uniform, "float64(int64, int64, int64, int64, int64)"),
     "normal": Live(normal, "float64(int64, int64, int64, int64, int64)"),
     # Rules that optimise over a set of parameters, and links of the user's own: the solvers that Python steps.
-    "solve_": Live(solve_, f"int64(Atoms, {_M}, NewtonScratch, {_M})"),
-    "project_": Live(project_, f"Tuple((int64, float64))(boolean, Atoms, {_M}, {_M}, NewtonScratch)"),
+    "solve_": Live(solve_, f"int64(Atoms, {_M}, NewtonScratch, {_M})", guards.guard_solve),
+    "project_": Live(
+        project_, f"Tuple((int64, float64))(boolean, Atoms, {_M}, {_M}, NewtonScratch)", guards.guard_project
+    ),
     "optimist_": Live(
         optimist_,
         "Tuple((int64, float64, int64, int64, float64, int64, boolean))"
         f"(int64, Atoms, {_M}, float64, float64, {_M}, boolean, {_M}, {_V}, {_V})",
+        guards.guard_optimist,
     ),
-    "narrow_": Live(narrow_, f"Tuple((float64, float64, boolean))(Atoms, {_M}, {_M}, {_V}, int64, {_V})"),
-    "factor_": Live(factor_, f"int64({_X}, int64, float64, {_M}, {_V})"),
-    "one_pass_fade_": Live(one_pass_fade_, f"int64({_X}, {_M}, int64, float64, float64, {_X})"),
-    "one_pass_aim_": Live(one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, NewtonScratch)"),
-    "one_pass_take_": Live(one_pass_take_, f"none({_X}, {_M}, int64, {_V}, float64, float64, {_M})"),
+    "narrow_": Live(
+        narrow_, f"Tuple((float64, float64, boolean))(Atoms, {_M}, {_M}, {_V}, int64, {_V})", guards.guard_narrow
+    ),
+    "factor_": Live(factor_, f"int64({_X}, int64, float64, {_M}, {_V})", guards.guard_factor),
+    "one_pass_fade_": Live(
+        one_pass_fade_, f"int64({_X}, {_M}, int64, float64, float64, {_X})", guards.guard_one_pass_fade
+    ),
+    "one_pass_aim_": Live(
+        one_pass_aim_, f"UniTuple(float64, 2)({_M}, int64, {_V}, NewtonScratch)", guards.guard_one_pass_aim
+    ),
+    "one_pass_take_": Live(
+        one_pass_take_, f"none({_X}, {_M}, int64, {_V}, float64, float64, {_M})", guards.guard_one_pass_take
+    ),
     # Ridge regression for policies of plain Python.
-    "ridge_scores_": Live(ridge.ridge_scores_, f"none({_X}, int64, {_M}, {_M}, {_M}, {_M}, {_M})"),
-    "ridge_take_": Live(ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)"),
+    "ridge_scores_": Live(
+        ridge.ridge_scores_, f"none({_X}, int64, {_M}, {_M}, {_M}, {_M}, {_M})", guards.guard_ridge_scores
+    ),
+    "ridge_take_": Live(ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)", guards.guard_ridge_take),
     # Rounds, where numba is not installed.
     **{f"play_{family.name}_plain": _loop(family, "plain", rounds.plain) for family in _FAMILIES},
     **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces) for engine, pieces in _FASTER.items()},
 }
 
-# The bundles that Python hands over: their fields.
+# The fields of the bundles that Python passes.
 _BUNDLES: dict[type, list[str]] = {
     Point: [_I, _M],
     Adapting: [_I, _I, _V, _V, _V],
     Gauge: [_V],
-    Prior: ["float64", "float64", "boolean"],
+    Prior: ["float64", "float64", "float64", "boolean"],
     Atoms: ["int64", _M, _M, _M, "int64", "int64", "float64", "float64"],
     NewtonScratch: [_M, _M, _X],
 }
 
 
 def declared(name: str) -> Any:
-    """The signature of an entry as numba's own."""
+    """The signature of an entry in numba's types."""
     types: Any = importlib.import_module("numba").types
     known = dict(vars(types))
     for kind, fields in _BUNDLES.items():
@@ -256,7 +266,7 @@ def guarding(name: str) -> Any:
 
 
 def _ship() -> None:
-    """Give every entry its machine code, where the wheel has some."""
+    """Give every entry its machine code, if the wheel has some."""
     bundles: dict[str, Any] = {kind.__name__: kind for kind in _BUNDLES}
     for name, live in LIST.items():
         code = code_of(name)
@@ -266,7 +276,7 @@ def _ship() -> None:
 
 
 def _bundled(code: Callable[..., Any], make: Callable[..., Any]) -> Callable[..., Any]:
-    """Code whose result is a plain tuple, as a function with a bundle for a result."""
+    """Code that returns a plain tuple, as a function that returns a bundle."""
     return lambda *args: make(code(*args))
 
 

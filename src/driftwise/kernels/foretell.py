@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from driftwise.kernels import piece
+from driftwise.kernels.belief import Gauge, per_unit
 from driftwise.kernels.lanes import Lanes, load, roots, store_, where_above
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
@@ -102,32 +103,36 @@ def eliminate_(rows: Floats, slopes: Floats) -> None:
 
 
 @piece
-def fill_slots_(X: Floats, at: int, arm: int, G: Floats, b: Floats, slots: LaneScratch) -> None:
-    """The lanes in `who` fill the slots, without a slope; value and square are those of an arm nothing is known of."""
+def fill_slots_(X: Floats, at: int, arm: int, gauge: Gauge, G: Floats, b: Floats, slots: LaneScratch) -> None:
+    """The lanes in `who` fill the slots, without a slope and in units of the features; value and square are those of an
+    arm nothing is known of."""
     rows, d = slots.rows, b.shape[1]
     for slot in range(slots.who.size):  # not a number, for which the compiler would write all of this eight times
         lane = int(slots.who[slot])
         for i in range(d):
+            v = per_unit(gauge, i)
             for j in range(i + 1):
-                rows[i, j, slot] = G[lane, i, j]
-            rows[d, i, slot] = b[lane, i]
-            rows[d + 1, i, slot] = X[at, i, arm]
+                rows[i, j, slot] = G[lane, i, j] * (v * per_unit(gauge, j))
+            rows[d, i, slot] = b[lane, i] * v
+            rows[d + 1, i, slot] = X[at, i, arm] * v
         slots.value[slot] = 0.0
         slots.square[slot] = 0.0
 
 
 @piece
-def fill_slopes_(lag: Floats, lag_square: Floats, lag_reward: Floats, slots: LaneScratch) -> None:
+def fill_slopes_(gauge: Gauge, lag: Floats, lag_square: Floats, lag_reward: Floats, slots: LaneScratch) -> None:
     """The slopes of the lanes in `who` fill the slots."""
     slopes, d = slots.slopes, lag_reward.shape[1]
     for slot in range(slots.who.size):
         lane = int(slots.who[slot])
         for i in range(d):
+            v = per_unit(gauge, i)
             for j in range(i + 1):
-                slopes[i, j, slot] = lag_square[lane, i, j]
-                slopes[d + i, j, slot] = lag[lane, i, j]
-                slopes[d + j, i, slot] = lag[lane, i, j]
-            slopes[2 * d, i, slot] = lag_reward[lane, i]
+                both = v * per_unit(gauge, j)
+                slopes[i, j, slot] = lag_square[lane, i, j] * both
+                slopes[d + i, j, slot] = lag[lane, i, j] * both
+                slopes[d + j, i, slot] = lag[lane, i, j] * both
+            slopes[2 * d, i, slot] = lag_reward[lane, i] * v
 
 
 @piece

@@ -1,8 +1,8 @@
 """A lane of the GLM families: GLB, SCB, SC-D-GLUCB and posterior by flag (docs/math.md#generalized-linear).
 
-`learn` runs and absorbs as in the linear family, keeps the history as atoms (or folds it into one pass), and in its
-last phase solves the estimate, so that `choose` only reads: theta holds θ̂, shown the point the rule plays with. Where
-the flags say that the estimate is solved OUTSIDE, by Python around compiled solvers, it stops before that.
+`learn` runs and absorbs as in the linear family, keeps the history as atoms (or folds it in one pass), and in its last
+phase solves the estimate, so that `choose` only reads: theta is θ̂, shown the point that the rule uses. If the flags
+say that the estimate is solved OUTSIDE, by Python with compiled solvers, the lesson stops before that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.binding import bind_named
+from driftwise.kernels.groups import Estimate, History, Sums
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
@@ -48,15 +49,12 @@ from driftwise.kernels.point import (
     SOLVER,
     SQUARES,
     USED,
-    Estimate,
     Floats,
-    History,
     L,
     Lesson,
     Point,
     R,
     S,
-    Sums,
 )
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.solvers.atoms import Atoms
@@ -90,6 +88,16 @@ lesson_scratch_size, lesson_scratch_of = carved(
     LessonScratch, "d, capacity, lanes", newton="d, capacity", low="d, d", pivot="d", z="d", row="1, d", Q="2, d, d",
     surprise="lanes",
 )  # fmt: skip
+
+
+class Lanes(NamedTuple):
+    """Lanes of the generalized linear families, and scratch of their lessons."""
+
+    sums: Sums
+    history: History
+    estimate: Estimate
+    work: LessonScratch
+    surprise: Floats
 
 
 @piece
@@ -134,7 +142,7 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
 def posterior_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
-    """Mean μ(x'θ̂) and what a quantile of the Laplace posterior lies above it, of every arm."""
+    """The mean μ(x'θ̂) of every arm, and how far a quantile of the Laplace posterior is above it."""
     predict_(estimate.H, lane, 0.0, estimate.theta, X, at, scores)
     lift_(point.flags[LINK], QUANTILE * point.table[row, EXPLORE], scores.mean, scores.bonus)
 
@@ -143,7 +151,7 @@ def posterior_scores_(
 def optimistic_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
-    """Mean μ(x'θ̃), for a user's own link x'θ̃ itself, and bonus of every arm."""
+    """Mean μ(x'θ̃) (for a user's own link x'θ̃ itself) and bonus of every arm."""
     table, link, mean = point.table, point.flags[LINK], scores.mean
     predict_(sums.G, lane, table[row, LAM], estimate.shown, X, at, scores)
     if link != CUSTOM:
@@ -159,91 +167,81 @@ def optimistic_scores_(
 def glm_scores_(
     point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
 ) -> None:
-    """Mean and bonus of every arm by the rule that the flags name."""
+    """Mean and bonus of every arm by the rule in the flags."""
     if point.flags[RULE] == POSTERIOR:
         posterior_scores_(point, row, lane, X, at, sums, estimate, scores)
     else:
         optimistic_scores_(point, row, lane, X, at, sums, estimate, scores)
 
 
-# ------------------------------------------------------------------------------------------ estimates
-#
-# An estimate has four pieces: what an observation adds to it, what time takes off where nothing was observed, how it is
-# solved for in the end, and how a rule brings it into the ball. Those named `any_` ask the flags.
+# ------------------------------------------------------------------------------------------ estimates  An estimate has
+# four pieces: what an observation adds to it, how it fades without observations, how it is solved in the end, and how a
+# rule brings it into the ball. Pieces named `any_` branch on the flags.
 
 
 @piece
 def exact_add_(
-    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, work: LessonScratch,
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, lanes: Lanes
 ) -> None:
-    """An observation becomes weight on its atom."""
+    """An observation adds weight to its atom."""
     if taken:
-        a = place_atom_(lesson, sums.counters, history)
-        history.weights[lane, a] += weight
-        history.targets[lane, a] += weight * lesson.reward
+        a = place_atom_(lesson, lanes.sums.counters, lanes.history)
+        lanes.history.weights[lane, a] += weight
+        lanes.history.targets[lane, a] += weight * lesson.reward
 
 
 @piece
 def one_pass_add_(
-    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, work: LessonScratch,
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, lanes: Lanes
 ) -> None:
-    """An observation becomes a Newton step of θ̂ and H; one that no longer counts has weight 0."""
-    x = work.z
+    """An observation is a Newton step of θ̂ and H; one that no longer counts has weight 0."""
+    x, estimate = lanes.work.z, lanes.estimate
     for i in range(x.size):
         x[i] = lesson.X[lesson.at, i, lesson.arm]
     if point.flags[SOLVER] == INSIDE:
         status = one_pass_(
             point.flags[LINK], estimate.H, estimate.theta, lane, x, lesson.reward, factor, weight,
-            point.table[row, REG], work.newton,
+            point.table[row, REG], lanes.work.newton,
         )  # fmt: skip
         if status != 0:
-            sums.counters[lane, FAILED] += 1.0
+            lanes.sums.counters[lane, FAILED] += 1.0
 
 
 @piece
 def any_add_(
-    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, sums: Sums,
-    history: History, estimate: Estimate, work: LessonScratch,
+    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, lanes: Lanes
 ) -> None:
     """Either."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, work)
+        one_pass_add_(point, row, lane, factor, weight, taken, lesson, lanes)
     else:
-        exact_add_(point, row, lane, factor, weight, taken, lesson, sums, history, estimate, work)
+        exact_add_(point, row, lane, factor, weight, taken, lesson, lanes)
 
 
 @piece
-def exact_fade_(
-    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
-) -> None:
-    """Atoms have faded already."""
+def exact_fade_(point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None:
+    """Nothing to do: atoms have faded already."""
 
 
 @piece
-def one_pass_wane_(
-    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
-) -> None:
+def one_pass_wane_(point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None:
     """θ̂ and H fade."""
-    reg = point.table[row, REG]
+    reg, estimate = point.table[row, REG], lanes.estimate
     if point.flags[SOLVER] == INSIDE:
-        if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, work.newton.M) != 0:
-            sums.counters[lane, FAILED] += 1.0
+        if one_pass_fade_(estimate.H, estimate.theta, lane, factor, reg, lanes.work.newton.M) != 0:
+            lanes.sums.counters[lane, FAILED] += 1.0
 
 
 @piece
-def any_fade_(
-    point: Point, row: int, lane: int, factor: float, sums: Sums, estimate: Estimate, work: LessonScratch
-) -> None:
+def any_fade_(point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None:
     """Either."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_wane_(point, row, lane, factor, sums, estimate, work)
+        one_pass_wane_(point, row, lane, factor, lanes)
 
 
 @piece
 def atoms_of(point: Point, row: int, lane: int, history: History) -> Atoms:
-    """A lane's history as solvers take it."""
+    """A lane's history in the form of solvers."""
     return Atoms(
         point.flags[LINK], history.atoms, history.weights, history.targets, lane, history.cursor[USED],
         point.table[row, REG], point.table[row, S],
@@ -251,43 +249,40 @@ def atoms_of(point: Point, row: int, lane: int, history: History) -> Atoms:
 
 
 @piece
-def exact_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch) -> int:
+def exact_solve_(point: Point, row: int, lane: int, lanes: Lanes) -> int:
     """θ̂ from all atoms."""
-    return solve_(atoms_of(point, row, lane, history), estimate.theta, work.newton, estimate.H[lane])
+    atoms, estimate = atoms_of(point, row, lane, lanes.history), lanes.estimate
+    return solve_(atoms, estimate.theta, lanes.work.newton, estimate.H[lane])
 
 
 @piece
-def posterior_solve_(
-    point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch
-) -> int:
+def posterior_solve_(point: Point, row: int, lane: int, lanes: Lanes) -> int:
     """θ̂ from all atoms, and the Hessian there."""
-    atoms = atoms_of(point, row, lane, history)
-    status = solve_(atoms, estimate.theta, work.newton, estimate.H[lane])
-    hessian_(atoms, estimate.theta, work.newton, estimate.H[lane])
+    atoms, estimate = atoms_of(point, row, lane, lanes.history), lanes.estimate
+    status = solve_(atoms, estimate.theta, lanes.work.newton, estimate.H[lane])
+    hessian_(atoms, estimate.theta, lanes.work.newton, estimate.H[lane])
     return status
 
 
 @piece
-def one_pass_solve_(
-    point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch
-) -> int:
-    """θ̂ is there already."""
+def one_pass_solve_(point: Point, row: int, lane: int, lanes: Lanes) -> int:
+    """Nothing to do: θ̂ is up to date."""
     return 0
 
 
 @piece
-def any_solve_(point: Point, row: int, lane: int, history: History, estimate: Estimate, work: LessonScratch) -> int:
-    """Any of these."""
+def any_solve_(point: Point, row: int, lane: int, lanes: Lanes) -> int:
+    """By the flags."""
     if point.flags[ESTIMATE] == ONE_PASS:
-        return one_pass_solve_(point, row, lane, history, estimate, work)
+        return one_pass_solve_(point, row, lane, lanes)
     if point.flags[RULE] == POSTERIOR:
-        return posterior_solve_(point, row, lane, history, estimate, work)
-    return exact_solve_(point, row, lane, history, estimate, work)
+        return posterior_solve_(point, row, lane, lanes)
+    return exact_solve_(point, row, lane, lanes)
 
 
 @routine
 def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, work: LessonScratch) -> int:
-    """One pass keeps no history, so g(θ)-b is taken as H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
+    """One pass keeps no history, so g(θ)-b is approximated by H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
     H, Q, z, rhs = estimate.H, work.Q, work.z, work.row
     d = z.size
     for i in range(d):
@@ -313,55 +308,44 @@ def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: E
 
 
 @piece
-def exact_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
-    work: LessonScratch,
-) -> int:
-    """The point of the ball nearest θ̂ in the rule's norm of g(θ)-b, where θ̂ lies outside; the status of the last
-    solver."""
-    if length_of(estimate.theta, lane) <= point.table[row, BALL]:
+def exact_confine_(point: Point, row: int, lane: int, status: int, lanes: Lanes) -> int:
+    """The point of the ball nearest to θ̂ in the rule's norm of g(θ)-b, if θ̂ is outside; returns the status of the
+    last solver."""
+    if length_of(lanes.estimate.theta, lane) <= point.table[row, BALL]:
         return status
-    factor_(sums.G, lane, point.table[row, LAM], work.low, work.pivot)
-    atoms = atoms_of(point, row, lane, history)
-    found, _ = project_(point.flags[RULE] == GLB, atoms, work.low, estimate.shown, work.newton)
+    work, atoms = lanes.work, atoms_of(point, row, lane, lanes.history)
+    factor_(lanes.sums.G, lane, point.table[row, LAM], work.low, work.pivot)
+    found, _ = project_(point.flags[RULE] == GLB, atoms, work.low, lanes.estimate.shown, work.newton)
     return found
 
 
 @piece
-def one_pass_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
-    work: LessonScratch,
-) -> int:
+def one_pass_confine_(point: Point, row: int, lane: int, status: int, lanes: Lanes) -> int:
     """The same without a history."""
-    if length_of(estimate.theta, lane) <= point.table[row, BALL]:
+    if length_of(lanes.estimate.theta, lane) <= point.table[row, BALL]:
         return status
-    return nearest_estimate_(point, row, lane, sums, estimate, work)
+    return nearest_estimate_(point, row, lane, lanes.sums, lanes.estimate, lanes.work)
 
 
 @piece
-def no_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
-    work: LessonScratch,
-) -> int:
-    """SC-D-GLUCB and the posterior play by θ̂ itself."""
+def no_confine_(point: Point, row: int, lane: int, status: int, lanes: Lanes) -> int:
+    """SC-D-GLUCB and the posterior use θ̂ itself."""
     return status
 
 
 @piece
-def any_confine_(
-    point: Point, row: int, lane: int, status: int, sums: Sums, history: History, estimate: Estimate,
-    work: LessonScratch,
-) -> int:
-    """Any of these."""
+def any_confine_(point: Point, row: int, lane: int, status: int, lanes: Lanes) -> int:
+    """By the flags."""
     if not (point.flags[RULE] == GLB or point.flags[RULE] == SCB):
         return status
     if point.flags[ESTIMATE] == EXACT:
-        return exact_confine_(point, row, lane, status, sums, history, estimate, work)
-    return one_pass_confine_(point, row, lane, status, sums, history, estimate, work)
+        return exact_confine_(point, row, lane, status, lanes)
+    return one_pass_confine_(point, row, lane, status, lanes)
 
 
 def estimating(rule: int, estimate: int) -> dict[str, Callable[..., Any]]:
-    """The four pieces of an estimate under a rule; those that ask the flags where either is of a kind unknown here."""
+    """The four pieces of an estimate under a rule; those that branch on the flags if either is of a kind unknown
+    here."""
     if rule not in (GLB, SCB, SC_D, POSTERIOR) or estimate not in (EXACT, ONE_PASS):
         return {"add_": any_add_, "fade_estimate_": any_fade_, "solve_estimate_": any_solve_, "confine_": any_confine_}
     projects = rule in (GLB, SCB)
@@ -382,7 +366,7 @@ add_, fade_estimate_, solve_estimate_, confine_ = any_add_, any_fade_, any_solve
 
 @piece
 def forget_(lane: int, reg: float, count: Floats, history: History, estimate: Estimate) -> None:
-    """A lane starts afresh: no atoms, θ̂ = 0, and for one pass H = reg·I."""
+    """Clear a lane: no atoms, θ̂ = 0, and for one pass H = reg·I."""
     clear_atoms_(lane, count, history)
     for i in range(estimate.theta.shape[1]):
         estimate.theta[lane, i] = 0.0
@@ -391,69 +375,59 @@ def forget_(lane: int, reg: float, count: Floats, history: History, estimate: Es
 
 
 @part
-def glm_run_(
-    point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History, estimate: Estimate
-) -> float:
-    """Phase one on sums and atoms; returns by what the sums still have to fade."""
-    count = sums.counters
+def glm_run_(point: Point, row: int, lane: int, ticks: float, lanes: Lanes) -> float:
+    """Phase one on sums and atoms; returns the factor by which the sums still have to fade."""
+    count, history = lanes.sums.counters, lanes.history
     since = count[lane, SINCE]
-    factor: float = run_(point, row, lane, ticks, sums, history)
+    factor: float = run_(point, row, lane, ticks, lanes.sums, history)
     if count[lane, SINCE] != since:
-        forget_(lane, point.table[row, REG], count, history, estimate)
+        forget_(lane, point.table[row, REG], count, history, lanes.estimate)
     if factor != 1.0:
         fade_atoms_(lane, factor, count, history)
     return factor
 
 
 @part
-def glm_absorb_(
-    point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History,
-    estimate: Estimate, work: LessonScratch,
-) -> bool:
-    """Phase two on sums and atoms, or on θ̂ and H in one pass; whether the observation was taken."""
-    taken: bool = take_(point, row, lane, factor, lesson, sums, history)
+def glm_absorb_(point: Point, row: int, lane: int, factor: float, lesson: Lesson, lanes: Lanes) -> bool:
+    """Phase two on sums and atoms, or on θ̂ and H in one pass; returns whether the observation was accepted."""
+    taken: bool = take_(point, row, lane, factor, lesson, lanes.sums, lanes.history)
     w = weight(point, row, lesson.age) if taken else 0.0
-    add_(point, row, lane, factor, w, taken, lesson, sums, history, estimate, work)
+    add_(point, row, lane, factor, w, taken, lesson, lanes)
     return taken
 
 
 @part
-def glm_turn_(
-    point: Point, row: int, lane: int, sums: Sums, history: History, estimate: Estimate, work: LessonScratch
-) -> None:
-    """Phase three: a restart due now, then θ̂, and the point of the ball that the rule plays with."""
-    table, count = point.table, sums.counters
+def glm_turn_(point: Point, row: int, lane: int, lanes: Lanes) -> None:
+    """Phase three: a restart that is due now, then θ̂, and the point of the ball that the rule uses."""
+    count, estimate = lanes.sums.counters, lanes.estimate
     since = count[lane, SINCE]
-    turn_(point, row, lane, sums)
+    turn_(point, row, lane, lanes.sums)
     if count[lane, SINCE] != since:
-        forget_(lane, table[row, REG], count, history, estimate)
+        forget_(lane, point.table[row, REG], count, lanes.history, estimate)
     if point.flags[SOLVER] == INSIDE:
-        status = solve_estimate_(point, row, lane, history, estimate, work)
+        status = solve_estimate_(point, row, lane, lanes)
         for i in range(estimate.theta.shape[1]):
             estimate.shown[lane, i] = estimate.theta[lane, i]
-        if confine_(point, row, lane, status, sums, history, estimate, work) != 0:
+        if confine_(point, row, lane, status, lanes) != 0:
             count[lane, FAILED] += 1.0
 
 
 @part
-def glm_lane_(
-    point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History, estimate: Estimate,
-    work: LessonScratch,
-) -> None:
-    """Run, absorb, turn, with scratch handed in."""
-    factor = glm_run_(point, row, lane, lesson.ticks, sums, history, estimate)
+def glm_lane_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
+    """Run, absorb, turn."""
+    factor = glm_run_(point, row, lane, lesson.ticks, lanes)
     taken = False
     if lesson.arm >= 0:
-        taken = glm_absorb_(point, row, lane, factor, lesson, sums, history, estimate, work)
+        taken = glm_absorb_(point, row, lane, factor, lesson, lanes)
     if not taken and factor != 1.0:
-        scale_(lane, factor, sums)
+        scale_(lane, factor, lanes.sums)
         if lesson.arm < 0:
-            fade_estimate_(point, row, lane, factor, sums, estimate, work)
-    glm_turn_(point, row, lane, sums, history, estimate, work)
+            fade_estimate_(point, row, lane, factor, lanes)
+    glm_turn_(point, row, lane, lanes)
 
 
 def lane_of(name: str, rule: int, estimate: int, memory: int) -> Callable[..., Any]:
-    """A lane's lesson with the pieces of one rule, estimate and memory in it."""
+    """A lane's lesson with the pieces of one rule, estimate and memory."""
     pieces = {**lessons_of(memory, atoms=True).pieces, **estimating(rule, estimate)}
     phases: dict[str, Callable[..., Any]] = {"glm_run_": glm_run_, "glm_absorb_": glm_absorb_, "glm_turn_": glm_turn_}
     own = {one: part(bind_named(phase, f"{one}{name}", **pieces)) for one, phase in phases.items()}

@@ -1,11 +1,11 @@
-"""The groups of numbers that a state is made of, declared once.
+"""The groups of numbers in a state, declared once.
 
 A state is two packed arrays, floats and ints, cut into named groups. A group's shape is written in the sizes of the
-state. From the declaration follow the places of sizes and groups in a policy's flags, the functions that cut a bundle
-of groups out of a packed state, the layout that Python allocates (policies/state.py), what is demanded of a state
-that was loaded (policies/vetting.py), and which numbers are unused room, so that equal memories have equal bytes.
+state. The declaration defines the places of sizes and groups in a policy's flags, the functions that cut a bundle of
+groups out of a packed state, the layout that Python allocates (policies/state.py), the checks of a loaded state
+(policies/vetting.py), and which numbers are unused space, so that equal memories have equal bytes.
 
-The order of sizes and groups is what files hold: a new one comes last among its kind.
+Files contain sizes and groups in this order: a new one comes last among its kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from driftwise.kernels import piece
-from driftwise.kernels.cut import cut, written
+from driftwise.kernels.cut import Floats, Ints, cut, written
 
 T = TypeVar("T")
 
@@ -23,8 +23,8 @@ COUNTERS, MOMENTS, KEY = 8, 6, 2
 
 
 class Group(NamedTuple):
-    """A group of a state: its shape in sizes, what policies/vetting.py demands of its numbers, and the cursor's count
-    (`ring` or `atoms`) beyond which it holds unused room."""
+    """A group of a state: its shape in sizes, the checks of policies/vetting.py, and the cursor's count (`ring` or
+    `atoms`) beyond which it is unused space."""
 
     name: str
     shape: str
@@ -34,12 +34,12 @@ class Group(NamedTuple):
 
 # Features, lanes, lanes with a twin, places of the ring, atoms, estimates that are played, all estimates (a bank also
 # has those that score), the lengths of scores, before, limits and notes, of the cursor, of marks, lanes with lagged
-# sums, the length of the gauge, lanes with a level apart, and levels.
+# sums, the length of the gauge, lanes with a separate level, and levels.
 SIZES = (
     "dim", "lanes", "twins", "room", "atoms", "played", "estimates", "scores", "before", "limits", "notes", "cursors",
     "marks", "lags", "gauges", "levels", "filters",
 )  # fmt: skip
-# Files always have the sizes before this one; those from it on came later.
+# Files always have the sizes before this one; the others were added later.
 FIRST_LATER_SIZE = SIZES.index("lags")
 
 _SUM, _SQUARES = ("sum", "products", "squares"), ("squares",)
@@ -78,7 +78,7 @@ INT_GROUPS = (
 )
 GROUPS = {group.name: group for group in (*FLOAT_GROUPS, *INT_GROUPS)}
 
-# Places in the flags of a policy: what the policy is, then sizes, then where each group begins.
+# Places in the flags of a policy: the kinds of its pieces, then sizes, then the offset of each group.
 _SETTINGS = 8
 SIZE_AT = {name: _SETTINGS + number for number, name in enumerate(SIZES)}
 GROUP_AT = {name: _SETTINGS + len(SIZES) + number for number, name in enumerate(GROUPS)}
@@ -87,12 +87,12 @@ LAST_GROUP = FIRST_GROUP + len(GROUPS) - 1
 
 _ROOMS = [place for place, group in enumerate(FLOAT_GROUPS) if group.room]
 assert _ROOMS == list(range(_ROOMS[0], _ROOMS[-1] + 1)), "groups with unused room follow each other"
-# Where groups with unused room begin, and those behind them.
+# The offsets of the groups with unused space, and of those after them.
 AT_ROOMS, AT_BEHIND_ROOMS = FIRST_GROUP + _ROOMS[0], FIRST_GROUP + _ROOMS[-1] + 1
 
 
 def group_shapes(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """The shape of every group, those that a family does without being empty, from the sizes in their order."""
+    """The shape of every group, from the sizes in their order. Groups that a family does not use are empty."""
     names = dict(zip(SIZES, sizes, strict=True))
     return {name: eval(f"({group.shape},)", globals(), names) for name, group in GROUPS.items()}
 
@@ -107,7 +107,8 @@ def _cut_of(name: str) -> str:
 
 
 def _nothing_like(name: str) -> str:
-    """The source of an empty view with as many axes as a group; its 0 is no literal, or its type would be another."""
+    """The source of an empty view with as many axes as a group; its 0 is not a literal, which would have another
+    type."""
     axes = GROUPS[name].shape.split(",")
     return f"cut(floats, dim - dim, ({', '.join(['dim - dim', *axes[1:]])},))"
 
@@ -137,3 +138,56 @@ def bundle_of(bundle: type[T], arrays: str, **named: Any) -> Callable[..., T]:
     constants = {"cut": cut, "COUNTERS": COUNTERS, "MOMENTS": MOMENTS, "KEY": KEY, "__name__": bundle.__module__}
     made: Callable[..., T] = piece(written(source, name, {**constants, **inner, bundle.__name__: bundle}))
     return made
+
+
+class Sums(NamedTuple):
+    """Weighted sums: G (K, d, d) and its twin of squared weights (lower triangles), b (K, d), counters (K, 8).
+
+    A memory that follows a trend has them also with every weight times the lag, and times its square.
+    """
+
+    G: Floats
+    twin: Floats
+    b: Floats
+    counters: Floats
+    lag: Floats
+    lag_square: Floats
+    lag_reward: Floats
+
+
+class History(NamedTuple):
+    """Observations one by one, and as atoms.
+
+    ring (capacity, d+2) holds x, reward and birth; atoms (d, capacity) the distinct vectors, weights and targets
+    (K, capacity) their Σw and Σwr.
+    """
+
+    ring: Floats
+    cursor: Ints
+    atoms: Floats
+    weights: Floats
+    targets: Floats
+
+
+class Estimate(NamedTuple):
+    """theta (K, d) is θ̂, shown (K, d) the point that the rule uses, H (K, d, d) the Hessian."""
+
+    theta: Floats
+    shown: Floats
+    H: Floats
+
+
+class Adapting(NamedTuple):
+    """The data of an adaptation: a key for draws, integers and floats, a score per memory, MASTER's `before`."""
+
+    key: Ints
+    marks: Ints
+    notes: Floats
+    scores: Floats
+    before: Floats
+
+
+sums_of = bundle_of(Sums, "floats")
+history_of = bundle_of(History, "floats, ints")
+estimate_of = bundle_of(Estimate, "floats")
+adapting_of = bundle_of(Adapting, "floats, ints")

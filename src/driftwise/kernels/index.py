@@ -14,7 +14,7 @@ from driftwise.kernels.scratch import carved
 
 
 class ScoreScratch(NamedTuple):
-    """Scratch for the indices of n arms: their means, bonuses and what is proposed, factors, and Y that arms become."""
+    """Scratch for the indices of n arms: their means, bonuses and proposals, factors, and Y = low⁻¹X."""
 
     mean: Floats
     bonus: Floats
@@ -36,7 +36,7 @@ score_scratch_size, score_scratch_of = carved(
 def whiten_(scores: ScoreScratch, X: Floats, at: int) -> None:
     """Y = low⁻¹ X[at], mean = Y'z, bonus = ‖Y‖², arm by arm: with z = low⁻¹b that is X'V⁻¹b and X'V⁻¹X.
 
-    Forward substitution four rows a pass, and the last one together with the sums, to spare loads and stores.
+    Forward substitution with four rows per pass, the last one together with the sums, to save loads and stores.
     """
     low, pivot, z, Y, mean, square = scores.low, scores.pivot, scores.z, scores.Y, scores.mean, scores.bonus
     d, n = Y.shape
@@ -80,7 +80,7 @@ root = unbound("root", "takes the square root of one number or of eight")
 
 
 def _bonus(scale: Any, square: Any) -> Any:
-    """The bonus of an arm whose width has this square."""
+    """The bonus of an arm with this squared width."""
     return scale * root(square)
 
 
@@ -90,14 +90,14 @@ bonuses_of = piece(bind(_bonus, "bonuses_of", root=roots))
 
 @piece
 def roots_(scale: float, square: Floats) -> None:
-    """Squared widths become bonuses."""
+    """Turn squared widths into bonuses."""
     for a in range(square.size):
         square[a] = bonus_of(scale, square[a])
 
 
 @piece
 def lift_(link: int, quantile: float, mean: Floats, bonus: Floats) -> None:
-    """From x'θ and ‖x‖² to μ(x'θ) and what μ(x'θ + quantile·‖x‖) lies above it."""
+    """From x'θ and ‖x‖² to μ(x'θ) and the difference μ(x'θ + quantile·‖x‖) - μ(x'θ)."""
     for a in range(mean.size):
         top = link_mean(link, mean[a] + quantile * math.sqrt(bonus[a]))
         mean[a] = link_mean(link, mean[a])

@@ -1,8 +1,8 @@
 """Eight doubles side by side: one 512-bit register where the machine has them, two or four smaller ones elsewhere.
 
 `load` eight consecutive numbers of an array, combine them with each other or with a number by + - * / and the functions
-below, `store_` them. Four eights at once (`load_four`) share what is loaded and wait less; beside them eight lanes
-stand for four times the same. Every lane is rounded after every operation, as a number is: nothing is contracted or
+below, `store_` them. Four eights at once (`load_four`) share loads and wait less; beside them, eight lanes count as
+four times the same. Every lane is rounded after every operation, as a single number is: nothing is contracted or
 reordered, so a lane has the bits that it would have alone. Interpreted, lanes are a NumPy array (8,) or (4, 8).
 
 An index is that of the first of the eight; zeros at its end may be left out: of an array (d, d, 8) it is (i, j).

@@ -1,4 +1,4 @@
-"""Only arms that can win: exact optimism over a fixed set, with one number an arm carried from round to round.
+"""Only arms that can win: exact optimism over a fixed set, with one number per arm carried from round to round.
 
 The number is an upper bound of the arm's width ‖low⁻¹x‖. A round that only fades and adds leaves V' ⪰ γV + (1-γ)λI, so
 a width w becomes at most the smaller of w/√γ and γw + (1-γ)‖x‖/√λ. An arm whose x'θ̂ plus a slope times that bound is
@@ -16,24 +16,25 @@ import numpy as np
 
 from driftwise._internal.compiling import intrinsic
 from driftwise.kernels import piece, routine
+from driftwise.kernels.groups import Sums
 from driftwise.kernels.index import bonus_of
 from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_above
 from driftwise.kernels.linear import linear_scale
-from driftwise.kernels.point import Floats, Point, Sums
+from driftwise.kernels.point import Floats, Point
 from driftwise.kernels.scratch import carved
 from driftwise.kernels.tiles import Tiles, factor_tiles_, tiles_size, weigh
 
 # Rounding of one operation, and what exceeds any sum of underflows.
 UNIT, TINY = 2.0**-53, 2.0**-400
-# The least eigenvalue is computed anew after so many rounds.
+# The smallest eigenvalue is computed again after this number of rounds.
 OFTEN = 1000
-# Beyond these the margins are of no use, and every arm is scored.
+# With larger margins than these every arm is scored.
 MOST_KAPPA, MOST_SHARE = 2.0**-10, 2.0**-4
 
 
 class Lazy(NamedTuple):
-    """Scratch behind tiles: upper bounds of widths, cap = ‖x‖/√λ and bounds of scores of all arms, θ̂, a tile of arms
-    picked, and of these means, squared widths and places."""
+    """Scratch after the tiles: upper bounds of widths, cap = ‖x‖/√λ and bounds of scores of all arms, θ̂, a tile of
+    selected arms, and their means, squared widths and indices."""
 
     wide: Floats
     cap: Floats
@@ -52,8 +53,8 @@ lazy_size, lazy_of = carved(
 
 
 class Trust(NamedTuple):
-    """What is known of V from round to round: a lower bound of its eigenvalues as stored, what the last factor and the
-    last lesson may have been off by, in norm, and for how many rounds that bound has been carried."""
+    """What is known of V from round to round: a lower bound of its stored eigenvalues, the possible error of the last
+    factor and the last lesson, in norm, and the number of rounds for which that bound has been carried."""
 
     least: float
     factor: float
@@ -62,8 +63,8 @@ class Trust(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """What a round multiplies by: a carried width by grow, or by keep with rest times its cap; a computed width by
-    lift; the slope of the bounds. `sound`: whether all that was proven."""
+    """The factors of a round: a carried width is multiplied by grow, or by keep with rest times its cap; a computed
+    width by lift; the slope of the bounds. `sound`: whether all of this is proven."""
 
     grow: float
     keep: float
@@ -92,7 +93,7 @@ def nothing_known() -> Trust:
 
 @piece
 def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
-    """No width is known yet; returns the longest squared norm. What fills the last tile promises nothing."""
+    """No width is known yet; returns the largest squared norm. The arms that fill the last tile are never selected."""
     d, n, longest = arms.shape[1], arms.shape[2], 0.0
     for a in range(n):
         square = 0.0
@@ -108,7 +109,7 @@ def begin_lazy_(arms: Floats, ridge: float, lazy: Lazy) -> float:
 
 @piece
 def forget_widths_(n: int, lazy: Lazy) -> None:
-    """Every arm is to be scored in the next round."""
+    """Score every arm in the next round."""
     for a in range(lazy.wide.size):
         lazy.wide[a] = math.inf if a < n else 0.0
 
@@ -143,7 +144,7 @@ def trust_of(
     gamma: float, ridge: float, raised: float, longest: float, before: Trust, sums: Sums, lane: int, tiles: Tiles,
     lazy: Lazy,
 ) -> tuple[Trust, float]:
-    """What is known of V now, and the trace of its factor, from above."""
+    """What is known of V now, and an upper bound of the trace of its factor."""
     d, trace = tiles.U.shape[0], 0.0
     for i in range(d):
         trace += abs(sums.G[lane, i, i])
@@ -197,7 +198,7 @@ def backward_tiles_(tiles: Tiles, lazy: Lazy) -> float:
 
 @piece
 def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
-    """Carry every width into this round and bound every score; the most promising arm of every lane is picked."""
+    """Carry every width into this round and bound every score; select the most promising arm of every lane."""
     arms, theta, first = tiles.arms, lazy.theta, tiles.arms.size - tiles.arms.size
     top, who = eight(-math.inf), eight(0.0)
     for t in range(arms.shape[0]):
@@ -219,7 +220,8 @@ def bounds_(margin: Margin, tiles: Tiles, lazy: Lazy) -> None:
 def score_picks_(
     count: int, radius: float, lift: float, best: float, arm: int, tiles: Tiles, lazy: Lazy
 ) -> tuple[float, int]:
-    """Score the arms picked, the first again where there are fewer than eight; best score and arm with these."""
+    """Score the selected arms, the first again if there are fewer than eight; returns the best score and arm with
+    them."""
     first = count - count
     for a in range(EIGHT):
         place = int(lazy.picks[a if a < count else first])
@@ -238,7 +240,8 @@ def score_picks_(
 
 @piece
 def best_that_can_(radius: float, lift: float, n: int, tiles: Tiles, lazy: Lazy) -> int:
-    """Score the arms picked, then all whose bound reaches what was scored; the best, the first of them in a tie."""
+    """Score the selected arms, then all whose bound reaches the best score; returns the best, the first one of a
+    tie."""
     for a in range(EIGHT):
         place = min(int(lazy.picks[a]) * EIGHT + a, n - 1)
         lazy.picks[a] = place

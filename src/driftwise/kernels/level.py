@@ -16,8 +16,20 @@ from typing import NamedTuple
 
 from driftwise._internal.elementary import exp, log
 from driftwise.kernels import piece
-from driftwise.kernels.algebra import factor_, forward_, forward_one_
-from driftwise.kernels.belief import NEGLIGIBLE, NORM_SQUARES, SEEN, Gauge, Prior, prior_of, quantile_of, trace_of
+from driftwise.kernels.algebra import factor_one_, forward_one_
+from driftwise.kernels.belief import (
+    NEGLIGIBLE,
+    NORM_SQUARES,
+    SEEN,
+    Gauge,
+    Prior,
+    in_units_,
+    out_of_units_,
+    per_unit,
+    prior_of,
+    quantile_of,
+    trace_of,
+)
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
 from driftwise.kernels.groups import bundle_of
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
@@ -181,7 +193,7 @@ def filter_(point: Point, row: int, filters: Floats, f: int, bend: float, lesson
 
 
 @piece
-def contrast_of(lesson: Lesson, center: Floats) -> float:
+def contrast_of(lesson: Lesson, gauge: Gauge, center: Floats) -> float:
     """How much a reward can tell of a level and preferences apart, from 0 to 1: how far its arm is from the last few.
 
     While one arm is played both explain all there is, and the level, which has fewer numbers, follows it better even
@@ -189,35 +201,42 @@ def contrast_of(lesson: Lesson, center: Floats) -> float:
     """
     far, square = 0.0, 0.0
     for i in range(center.shape[1]):
-        x = lesson.X[lesson.at, i, lesson.arm]
-        far += (x - center[0, i]) * (x - center[0, i])
+        v = per_unit(gauge, i)
+        x, middle = v * lesson.X[lesson.at, i, lesson.arm], v * center[0, i]
+        far += (x - middle) * (x - middle)
         square += x * x
     return min(1.0, CONTRAST * far / square) if square > 0.0 else 0.0
 
 
 @piece
-def believe_preferences_(lane: int, ridge: float, sums: Sums, low: Floats, pivot: Floats, z: Floats) -> None:
+def believe_preferences_(
+    lane: int, ridge: float, gauge: Gauge, sums: Sums, low: Floats, pivot: Floats, z: Floats
+) -> None:
     """low low' is the precision of θ over 1/R², z = low⁻¹b."""
-    factor_(sums.G, lane, max(ridge, NEGLIGIBLE * trace_of(sums.G, lane)), low, pivot)
-    forward_(low, pivot, sums.b, lane, z)
+    in_units_(sums.G, sums.b, lane, gauge, low, z)
+    factor_one_(low, lane, max(ridge, NEGLIGIBLE * trace_of(sums.G, lane, gauge)), low, pivot)
+    forward_one_(low, pivot, z, lane, z)
+    out_of_units_(gauge, low, pivot)
 
 
 @piece
-def foretell_levels_(first: int, ridge: float, lesson: Lesson, sums: Sums, by_level: LevelForecast) -> None:
+def foretell_levels_(
+    first: int, ridge: float, lesson: Lesson, gauge: Gauge, sums: Sums, by_level: LevelForecast
+) -> None:
     """What eight lanes believe of a lesson's reward, R²·square its variance: that of the level is in it. Slots beyond
     the lanes there are go to the last."""
     slots, center = by_level.slots, by_level.center
     d, lanes = center.shape[1], by_level.value.size
     for slot in range(EIGHT):
         slots.who[slot] = min(first + slot, lanes - 1)
-    fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+    fill_slots_(lesson.X, lesson.at, lesson.arm, gauge, sums.G, sums.b, slots)
     for slot in range(slots.who.size):
         lane = min(first + slot, lanes - 1)
         own = lane % center.shape[0]
-        slots.ridge[slot] = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane))
+        slots.ridge[slot] = max(ridge, NEGLIGIBLE * trace_of(sums.G, lane, gauge))
         slots.value[slot], slots.square[slot] = by_level.reward[own], by_level.spread[own]
         for i in range(d):
-            slots.rows[d + 1, i, slot] = lesson.X[lesson.at, i, lesson.arm] - center[own, i]
+            slots.rows[d + 1, i, slot] = (lesson.X[lesson.at, i, lesson.arm] - center[own, i]) * per_unit(gauge, i)
     foretell_eight_(slots, False, True)
     for slot in range(min(EIGHT, lanes - first)):
         by_level.value[first + slot], by_level.square[first + slot] = slots.value[slot], slots.square[slot]
@@ -235,13 +254,16 @@ def age_preferences_(point: Point, row: int, lane: int, ticks: float, sums: Sums
 
 @piece
 def take_preferences_(
-    point: Point, row: int, lane: int, factor: float, bend: float, lesson: Lesson, by_level: LevelForecast, sums: Sums
+    point: Point, row: int, lane: int, factor: float, bend: float, usual: float, lesson: Lesson,
+    by_level: LevelForecast, sums: Sums,
 ) -> None:
     """The sums of θ fade by factor; then what x̄ and r̄ missed enters, the less the less they were known. The reward has
-    the variance R²/bend, and so what was missed R²(1/bend + spread)."""
+    the variance R²/bend, and so what was missed R²(1/bend + spread); counters take it as if that were R²/usual."""
     counters, f = sums.counters, lane % by_level.center.shape[0]
-    weight = bend * weight_of(point, row, lesson.age) / (1.0 + bend * by_level.spread[f])
+    age = weight_of(point, row, lesson.age)
+    weight = bend * age / (1.0 + bend * by_level.spread[f])
     blend_offset_(lane, factor, weight, lesson, by_level.center, f, by_level.reward[f], sums)
+    weight = usual * age / (1.0 + usual * by_level.spread[f])
     counters[lane, COUNT] += 1.0
     counters[lane, WEIGHT] += weight
     counters[lane, SQUARES] += weight * weight
@@ -249,7 +271,7 @@ def take_preferences_(
 
 @piece
 def center_arms_(
-    point: Point, row: int, lane: int, ridge: float, guess: float, X: Floats, at: int, levels: Levels,
+    point: Point, row: int, lane: int, ridge: float, guess: float, X: Floats, at: int, levels: Levels, gauge: Gauge,
     scores: ScoreScratch,
 ) -> None:
     """mean = r̄ + (x - x̄)'θ̂ and bonus = ‖x - x̄‖² of every arm, by one lane."""
@@ -257,7 +279,7 @@ def center_arms_(
     own = lane % levels.filters.shape[0]
     level = center_(point, row, guess, levels.filters, own, 0.0, center, first)
     low, pivot, z, Y, square = scores.low, scores.pivot, scores.z, scores.Y, scores.bonus
-    believe_preferences_(lane, ridge, levels.sums, low, pivot, z)
+    believe_preferences_(lane, ridge, gauge, levels.sums, low, pivot, z)
     shift = level.reward
     forward_one_(low, pivot, center[first], first, center[first])  # x̄ as whiten_ has the arms
     for i in range(z.size):
@@ -290,11 +312,11 @@ def level_scores_(
         square[a] = 0.0
     for k in range(f, levels.weights.size, FOUR):
         if k != lane:
-            center_arms_(point, row, k, prior.ridge, guess, X, at, levels, scores)
+            center_arms_(point, row, k, prior.ridge, guess, X, at, levels, gauge, scores)
             for a in range(square.size):
                 square[a] += levels.weights[k] * scores.bonus[a]
         total += levels.weights[k]
-    center_arms_(point, row, lane, prior.ridge, guess, X, at, levels, scores)
+    center_arms_(point, row, lane, prior.ridge, guess, X, at, levels, gauge, scores)
     for a in range(square.size):
         scores.bonus[a] = (square[a] + levels.weights[lane] * scores.bonus[a]) / total
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])

@@ -1,6 +1,6 @@
 """The linear family: scores and lessons (docs/math.md#linear).
 
-Rounds (kernels/rounds.py) are bound to the pieces that live entries use; that is why both play the same arms.
+Rounds (kernels/rounds.py) are bound to the pieces of live entries, so both play the same arms.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from driftwise._internal.elementary import log
 from driftwise.kernels import entry, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.binding import bind
+from driftwise.kernels.groups import History, Sums, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch, roots_, shape_, squares_, whiten_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.any import lessons_of
@@ -32,17 +33,13 @@ from driftwise.kernels.point import (
     TWO_AS_PUBLISHED,
     TWO_MATRIX,
     Floats,
-    History,
     Ints,
     L,
     Lesson,
     Point,
     R,
     S,
-    Sums,
-    history_of,
     sound_cursor,
-    sums_of,
 )
 from driftwise.kernels.rounds import Family
 from driftwise.theory.radius import lb_radius, uniform_log
@@ -55,8 +52,8 @@ lesson_ = lessons.learn_
 
 @piece
 def confidence(table: Floats, row: int, clock: float) -> float:
-    """log(1/δ). -1 in the table means δ = 1/max(2, t) at round t, for a horizon that is not known; from -2 down it is
-    -2-log(1/δ), and round t takes the share δ/(2t(1+log t)²)."""
+    """log(1/δ). -1 in the table means δ = 1/max(2, t) at round t, for an unknown horizon; from -2 down it is
+    -2-log(1/δ), and round t uses the share δ/(2t(1+log t)²)."""
     fixed = table[row, LOG_DELTA]
     if fixed >= 0.0:
         return float(fixed)
@@ -80,20 +77,20 @@ def linear_radius(point: Point, row: int, squares: float, clock: float, d: int) 
 
 @piece
 def linear_scale(point: Point, row: int, lane: int, sums: Sums, pivot: Floats) -> float:
-    """What an arm's width is multiplied by: the radius of what the sums hold. 1/pivot is the diagonal of V's factor."""
+    """The factor of an arm's width: the radius for the current sums. 1/pivot is the diagonal of V's factor."""
     count = sums.counters
     return linear_radius(point, row, count[lane, SQUARES], count[lane, CLOCK], sums.b.shape[1])
 
 
 @piece
 def shared_scale(point: Point, row: int, count: Floats, d: int) -> float:
-    """The same of eight trials, which share what was counted: no data may change it (policies/engines.py)."""
+    """The same for eight trials, which share their counters: data must not change it (policies/engines.py)."""
     return linear_radius(point, row, count[SQUARES], count[CLOCK], d)
 
 
 @piece
 def two_matrices(point: Point) -> bool:
-    """Whether widths are measured by two matrices."""
+    """Whether widths use two matrices."""
     return bool(point.flags[RULE] == TWO_MATRIX or point.flags[RULE] == TWO_AS_PUBLISHED)
 
 
@@ -131,7 +128,8 @@ def linear_scores_(point: Point, row: int, lane: int, X: Floats, at: int, sums: 
 
 @piece
 def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums) -> None:
-    """The published code's slip: the twin starts from the *new* G, not from the old twin (docs/math.md#linear)."""
+    """The error of the published code: the twin starts from the *new* G, not from the old twin
+    (docs/math.md#linear)."""
     X, at, arm = lesson.X, lesson.at, lesson.arm
     fade = decay(point.table, row, lesson.ticks)
     w = weight(point, row, lesson.age) if arm >= 0 else 0.0
@@ -144,7 +142,7 @@ def twin_as_published_(point: Point, row: int, lane: int, lesson: Lesson, sums: 
 
 @piece
 def linear_learn_(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, history: History) -> None:
-    """A lesson of the memory, and what the rule adds to it."""
+    """A lesson of the memory, and the addition of the rule."""
     lesson_(point, row, lane, lesson, sums, history)
     if point.flags[RULE] == TWO_AS_PUBLISHED:
         twin_as_published_(point, row, lane, lesson, sums)
@@ -184,7 +182,7 @@ def linear_score_(view: Linear, X: Floats, at: int, scores: ScoreScratch) -> int
 
 @piece
 def no_lesson_scratch(view: Linear, scratch: Floats, start: int, d: int) -> int:
-    """A lesson of sums scribbles on nothing."""
+    """A lesson of sums needs no scratch."""
     return start
 
 
@@ -204,7 +202,7 @@ def learning(memory: int, rule: int) -> tuple[str, Callable[..., Any]]:
 
 
 def linear_bound(family: Family, flags: Ints) -> Family:
-    """The family with the lessons of a policy's memory and no others."""
+    """The family with only the lessons of a policy's memory."""
     return _with_memory(family, int(flags[MEMORY]), int(flags[RULE]))
 
 

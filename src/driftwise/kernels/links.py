@@ -1,10 +1,10 @@
-"""The one table of links: μ, its derivatives and its integral by code, and all that others ask about a link.
+"""The table of links: μ, its derivatives and its integral by code, and what other modules need to know of a link.
 
 A link is an int inside kernels, so that they stay cacheable, and a row of `LINKS` outside. To add one: a code, a branch
 in each function of this file, and a row. A code that a function does not know gets NaN, or the cautious answer, and
-solvers report what is not finite as a failure. CUSTOM has no compiled form: its owner evaluates it in Python and hands
-the values on (newton.weigh_). All are finite for every finite argument: an exponent above 700 is read as 700, so that
-the Poisson mean stops at e^700 instead of overflowing; its integral goes on linearly from there, so M' = μ holds.
+solvers report numbers that are not finite as a failure. CUSTOM has no compiled form: its owner evaluates it in Python
+and passes the values on (newton.weigh_). All functions are finite for every finite argument: an exponent above 700 is
+taken as 700, so the Poisson mean stops at e^700 instead of overflowing; its integral continues linearly, so M' = μ.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def area(link: int, z: float) -> float:
 
 @formula
 def bend(link: int, reach: float) -> float:
-    """The M with |μ''| ≤ M μ' as long as |z| ≤ reach, by which Newton's method knows how far it may step."""
+    """The M with |μ''| ≤ M μ' for |z| ≤ reach, from which Newton's method knows how far it may step."""
     if link == LOGISTIC or link == POISSON:
         return 1.0
     if link == IDENTITY:
@@ -155,7 +155,7 @@ def one_valley(link: int) -> bool:
 
 @formula
 def widening(link: int) -> float:
-    """The a with E μ(z + sN) ≈ μ(z/√(1 + a s²)), N standard normal: what not knowing z does to a probability."""
+    """The a with E μ(z + sN) ≈ μ(z/√(1 + a s²)), N standard normal: the effect of an uncertain z on a probability."""
     if link == LOGISTIC:
         return math.pi / 8.0
     if link == PROBIT:
@@ -170,7 +170,7 @@ def _half_tanh(radius: float) -> float:
 
 
 class LinkRow(NamedTuple):
-    """What others ask about a link. `radius` is SL, the largest |x'θ|.
+    """What other modules need to know of a link. `radius` is SL, the largest |x'θ|.
 
     slopes(radius) is k = sup and c = inf of μ' there, concordance(radius) the smallest M with |μ''| ≤ M μ'; noise is
     the R that rewards imply, None where they imply none; bounded says that they lie in [0, m]; chance that μ is a
@@ -207,6 +207,6 @@ LINKS: dict[str, LinkRow] = {
 
 
 def link_row(link: object) -> LinkRow:
-    """The row of a link by name, or the one sentence for a link that is not in the table."""
+    """The row of a link by name, or a BadInput."""
     one_of("link", link, list(LINKS))
     return LINKS[str(link)]

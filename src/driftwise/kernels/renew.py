@@ -1,25 +1,15 @@
-"""One packed state becomes another, at the cost of what is used and not of all the room."""
+"""Copies one packed state to another, at the cost of what is used and not of the whole capacity."""
 
 from __future__ import annotations
 
 from driftwise.kernels import entry
-from driftwise.kernels.groups import AT_BEHIND_ROOMS, AT_ROOMS
-from driftwise.kernels.point import (
-    DAMAGED,
-    FINE,
-    HEAD,
-    SIZE,
-    USED,
-    Floats,
-    Ints,
-    history_of,
-    sound_cursor,
-)
+from driftwise.kernels.groups import AT_BEHIND_ROOMS, AT_ROOMS, history_of
+from driftwise.kernels.point import DAMAGED, FINE, HEAD, SIZE, USED, Floats, Ints, sound_cursor
 
 
 @entry
 def renew_(flags: Ints, floats: Floats, ints: Ints, to_floats: Floats, to_ints: Ints) -> int:
-    """The one packed state becomes the other: all that a lesson reads or may have written, not the room beyond it."""
+    """Copy one packed state to the other: everything that a lesson reads or may have written, not the unused space."""
     history, other = history_of(flags, floats, ints), history_of(flags, to_floats, to_ints)
     if not (sound_cursor(history) and sound_cursor(other)):
         return DAMAGED

@@ -1,4 +1,4 @@
-"""Ridge regression for policies that run a call at a time: index of all arms by the sums of one model."""
+"""Ridge regression for policies that run call by call: the index of all arms from the sums of one model."""
 
 from __future__ import annotations
 

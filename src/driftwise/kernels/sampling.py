@@ -1,8 +1,8 @@
-"""Rules that sample: θ, or one multiplier of all bonuses, drawn anew for every choice (docs/math.md#sampling).
+"""Rules that sample: θ, or one multiplier of all bonuses, is drawn for every choice (docs/math.md#sampling).
 
-A draw is a number, the state's key and a try: number b of the normals of try k is `normal(*key, draw, b, 2k)`. Choices
-are made by try 0; the others are there to count how often an arm is played. Lessons are those of the rules whose
-estimates these share, kernels/linear.py and kernels/adapt/glm.py.
+A draw is a number, the state's key and an attempt: normal number b of attempt k is `normal(*key, draw, b, 2k)`. Choices
+use attempt 0; the others serve to count how often an arm is played. Lessons are those of the rules with the same
+estimates, kernels/linear.py and kernels/adapt/glm.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.glm import GLM, Generalized
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import predict_
+from driftwise.kernels.groups import History, Sums, adapting_of, estimate_of, sums_of
 from driftwise.kernels.index import ScoreScratch, first_best, score_scratch_of
 from driftwise.kernels.linear import LINEAR, linear_scale, linear_scores_, linear_view
 from driftwise.kernels.links import IDENTITY
@@ -30,29 +31,24 @@ from driftwise.kernels.point import (
     THETA,
     UPWARD,
     Floats,
-    History,
     Ints,
     Point,
-    Sums,
-    adapting_of,
-    estimate_of,
-    sums_of,
 )
 
-# The draw of whoever names none: the number of the round, so that simulated rounds, rounds a call at a time and the
-# decisions of an agent draw alike.
+# The draw if none is given: the number of the round, so that simulated rounds, rounds call by call and the decisions of
+# an agent draw alike.
 BY_ROUND = -1
 
 
 @piece
 def round_of(sums: Sums) -> int:
-    """The round that is chosen for: the first behind the whole ticks that have passed."""
+    """The round of the choice: the first after the whole ticks that have passed."""
     return int(sums.counters[0, CLOCK]) + 1
 
 
 @piece
 def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreScratch) -> None:
-    """bonus = scale·Y'z, z normal: what x'θ̃ lies above x'θ̂, where Y'Y = X'ΣX and θ̃ ~ N(θ̂, scale²Σ)."""
+    """bonus = scale·Y'z, z normal: the difference x'θ̃ - x'θ̂, where Y'Y = X'ΣX and θ̃ ~ N(θ̂, scale²Σ)."""
     Y, bonus = scores.Y, scores.bonus
     for a in range(bonus.size):
         bonus[a] = 0.0
@@ -64,7 +60,7 @@ def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreS
 
 @piece
 def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
-    """All bonuses times one normal number, or its absolute value."""
+    """Multiply all bonuses by one normal number, or by its absolute value."""
     z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
     if upward:
         z = abs(z)
@@ -74,7 +70,7 @@ def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScrat
 
 @piece
 def through_(link: int, scores: ScoreScratch) -> None:
-    """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and what μ(x'θ̃) lies above it."""
+    """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and bonus = μ(x'θ̃) - μ(x'θ̂)."""
     mean, bonus, value = scores.mean, scores.bonus, scores.proposed
     for a in range(mean.size):
         mean[a] = link_mean(link, value[a])
@@ -91,7 +87,7 @@ def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, scores
 
 @piece
 def count_(link: int, scale: float, key: Ints, draw: int, tries: int, scores: ScoreScratch, shares: Floats) -> None:
-    """How often each arm is played by θ̃, in so many tries, the one that chooses being the first of them."""
+    """How often each arm is played by θ̃ in `tries` attempts, of which the first is the one that chooses."""
     for a in range(shares.size):
         shares[a] = 0.0
     for attempt in range(tries):
@@ -103,7 +99,7 @@ def count_(link: int, scale: float, key: Ints, draw: int, tries: int, scores: Sc
 
 @piece
 def between(low: float, high: float, upward: bool) -> float:
-    """The chance that the multiplier lies between two numbers, from the tail that both are nearer to."""
+    """The probability that the multiplier is between two numbers, from the tail to which both are nearer."""
     if upward:
         low, high = max(low, 0.0), max(high, 0.0)
     sides = 2.0 if upward else 1.0
@@ -114,10 +110,11 @@ def between(low: float, high: float, upward: bool) -> float:
 
 @piece
 def envelope_(upward: bool, scores: ScoreScratch, shares: Floats) -> None:
-    """How often each arm is played where scores are mean + Z·bonus: the chance of the Z for which it is on top.
+    """How often each arm is played if scores are mean + Z·bonus: the probability of the Z for which its score is
+    largest.
 
-    The lines' upper envelope, from left to right: an arm is on top until the first steeper line crosses it, and of
-    those that cross there the steepest follows. Of equal lines the first counts.
+    This is the lines' upper envelope, from left to right: an arm is on top until the first steeper line crosses it, and
+    the steepest of those that cross there follows. Of equal lines the first counts.
     """
     mean, width, n = scores.mean, scores.bonus, scores.mean.size
     for a in range(n):
@@ -173,7 +170,7 @@ def glm_sample_(point: Point, X: Floats, at: int, floats: Floats, key: Ints, dra
 
 
 class SampledLinear(NamedTuple):
-    """A linear state and the key that it draws by."""
+    """A linear state and its key for draws."""
 
     point: Point
     sums: Sums
@@ -215,8 +212,8 @@ def sample_linear_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, draw: int, tries: int,
     shares: Floats,
 ) -> int:
-    """Mean and bonus of every arm of X (1, d, n) by a draw; the best arm. shares, unless empty, becomes how often each
-    arm is played: counted in so many tries where θ is drawn, exact for a multiplier."""
+    """Mean and bonus of every arm of X (1, d, n) by a draw; returns the best arm. shares, unless empty, becomes how
+    often each arm is played: counted in `tries` attempts if θ is drawn, exact for a multiplier."""
     first = X.size - X.size
     point, sums, key = Point(flags, table), sums_of(flags, floats), adapting_of(flags, floats, ints).key
     seen, number = score_scratch_of(scratch, X.shape[1], X.shape[2]), round_of(sums) if draw == BY_ROUND else draw

@@ -1,4 +1,4 @@
-"""Scratch: what kernels scribble on, declared once and carved out of one packed array.
+"""Scratch of kernels, declared once and cut out of one packed array.
 
 A declaration is a NamedTuple and the shapes of its fields, in sizes that a caller knows:
 
@@ -6,14 +6,14 @@ A declaration is a NamedTuple and the shapes of its fields, in sizes that a call
         mean: Floats
         Y: Floats
         slots: LaneScratch  # a declaration within, with its own sizes
-        work: LessonScratch  # without a shape: handed to score_scratch_of behind the sizes
+        work: LessonScratch  # without a shape: passed to score_scratch_of after the sizes
 
     score_scratch_size, score_scratch_of = carved(ScoreScratch, "d, n", mean="n", Y="| d, n", slots="d, 1")
 
-One field follows the other; | has it begin on a cache line, as a declaration within does. A size is whole cache lines,
-so that what is carved behind begins on one. `score_scratch_of(scratch, d, n)` cuts views from the beginning of scratch,
-or from `start` on where that is named as the first size. Compiled code does not check that scratch is long enough:
-whoever allocates it asks the size of the same declaration. Interpreted, a cut that is too long raises.
+One field follows the other. | lets it begin on a cache line, as an inner declaration does. A size is whole cache lines,
+so that what follows begins on one. `score_scratch_of(scratch, d, n)` cuts views from the beginning of scratch, or from
+`start` on if that is named as the first size. Compiled code does not check that scratch is long enough: the code that
+allocates it uses the size of the same declaration. Interpreted, a cut that is too long raises an error.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ EIGHT = 8
 
 @formula
 def line(size: int) -> int:
-    """The size rounded up to whole cache lines, so that what follows begins on one: loops over arms run a third slower
-    across lines."""
+    """The size rounded up to whole cache lines, so that what follows begins on one: loops over arms are a third slower
+    if they cross lines."""
     return (size + 7) // 8 * 8
 
 
@@ -50,7 +50,7 @@ class _Field(NamedTuple):
 
     @property
     def inner(self) -> str:
-        """The name of a declaration within, or nothing."""
+        """The name of an inner declaration, or ""."""
         within = self.shape and isinstance(self.kind, type) and issubclass(self.kind, tuple)
         return _name(self.kind) if within else ""
 
@@ -93,7 +93,7 @@ def _fields(bundle: type, shapes: dict[str, str]) -> list[_Field]:
 
 
 def _sources(bundle: type, fields: list[_Field], sizes: str, behind: str) -> dict[str, str]:
-    """The sources of size, of the function that cuts, and of its places."""
+    """The sources of the size, of the function that cuts, and of the offsets."""
     name, given = _name(bundle), sizes.removeprefix("start, ")
     begin = "start" if given != sizes else behind
     places, last = [], begin
@@ -116,9 +116,9 @@ def carved(
     bundle: type[T], sizes: str, behind: Callable[..., int] | None = None, names: dict[str, Any] | None = None,
     **shapes: str,
 ) -> tuple[Callable[..., int], Callable[..., T]]:
-    """The formula of a declaration's size and the piece that cuts it.
+    """The function of a declaration's size, and the piece that cuts it.
 
-    It begins at 0, or behind the numbers of another size. Shapes may use what their module defines, and these names.
+    It begins at 0, or after the numbers of another size. Shapes may use the names of their module and these names.
     """
     known = {**vars(sys.modules[bundle.__module__]), "line": line, "EIGHT": EIGHT, "behind": behind, **(names or {})}
     fields = _fields(bundle, shapes)
@@ -136,19 +136,31 @@ def carved(
 
 
 def places(bundle: type) -> Callable[..., dict[str, int]]:
-    """The function of a declaration's sizes that says where each field begins, for Python."""
+    """The function from a declaration's sizes to the offset of each field, for Python."""
     made: Callable[..., dict[str, int]] = _DECLARED[bundle][f"{_name(bundle)}_places"]
     return made
 
 
 def views(bundle: type[T]) -> Callable[..., T]:
-    """What `carved` cuts with, for Python: views that keep their array alive."""
+    """The function that cuts, for Python: views that keep their array alive."""
     made: Callable[..., T] = _DECLARED[bundle]["plain"]
     return made
 
 
+def fits(bundle: type) -> Callable[..., bool]:
+    """The piece of a declaration and its sizes that says whether every field is as long as declared, or longer."""
+    name, sizes = f"{_name(bundle)}_fits", _DECLARED[bundle]["sizes"].removeprefix("start, ")
+    demands = [
+        f"given.{field.name}.shape[{axis}] >= {size}"
+        for field in _DECLARED[bundle]["fields"] for axis, size in enumerate(field.shape)
+    ]  # fmt: skip
+    source = f"def {name}(given, {sizes}):\n    return bool({' and '.join(demands)})\n"
+    made: Callable[..., bool] = piece(written(source, name, dict(_DECLARED[bundle]["known"])))
+    return made
+
+
 def owned(bundle: type[T]) -> Callable[..., T]:
-    """The function of a declaration's sizes that makes it of arrays of their own, all 0."""
+    """The function from a declaration's sizes to a bundle of separate arrays of zeros."""
     name, sizes = f"{_name(bundle)}_owned", _DECLARED[bundle]["sizes"].removeprefix("start, ")
     arrays = ", ".join(f"np.zeros(({', '.join(field.shape)},))" for field in _DECLARED[bundle]["fields"])
     source = f"def {name}({sizes}):\n    return {bundle.__name__}({arrays})\n"

@@ -1,8 +1,8 @@
-"""What worlds have compiled: normal draws, turns, walks and sets of arms.
+"""The compiled parts of worlds: normal draws, turns, walks and sets of arms.
 
 Normal draws are Marsaglia and Tsang's ziggurat with 256 layers, from the words of the bit generator, in the order in
-which NumPy's generator reads them, with its widths of layers: draws have its bits but for tails and, once in 10^15, an
-edge. Edges and tails need exp and log1p, which are ours, so that a tape has the same bits on every machine.
+which NumPy's generator reads them, with its widths of layers: draws have its bits except for tails and, once in 10^15,
+an edge. Edges and tails need exp and log1p, which are our own, so that a tape has the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ SLIPS = """
 
 @cache
 def ziggurat() -> tuple[Ints, Floats, Floats]:
-    """Of each layer: below which whole number a draw is accepted at once, its width a unit, the density at its edge."""
+    """For each layer: the integer below which a draw is accepted at once, its width per unit, and the density at its
+    edge."""
     with localcontext(prec=40):
         tail = Decimal(TAIL_AT)
 
@@ -70,7 +71,8 @@ def _beyond(x: Decimal) -> Decimal:
 
 @entry
 def normals_(words: Ints, below: Ints, width: Floats, height: Floats, begun: int, out: Floats) -> tuple[int, int]:
-    """Normal numbers into out from its place `begun` on, as far as the words suffice: its next place, words used up."""
+    """Write normal numbers to out from place `begun` on, while words suffice; returns its next place and the words
+    used."""
     used, place = 0, begun
     while place < out.size and used < words.size:
         at, word = used + 1, words[used]
@@ -112,7 +114,7 @@ WORDS = 1 << 14
 def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Floats:
     """Standard normal numbers: what rng.standard_normal draws, with bits that do not depend on the machine.
 
-    No more words are read than these numbers need, so that the next draw is the same too.
+    Only as many words are read as these numbers need, so that the next draw is the same too.
     """
     out = np.empty(shape)
     flat, place = out.reshape(-1), 0
@@ -144,7 +146,7 @@ def waves_(angles: Floats, terms: int, rows: Floats) -> None:
 
 @entry
 def walk_(theta: Floats, steps: Floats, radius: float) -> None:
-    """theta[t] = radius·(theta[t-1] + steps[t])/‖·‖, from theta[-1] handed in as the last row."""
+    """theta[t] = radius·(theta[t-1] + steps[t])/‖·‖; theta[-1] is passed as the last row."""
     last = theta.shape[0] - 1
     for t in range(theta.shape[0]):
         before = t - 1 if t > 0 else last

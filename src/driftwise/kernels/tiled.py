@@ -1,6 +1,7 @@
-"""Engines of the linear family that score arms by tiles: the arms, means and bonuses of kernels/linear.py, sooner.
+"""Engines of the linear family that score arms by tiles: the arms, means and bonuses of kernels/linear.py, faster.
 
-They are apart because a policy with few arms should not wait for them to be compiled. One covariance only.
+They are in a separate module, because a policy with few arms should not wait for their compilation. One covariance
+only.
 """
 
 from __future__ import annotations
@@ -10,21 +11,11 @@ from typing import Any, NamedTuple
 
 from driftwise.kernels import entry, piece
 from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.groups import sums_of
 from driftwise.kernels.lazy import Lazy, Trust, begin_lazy_, choose_lazily_, forget_widths_, lazy_of, nothing_known
-from driftwise.kernels.linear import Linear, linear_scale, linear_view
-from driftwise.kernels.point import (
-    FADE,
-    GAMMA,
-    LAM,
-    MEMORY,
-    SINCE,
-    Floats,
-    Ints,
-    Lesson,
-    Point,
-    sums_of,
-)
-from driftwise.kernels.rounds import Family, never_fails, pay_one_, sounds
+from driftwise.kernels.linear import Linear, linear_scale
+from driftwise.kernels.point import FADE, GAMMA, LAM, MEMORY, SINCE, Floats, Ints, Lesson, Point
+from driftwise.kernels.rounds import Family, lesson_
 from driftwise.kernels.tiles import Tiles, believe_small_, believe_tiles_, believe_wide_, best_tiled_, pack_, tiles_of
 
 
@@ -40,7 +31,6 @@ def score_tiled_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch
 
 # ------------------------------------------------------------------------------------------ tiles as an engine
 
-lesson_ = unbound("lesson_", "takes a lesson in")
 believe_ = unbound("believe_", "writes the factor of the sums and what it makes of b to tiles")
 
 
@@ -53,14 +43,12 @@ class Tiled(NamedTuple):
 
 
 @piece
-def tiled_begin_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
-) -> tuple[Tiled, int]:
+def tiled_begin_(view: Linear, scratch: Floats, arms: Floats) -> tuple[Tiled, int]:
     """Tiles cut from scratch; arms that stay are packed once."""
-    first, tiles, packed = arms.size - arms.size, tiles_of(scratch, arms.shape[1], arms.shape[2]), arms.shape[0] == 1
+    first, tiles, packed = view.lane, tiles_of(scratch, arms.shape[1], arms.shape[2]), arms.shape[0] == 1
     if packed:
         pack_(arms, first, first, tiles.arms.shape[0], tiles.arms)
-    return Tiled(linear_view(flags, table, floats, ints), tiles, packed), first
+    return Tiled(view, tiles, packed), first
 
 
 def _tiled_choose_(own: Tiled, kept: int, arms: Floats, at: int) -> tuple[int, int, int]:
@@ -92,21 +80,18 @@ class Lazily(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a lazy round hands on: what is known of V, and the last restart."""
+    """What a lazy round passes to the next: what is known of V, and the last restart."""
 
     trust: Trust
     since: float
 
 
 @piece
-def lazy_begin_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
-) -> tuple[Lazily, Known]:
-    """Arms that stay, packed once, and memories that take nothing back but by a restart: Keep, Fade, Restart."""
-    d, n = arms.shape[1], arms.shape[2]
-    view, tiles, lazy = linear_view(flags, table, floats, ints), tiles_of(scratch, d, n), lazy_of(scratch, d, n)
-    lane = view.lane
-    gamma = table[lane, GAMMA] if flags[MEMORY] == FADE else 1.0
+def lazy_begin_(view: Linear, scratch: Floats, arms: Floats) -> tuple[Lazily, Known]:
+    """Fixed arms, packed once, and memories that remove nothing except by a restart: Keep, Fade, Restart."""
+    d, n, lane, table = arms.shape[1], arms.shape[2], view.lane, view.point.table
+    tiles, lazy = tiles_of(scratch, d, n), lazy_of(scratch, d, n)
+    gamma = table[lane, GAMMA] if view.point.flags[MEMORY] == FADE else 1.0
     pack_(arms, lane, lane, tiles.arms.shape[0], tiles.arms)
     longest = begin_lazy_(arms, table[lane, LAM], lazy)
     own = Lazily(view, tiles, lazy, gamma, table[lane, LAM], longest, n)
@@ -139,24 +124,20 @@ tiled_wide_choose_ = piece(bind(_tiled_choose_, "tiled_wide_choose_", believe_=b
 
 def _tiled(family: Family, choose: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     learn = piece(bind(_tiled_learn_, f"tiled_learn_{family.name}", lesson_=family.lesson_))
-    return {"begin_": tiled_begin_, "choose_": choose, "learn_": learn, **_as_plain(family)}
+    return {"begin_": tiled_begin_, "choose_": choose, "learn_": learn}
 
 
 def tiled(family: Family) -> dict[str, Callable[..., Any]]:
-    """The pieces by which tiles play the linear family, one covariance, of few features."""
+    """The pieces with which tiles play the linear family, one covariance, few features."""
     return _tiled(family, tiled_small_choose_)
 
 
 def tiled_wide(family: Family) -> dict[str, Callable[..., Any]]:
-    """The same of many features: the factor goes by tiles too."""
+    """The same for many features: the factor uses tiles too."""
     return _tiled(family, tiled_wide_choose_)
 
 
 def lazy(family: Family) -> dict[str, Callable[..., Any]]:
-    """The pieces by which only arms that can win are scored."""
+    """The pieces that score only arms that can win."""
     learn = piece(bind(_lazy_learn_, f"lazy_learn_{family.name}", lesson_=family.lesson_))
-    return {"begin_": lazy_begin_, "choose_": lazy_choose_, "learn_": learn, **_as_plain(family)}
-
-
-def _as_plain(family: Family) -> dict[str, Callable[..., Any]]:
-    return {"sound": sounds(family), "pay_": pay_one_, "failed": never_fails}
+    return {"begin_": lazy_begin_, "choose_": lazy_choose_, "learn_": learn}

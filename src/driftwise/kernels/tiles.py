@@ -1,9 +1,9 @@
 """Arms packed by eights and scored four rows at a time in registers, with the bits of `whiten_` and `first_best`.
 
-A tile is (d, 8): eight arms side by side, one feature a row. Every lane does what the loops of index.py and
-algebra.py do for its arm, in their order; what is gained is that sums stay in registers until they are done.
-The factor is kept as U = low' with rows of whole eights: entries right of the diagonal's column are low's, those left
-of it are never read.
+A tile is (d, 8): eight arms side by side, one feature per row. Every lane does what the loops of index.py and
+algebra.py do for its arm, in the same order; the gain is that sums stay in registers until they are complete. The
+factor is kept as U = low' with rows of whole eights: entries right of the diagonal's column are low's, those left of it
+are never read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from driftwise.kernels.lanes import EIGHT, Lanes, eight, load, store_, where_abo
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved
 
-# As many tiles are packed at a time where they are packed in every round: so many lines of cache a feature.
+# The number of tiles that are packed at a time if they are packed in every round, in cache lines per feature.
 PANEL = 32
-# From so many features on the tiled factor is the faster one.
+# From this number of features on, the tiled factor is faster.
 WORTH_TILES = 12
 
 
@@ -72,7 +72,7 @@ def pack_(X: Floats, at: int, first: int, count: int, arms: Floats) -> None:
 def less_above(
     A: Floats, c: int, solved: Floats, count: int, rows: tuple[Lanes, Lanes, Lanes, Lanes]
 ) -> tuple[Lanes, Lanes, Lanes, Lanes]:
-    """Four rows less what the first rows that are solved take away: row k times A[k, c] to A[k, c + 3]."""
+    """Four rows minus the contribution of the first solved rows: row k times A[k, c] to A[k, c + 3]."""
     y0, y1, y2, y3 = rows
     for k in range(count):
         y = load(solved, k)
@@ -110,7 +110,7 @@ def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
 
 @piece
 def reduce_(start: int, stop: int, column: Floats) -> None:
-    """Rows of a diagonal block less what the rows above it take away, four a pass."""
+    """Rows of a diagonal block minus the contribution of the rows above it, four per pass."""
     for i in range(start, stop, 4):
         rows = load(column, i), load(column, i + 1), load(column, i + 2), load(column, i + 3)
         y0, y1, y2, y3 = less_above(column, i - start, column, start, rows)
@@ -122,7 +122,7 @@ def reduce_(start: int, stop: int, column: Floats) -> None:
 
 @piece
 def lay_(G: Floats, b: Floats, lane: int, ridge: float, start: int, width: int, column: Floats) -> None:
-    """Eight columns of G[lane] + ridge·I down to the diagonal's block; behind the last of all b[lane], and 0."""
+    """Eight columns of G[lane] + ridge·I down to the diagonal's block; after the last of all b[lane], and 0."""
     if width < EIGHT:
         for k in range(column.shape[0]):
             store_(column, k, eight(0.0))
@@ -177,7 +177,7 @@ def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
     """z'low⁻¹x and ‖low⁻¹x‖² of the arms of a tile."""
     U, pivot, z, Y = tiles.U, tiles.pivot, tiles.z, tiles.Y
     d = U.shape[0]
-    mean, square = eight(-0.0), eight(-0.0)  # -0 leaves what is added to it as it is, and 0 would not: it takes -0
+    mean, square = eight(-0.0), eight(-0.0)  # -0 + x is x for every x; 0 + -0 would be 0
     whole = d - d % 4
     for i in range(0, whole, 4):
         rows = load(arms, (t, i)), load(arms, (t, i + 1)), load(arms, (t, i + 2)), load(arms, (t, i + 3))
@@ -210,12 +210,12 @@ def weigh(tiles: Tiles, arms: Floats, t: int) -> tuple[Lanes, Lanes]:
 
 @piece
 def first_top(top: Floats, who: Floats) -> int:
-    """The arm of the largest score, the first of them in a tie, from the best tile of every lane."""
+    """The arm with the largest score, the first one of a tie, from the best tile of every lane."""
     best = top[0]
     for a in range(1, EIGHT):
         best = max(best, top[a])
     arm = math.inf
-    for a in range(EIGHT):  # without branches: which lane wins is anybody's guess
+    for a in range(EIGHT):  # without branches, which could not be predicted
         arm = min(arm, who[a] * EIGHT + a if top[a] == best else math.inf)
     return int(arm)
 
@@ -250,7 +250,7 @@ def believe_tiles_(G: Floats, b: Floats, lane: int, ridge: float, tiles: Tiles) 
 def best_tiled_(tiles: Tiles, X: Floats, at: int, packed: bool, radius: float, write: bool) -> int:
     """The best arm of X[at], and if these are to be written, mean and bonus of every arm.
 
-    Arms that were not packed before are so a panel at a time.
+    Arms that were not packed before are packed one panel at a time.
     """
     count, first = tiles.arms.shape[0], at - at
     top, who = eight(-math.inf), eight(0.0)

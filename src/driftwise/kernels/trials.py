@@ -1,8 +1,8 @@
-"""Eight trials of a linear policy at once, a trial a lane (docs/math.md#linear).
+"""Eight trials of a linear policy together, one trial per lane (docs/math.md#linear).
 
-All have the same policy, path and noise, and each its own arms and tape. What a memory counts does not depend on what
-is seen, so that one row of counters serves all eight. Every lane takes the operations of kernels/linear.py in their
-order, and so has its bits: latency is paid once for eight.
+All have the same policy, path and noise, and each its own arms and tape. The counters of a memory do not depend on
+data, so one row of counters serves all eight. Every lane does the operations of kernels/linear.py in their order, and
+so has its bits: latency is paid once for eight.
 
 Arms come in tiles of four (n/4, d, 4, 8); what fills up the last are copies of the first arm, which ties never choose.
 """
@@ -41,12 +41,12 @@ from driftwise.kernels.point import (
     Lesson,
     Point,
 )
-from driftwise.kernels.rounds import Family, never_fails
+from driftwise.kernels.rounds import Family
 from driftwise.kernels.scratch import carved
 
 
 class EightStates(NamedTuple):
-    """Eight states and what their rounds scribble on.
+    """Eight states and the scratch of their rounds.
 
     Sums; counters, which all share; regrets so far. Factors, pivot and z; y of four arms; the best of every fourth arm,
     which it is, and the first ones; vectors, means and rewards of the arms chosen.
@@ -194,7 +194,7 @@ def rewards_(
 
 @piece
 def restart_lanes_(boundary: float, own: EightStates) -> None:
-    """`restart_` of kernels/memories/restart.py: all eight forget if a boundary lies behind the last restart."""
+    """`restart_` of kernels/memories/restart.py: all eight forget if a boundary is after the last restart."""
     if boundary > 0.0 and boundary > own.counters[SINCE]:
         for i in range(own.b.shape[0]):
             store_(own.b, i, load(own.b, i) * 0.0)
@@ -252,20 +252,23 @@ class Eight(NamedTuple):
 
 
 @piece
-def eight_begin_(
-    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, arms: Floats
-) -> tuple[Eight, int]:
+def eight_view(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> Eight:
     """floats are eight states and their scratch; arms (n/4, d, 4, 8), chosen, regret, draws and best (rounds, 8)."""
-    own, row = eight_states_of(floats, flags[DIM]), floats.size - floats.size
-    for f in range(FOUR):
-        store_(own.first, f, eight(f))
-    return Eight(Point(flags, table), own, row), row
+    return Eight(Point(flags, table), eight_states_of(floats, flags[DIM]), floats.size - floats.size)
 
 
 @piece
-def eight_sound(own: Eight) -> bool:
+def eight_sound(view: Eight) -> bool:
     """Eight states have neither cursors nor marks."""
     return True
+
+
+@piece
+def eight_begin_(view: Eight, scratch: Floats, arms: Floats) -> tuple[Eight, int]:
+    """The numbers of the first four arms."""
+    for f in range(FOUR):
+        store_(view.lanes.first, f, eight(f))
+    return view, view.row
 
 
 @piece
@@ -297,8 +300,8 @@ def eight_learn_(own: Eight, kept: int, rho: Floats, lesson: Lesson) -> int:
 def eight_trials(family: Family) -> dict[str, Callable[..., Any]]:
     """The pieces by which the loop plays eight trials of the linear family at once."""
     return {
-        "begin_": eight_begin_, "sound": eight_sound, "choose_": eight_choose_, "pay_": eight_pay_,
-        "learn_": eight_learn_, "failed": never_fails,
+        "view_of": eight_view, "sound_view": eight_sound, "begin_": eight_begin_, "choose_": eight_choose_,
+        "pay_": eight_pay_, "learn_": eight_learn_,
     }  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""model × memory × rule, and the names the literature gives to points of it."""
+"""model × memory × rule, and the names that the literature gives to its points."""

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -16,17 +16,17 @@ from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import bank, bob, book, master
-from driftwise.kernels.links import LINKS, LinkRow
-from driftwise.kernels.point import Adapting, Floats, Point
+from driftwise.kernels.groups import Adapting
+from driftwise.kernels.links import LINKS
+from driftwise.kernels.point import Floats, Point
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies.arms import Arms, action_set
 from driftwise.policies.base import Compiled
 from driftwise.policies.glm import GeneralizedUCB
 from driftwise.policies.linear import LinearUCB
-from driftwise.policies.live import NO_TESTS, Entries
+from driftwise.policies.live import NO_TESTS
 from driftwise.policies.memory import Fade, Memory
 from driftwise.policies.posterior import PosteriorUCB
-from driftwise.policies.questions import Predicts
 from driftwise.policies.state import Layout, State, layout
 
 MOST_ROUNDS = 1_000_000
@@ -41,7 +41,7 @@ def fades(memories: tuple[float, ...] = MEMORIES) -> tuple[Fade, ...]:
 
 
 def checked_memories(memories: object) -> tuple[float, ...]:
-    """Rounds that a bank's memories last, or the one sentence."""
+    """The lengths of a bank's memories in rounds, or a BadInput."""
     rounds = tuple(memories) if isinstance(memories, (tuple, list)) else ()
     numbers = all(isinstance(one, (int, float)) and one > 1.0 for one in rounds)
     if not rounds or not numbers or not all(a < b for a, b in pairwise(rounds)):
@@ -53,19 +53,24 @@ def checked_memories(memories: object) -> tuple[float, ...]:
 Base: TypeAlias = LinearUCB | GeneralizedUCB
 
 
+def of_base(name: str) -> Any:
+    """A property that the base policy answers."""
+    return property(lambda policy: getattr(policy.base, name))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Compiled):
-    """What the wrappers share: a base policy, lanes for its sums, marks and notes for the adaptation.
+    """The base of the wrappers: a base policy, lanes for its sums, and marks and notes for the adaptation.
 
-    A wrapper only builds a point with more lanes. It says what fills the table, how many lanes there are, how large
-    its own groups, and its settings, columns of the table that are the same in every row.
+    A wrapper only builds a point with more lanes. It declares what fills the table, the number of lanes, the sizes of
+    its own groups, and its settings, which are columns of the table that are the same in every row.
     """
 
     base: Base
 
     kind: ClassVar[int]
     adapts: ClassVar[bool] = True
-    # Whether every round that ends is looked at, even where nothing was learned.
+    # Whether every round that ends is examined, even if nothing was learned.
     counts_rounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -77,50 +82,23 @@ class Adaptive(Compiled):
         if self.base.stepped:
             raise BadInput("base", self.base, "a base with a built-in link", "adaptation runs compiled only")
 
-    @property
-    def entries(self) -> Entries:  # type: ignore[override]
-        return self.base.adaptive
+    entries, dim, L, reach = of_base("adaptive"), of_base("dim"), of_base("L"), of_base("reach")
+    model, link_name, largest_reward = of_base("model"), of_base("link_name"), of_base("largest_reward")
+    reward_range, lane_cost, predicts = of_base("reward_range"), of_base("lane_cost"), of_base("predicts")
+    can_fail = of_base("can_fail")
 
-    @property
-    def dim(self) -> int:  # type: ignore[override]
-        return self.base.dim
+    if TYPE_CHECKING:  # declared by each adaptation
 
-    @property
-    def L(self) -> float | None:  # type: ignore[override]
-        return self.base.L
+        @cached_property
+        def rows(self) -> tuple[Base, ...]:
+            """The policies whose numbers fill the table, one row each."""
 
-    @property
-    def reach(self) -> float:
-        return self.base.reach
-
-    @property
-    def model(self) -> LinkRow:
-        return self.base.model
-
-    @property
-    def link_name(self) -> str | None:
-        return self.base.link_name
-
-    @property
-    def largest_reward(self) -> float:
-        return self.base.largest_reward
-
-    @cached_property
-    def rows(self) -> tuple[Base, ...]:
-        """The policies whose numbers fill the table, a row each."""
-        raise NotImplementedError
-
-    @property
-    def lanes(self) -> int:
-        raise NotImplementedError
-
-    def _settings(self) -> dict[int, float]:
-        """Columns of the table that are the adaptation's own."""
-        raise NotImplementedError
-
-    def _groups(self) -> dict[str, int]:
-        """Sizes of the groups that are the adaptation's own."""
-        raise NotImplementedError
+        @property
+        def lanes(self) -> int: ...
+        def _settings(self) -> dict[int, float]:
+            """Columns of the table that are the adaptation's own."""
+        def _groups(self) -> dict[str, int]:
+            """Sizes of the groups that are the adaptation's own."""
 
     def _begin(self, state: State) -> None:
         """The first marks and notes."""
@@ -144,15 +122,16 @@ class Adaptive(Compiled):
 
     def start(self, seed: int = 0) -> State:
         state = super().start(seed)
-        if self.rows[0].layout.flags[point.GAUGES]:
-            state.gauge[:] = self.rows[0].start().gauge
+        known = int(self.rows[0].layout.flags[point.GAUGES])
+        if known:
+            state.gauge[:known] = self.rows[0].start().gauge
         if self.layout.flags[point.PLAYED]:
             state.H[: self.lanes] = self.rows[0].start().H
         self._begin(state)
         return state
 
     def _notes(self, state: State) -> Adapting:
-        """What bookkeeping takes, those groups that this adaptation does without being empty."""
+        """The arguments of the bookkeeping; groups that this adaptation does not use are empty."""
         groups = state.groups()
         return Adapting(*(groups.get(name, np.zeros(0)) for name in Adapting._fields))
 
@@ -169,29 +148,13 @@ class Adaptive(Compiled):
         return tuple(row.memory for row in self.rows)
 
     def effective(self) -> Floats:
-        """Effective rounds of each row: what a run's record of rows stands for."""
+        """The effective rounds of each row, for a run's record of rows."""
         return np.array([row.memory.rounds for row in self.rows])
-
-    @property
-    def can_fail(self) -> bool:
-        return self.base.can_fail
 
     def _settle(self, state: State) -> None:
         self.base._settle(state)
 
-    @property
-    def reward_range(self) -> tuple[float, float]:
-        return self.base.reward_range
-
-    @property
-    def lane_cost(self) -> float:
-        return self.base.lane_cost
-
-    @property
-    def predicts(self) -> Predicts:
-        return self.base.predicts
-
-    # It finds its memory itself, so that time always matters.
+    # It finds its memory itself, so time always matters.
     single_memory, timeless, ages, half_life, ranks = None, False, True, math.inf, False
 
     def check_wall_clock(self) -> None:
@@ -212,17 +175,18 @@ class Adaptive(Compiled):
 
 
 def check_told(base: Base) -> None:
-    """BOB's payoffs and MASTER's tests are made of R, S and L."""
+    """Refuse a base without R, S and L, from which BOB's payoffs and MASTER's tests are computed."""
     if base.L is None or getattr(base, "believes", False):
         raise BadInput("base", base, "a base that is told R, S and L and follows no trend", "a TrendBank learns them")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BanditOverBandit(Adaptive):
-    """BOB (Cheung, Simchi-Levi, Zhu 2019): Exp3 over a grid of memories, drawn anew every block (docs/math.md#bob).
+    """BOB (Cheung, Simchi-Levi, Zhu 2019): Exp3 over a grid of memories, drawn again for every block
+    (docs/math.md#bob).
 
     The base is cleared at every block of ⌈d√T⌉ rounds. `grid` is memories of one kind. A block is paid its mean reward
-    where the link says rewards lie in [0, 1], and by the source's formula for Gaussian-like rewards where it is linear.
+    if the link implies rewards in [0, 1], and by the source's formula for Gaussian-like rewards if it is linear.
     """
 
     horizon: int
@@ -254,7 +218,7 @@ class BanditOverBandit(Adaptive):
 
     @property
     def length(self) -> int:
-        """Rounds of a block."""
+        """The number of rounds of a block."""
         return self.block or math.ceil(self.dim * math.sqrt(self.horizon))
 
     def _groups(self) -> dict[str, int]:
@@ -285,10 +249,10 @@ class BanditOverBandit(Adaptive):
 
 @dataclass(frozen=True, kw_only=True)
 class Master(Adaptive):
-    """MASTER (Wei, Luo 2021): a static base restarted on many scales, and afresh when its tests see a change.
+    """MASTER (Wei, Luo 2021): a static base restarted on many scales, and again when its tests detect a change.
 
     n0 is the order of the first block (the paper plots 0 and 13), test_scale a factor on ρ̂ in both tests (1 is the
-    source's, inf switches them off). `report(state)` counts blocks and what the tests did.
+    source's, inf switches them off). `report(state)` counts blocks and detections.
     """
 
     horizon: int
@@ -369,7 +333,7 @@ class Master(Adaptive):
         return True
 
     def report(self, state: State) -> dict[str, int]:
-        """Blocks begun, the order of the last, restarts, and how often each test fired."""
+        """The number of blocks, the order of the last one, the restarts, and how often each test fired."""
         marks = self.hold.read(state).marks
         return {
             "blocks": int(marks[book.BLOCKS]),
@@ -382,10 +346,11 @@ class Master(Adaptive):
 
 @dataclass(frozen=True, kw_only=True)
 class Bank(Adaptive):
-    """What banks share: a lane per memory, all fed every reward and paid the log density they had given it.
+    """The base of banks: one lane per memory. Every lane learns every reward and is paid the log density it had
+    predicted.
 
-    Weights are shared a little every round, so that none dies; the longest memory within `margin` nats of the best is
-    played, with its own index; and a longer memory that falls `gap` nats behind the best takes over that one's data and
+    Weights are shared a little every round, so that none becomes 0. The longest memory within `margin` nats of the best
+    is played, with its own index. A longer memory that falls `gap` nats behind the best takes over that one's data and
     starts again `back` nats below. Lanes are sorted, the shortest memory first.
     """
 
@@ -413,7 +378,7 @@ class Bank(Adaptive):
 
     @property
     def cost(self) -> float:
-        return self.lanes * self.lane_cost
+        return float(self.lanes * self.lane_cost)
 
     def acting(self, state: State) -> tuple[int, int]:
         lane = self.played(state)
@@ -430,12 +395,12 @@ class Bank(Adaptive):
         return {point.SHARE: self.share, point.MARGIN: self.margin, point.GAP: self.gap, point.BACK: self.back}
 
     def played(self, state: State) -> int:
-        """The lane now played, or the one that judges."""
+        """The lane in use, or the one that judges."""
         scores = self.hold.read(state).scores
         return int(bank.bank_best(scores) if self.judged else bank.bank_pick(scores, self.margin))
 
     def memory(self, state: State) -> float:
-        """Effective rounds of the memory now played: the drift the bank believes in."""
+        """The effective rounds of the memory in use: the drift that the bank estimates."""
         return float(self.rows[self.played(state)].memory.rounds)
 
     @property
@@ -443,7 +408,7 @@ class Bank(Adaptive):
         return self.base.reports
 
     def report(self, state: State) -> dict[str, float]:
-        """The memory now played, whether it follows a trend, and noise and scale where a belief has them."""
+        """The memory in use, whether it follows a trend, and the noise and scale if they are learned."""
         memory = self.rows[self.played(state)].memory
         base = self.base
         scale = base.report(state) if isinstance(base, LinearUCB) and base.radius == "posterior" else {}
@@ -454,13 +419,14 @@ class Bank(Adaptive):
 class FadeBank(Bank):
     """A bank of discounts that needs no path length (ours; the paper leaves adaptive weights open).
 
-    Kin: Jacobsen and Cutkosky 2024, who learn the discount of online regression.
+    Related: Jacobsen and Cutkosky 2024, who learn the discount of online regression.
 
-    The scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's would drag short memories to 0.
+    The scoring estimate has the ridge dR²/S² of a θ that is N(0, S²/d): the theorem's ridge would pull short memories
+    to 0.
 
     Over generalized linear bases with a theorem's radius every memory proposes arms by its own index and the
-    best-weighted one judges them by μ(x'θ + κ‖x‖): there the theorem's bonus is too flat for any one memory to be
-    followed. Scores are those of a one-pass estimate at ridge d/S².
+    best-weighted one judges them by μ(x'θ + κ‖x‖): there the theorem's bonus is too flat to follow any single memory.
+    Scores are those of a one-pass estimate at ridge d/S².
     """
 
     memories: tuple[float, ...] = MEMORIES

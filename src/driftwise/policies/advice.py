@@ -9,7 +9,7 @@ from driftwise._internal.elementary import log, log1p
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 
-# A rate seen is an average; single arms lie further out. Half a unit of log odds is a factor of 1.65.
+# An observed rate is an average; single arms are more extreme. Half a unit of log odds is a factor of 1.65.
 _BEYOND = 0.5
 
 

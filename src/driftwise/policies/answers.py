@@ -1,4 +1,4 @@
-"""What built-in policies answer to the questions of questions.py, where a family has no other answer of its own."""
+"""The default answers of built-in policies to the questions of questions.py. A family overrides those that differ."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from driftwise.policies.plain import described
 from driftwise.policies.questions import LevelReport, Predicts, WorldFacts
 from driftwise.policies.state import Layout, State
 
-if TYPE_CHECKING:
-    pass
-
-# Rewards beyond this have squares that no double holds.
+# The squares of larger rewards do not fit in a double.
 MOST_REWARD = 1e100
-# What a round costs, in rounds of one linear lane, where a solver or Python stands in it.
+# The cost of a round with a solver or Python in it, in rounds of one linear lane.
 STEPPED_COST = 400.0
 
 
@@ -33,7 +30,7 @@ class Answers:
 
     dim: int
     L: float
-    memory: Any  # what is forgotten; of a bank, the function that says which memory it plays by
+    memory: Any  # the memory; for a bank, the function that returns the memory in use
     delta: float | None
 
     # Whether equal states and arms give equal choices whatever the key.
@@ -44,13 +41,20 @@ class Answers:
     scores_arms: ClassVar[bool] = True
     taught_with_arms: ClassVar[bool] = False
     reads_only: ClassVar[bool] = True
+    # Raised where a policy of the same name and fields computes otherwise or has another state (plain.revision_of).
+    revision: ClassVar[int] = 1
 
-    if TYPE_CHECKING:  # the rest of a policy
+    if TYPE_CHECKING:  # declared in the rest of a policy
 
         @property
-        def point(self) -> Point: ...
+        def point(self) -> Point:
+            """The policy as flags and a table."""
         @property
-        def layout(self) -> Layout: ...
+        def layout(self) -> Layout:
+            """The groups of its states."""
+        @property
+        def model(self) -> LinkRow:
+            """Its model of rewards."""
         @property
         def digest(self) -> str: ...
         def start(self, seed: int = 0) -> State: ...
@@ -71,42 +75,37 @@ class Answers:
 
     @property
     def reach(self) -> float:
-        """The longest arm it takes."""
+        """The longest arm it accepts."""
         return float(self.L)
 
     @property
-    def model(self) -> LinkRow:
-        """What it takes a reward for."""
-        raise NotImplementedError
-
-    @property
     def link_name(self) -> str | None:
-        """The link in the table that rewards must have, None where any will do."""
+        """The link of the table that rewards must have; None if any is accepted."""
         return None
 
     @property
     def largest_reward(self) -> float:
-        """m, where rewards are known to lie in [0, m]."""
+        """m, if rewards are known to lie in [0, m]."""
         return math.inf
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """What a reward may be: squares of larger ones would not fit in a double."""
+        """The accepted range of rewards: squares of larger ones would not fit in a double."""
         return -MOST_REWARD, MOST_REWARD
 
     @property
     def can_fail(self) -> bool:
-        """Whether a solver stands between a lesson and its end."""
+        """Whether a lesson uses a solver, which may fail."""
         return False
 
     @property
     def stepped(self) -> bool:
-        """Whether the policy can only be run a call at a time."""
+        """Whether the policy can only be run call by call."""
         return False
 
     @property
     def lane_cost(self) -> float:
-        """What a round of one lane costs, in rounds of a linear one."""
+        """The cost of a round of one lane, in rounds of a linear one."""
         return 1.0
 
     @property
@@ -114,7 +113,8 @@ class Answers:
         return STEPPED_COST if self.stepped else self.lane_cost
 
     def check_problem(self, name: str, problem: WorldFacts) -> None:
-        """Its dimension, arms no longer than L, its link, rewards that `learn` takes; a linear policy takes all."""
+        """Check its dimension, that no arm is longer than L, its link and its rewards. A linear policy accepts all
+        rewards."""
         if self.dim != problem.dim:
             wanted = f"dim = {problem.dim}, the world's"
             raise BadInput(name, f"dim = {self.dim}", wanted, "make it for this world")
@@ -147,7 +147,7 @@ class Answers:
 
     @property
     def half_life(self) -> float:
-        """That of the fade that remembers as many rounds."""
+        """The half-life of the fade that remembers as many rounds."""
         return LN2 * float(self.memory.rounds)
 
     def remembering(self, memory: Memory) -> Any:
@@ -163,7 +163,7 @@ class Answers:
         return 0.0 if memory is None else memory.phase(tick)
 
     def effective(self) -> Floats:
-        """Effective rounds of each memory: what a run's record of rows stands for."""
+        """The effective rounds of each memory, for a run's record of rows."""
         return np.array([self.memory.rounds])
 
     # ---------------------------------------------------------------------------------------- choices
@@ -173,7 +173,7 @@ class Answers:
 
     @property
     def judged(self) -> bool:
-        """Whether memories score by estimates of their own and only propose arms, which the best of them judges."""
+        """Whether memories score by their own estimates and only propose arms, which the best memory judges."""
         return False
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
@@ -213,7 +213,7 @@ class Answers:
     def adopted(self, data: bytes, known_as: str, seed: int) -> State:
         """A state that was written as bytes, proven in range, with the key of this seed.
 
-        known_as: the digest that this policy had then; another machine may round its numbers otherwise.
+        known_as: the digest that this policy had then. Another machine may round its numbers differently.
         """
         state = State.from_bytes(data)
         self.hold.check_layout(state)
@@ -225,7 +225,7 @@ class Answers:
         return own
 
     def canonical(self, state: State) -> State:
-        """A copy of a state whose unused room is empty, so that equal memories are equal bytes."""
+        """A copy of a state with zeros in unused space, so that equal memories have equal bytes."""
         clean = self.start()
         self.renew(clean, state)
         clean.clear_room()
@@ -233,11 +233,11 @@ class Answers:
 
     # ---------------------------------------------------------------------------------------- what it knows
     def acting(self, state: State) -> tuple[int, int]:
-        """The lane whose sums are played, and the row of the policy's table it is played by."""
+        """The lane whose sums are used, and the row of the policy's table for it."""
         return 0, 0
 
     def lane_theta(self, at: Point, row: int, state: State, lane: int) -> Floats:
-        """θ̂ of a lane, played by a row of a table: that of an adaptation over this policy, or its own."""
+        """θ̂ of a lane with a row of a table: that of an adaptation over this policy, or its own."""
         found: Floats = state.shown[lane].copy()
         return found
 
@@ -266,7 +266,7 @@ class Answers:
 
     @property
     def reports(self) -> bool:
-        """Whether `report` says something that was not told."""
+        """Whether `report` contains something that was learned."""
         return False
 
     def report(self, state: State) -> dict[str, Any]:
@@ -297,7 +297,7 @@ class Answers:
 
 
 def no_shares(policy: object) -> NoReturn:
-    """Refuse a policy that samples and does not say how likely it plays an arm."""
+    """Refuse a policy that samples and does not report the probabilities of arms."""
     wanted = "propensities(state, arms, draw) of a policy that samples"
     raise BadInput("policy", type(policy).__name__, wanted, "add it, so that its choices can be weighed")
 
@@ -315,6 +315,6 @@ def no_sums(policy: object) -> NoReturn:
 
 
 def effective_observations(counters: Floats) -> float:
-    """(Σw)²/Σw² by the counters of a lane."""
+    """(Σw)²/Σw² from the counters of a lane."""
     weight, squares = float(counters[WEIGHT]), float(counters[SQUARES])
     return weight * weight / squares if squares > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Arms as a policy takes them, and choices and scores as it returns them."""
+"""Arms as a policy accepts them, and choices and scores as it returns them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from driftwise.policies.base import Compiled
     from driftwise.policies.state import State
 
-# Arms rescaled to norm L come out a rounding error longer; that is no reason to refuse them.
+# Arms that were rescaled to norm L may be longer by a rounding error, which is accepted.
 NORM_SLACK = 1e-9
 _DOUBLE = np.dtype(np.float64)
 
 
 def norm_slack(arms: object) -> float:
-    """By what share a norm may exceed L: the rounding of the arms' own type, which float32 has more of."""
+    """The share by which a norm may exceed L: the rounding of the arms' own type, which is larger for float32."""
     kind = getattr(arms, "dtype", None)
     if kind is None or kind is _DOUBLE or kind.kind != "f":
         return NORM_SLACK
@@ -77,18 +77,18 @@ class Scores(NamedTuple):
         return self.mean + self.bonus
 
     def best(self) -> Choice:
-        """The arm of largest score, the first of them in a tie."""
+        """The arm with the largest score; the first one of a tie."""
         arm = int(self.score.argmax())
         return Choice(arm, float(self.mean[arm] + self.bonus[arm]), float(self.mean[arm]), float(self.bonus[arm]))
 
 
 def _numeric(values: object) -> bool:
-    return type(values) is np.ndarray and values.dtype.kind in "fiu"  # masked arrays and others take the long way
+    return type(values) is np.ndarray and values.dtype.kind in "fiu"  # masked arrays and others are checked in full
 
 
 class Drawn(NamedTuple):
-    """A uniform draw, its number on a curve or its place in a list, and how likely it was: a density where `dense`, by
-    the set's own measure, a chance else."""
+    """A uniform draw, its number on a curve or its index in a list, and how likely it was: a density by the set's own
+    measure if `dense`, otherwise a probability."""
 
     x: Floats
     number: float | None
@@ -97,7 +97,7 @@ class Drawn(NamedTuple):
 
 
 class ActionSet:
-    """What can be chosen from: a list of arms (ArmSet), or a continuous set (policies/regions.py).
+    """The arms to choose from: a list of arms (ArmSet), or a continuous set (policies/regions.py).
 
     `listed` says which. Only arms of a list have indices, names and costs. `count` of a continuous set is 0.
     """
@@ -114,17 +114,17 @@ class ActionSet:
 
     @property
     def measure(self) -> str | None:
-        """The unit of the density of a uniform draw; "count" if it is a chance, None if it is neither."""
+        """The unit of the density of a uniform draw; "count" if it is a probability, None if it is neither."""
         raise NotImplementedError
 
     @property
     def crc(self) -> int:
-        """A checksum, to know the set again by."""
+        """A checksum that identifies the set."""
         raise NotImplementedError
 
     @property
     def arms(self) -> ArmSet:
-        """The list, or the one sentence."""
+        """The list, or a BadInput."""
         raise NotImplementedError
 
     def check_for(self, policy: Compiled) -> None:
@@ -132,11 +132,11 @@ class ActionSet:
         raise NotImplementedError
 
     def best(self, policy: Compiled, state: State, number: int) -> Choice:
-        """The arm of largest index; the state is held. `number` says whose index it is, or which draw's."""
+        """The arm with the largest index; the state is held. `number` selects the index, or the draw."""
         raise NotImplementedError
 
     def observed(self, policy: Compiled, arm: Any) -> Floats:
-        """An arm handed in, as a lesson takes it (1, d, 1), or the one sentence."""
+        """A given arm as a lesson needs it (1, d, 1), or a BadInput."""
         raise NotImplementedError
 
     def column(self, found: Choice) -> Floats:
@@ -149,7 +149,7 @@ class ActionSet:
 
 
 class ArmSet(ActionSet):
-    """Arms checked and laid out once, for use in many rounds: `columns` is (1, d, n), an arm a column."""
+    """Arms that are checked and laid out once, for many rounds: `columns` is (1, d, n), one arm per column."""
 
     __slots__ = ("_crc", "columns", "count", "dim", "longest", "shortest_reach", "slack")
     listed = True
@@ -167,7 +167,7 @@ class ArmSet(ActionSet):
             array("arms", rows, (None, None), ROWS)
             raise BadInput("arms", "norms that overflow", "norms of at most 1e150", "rescale the arms")
 
-        self.shortest_reach = self.longest / (1.0 + self.slack)  # the least L that takes these arms
+        self.shortest_reach = self.longest / (1.0 + self.slack)  # the smallest L that accepts these arms
 
         self._crc: int | None = None
 
@@ -204,12 +204,12 @@ class ArmSet(ActionSet):
         return Drawn(self.columns[0, :, place].copy(), place, 1.0 / self.count, False)
 
     def only(self, places: Ints) -> ArmSet:
-        """The arms at these places."""
+        """The arms with these indices."""
         return ArmSet(np.ascontiguousarray(self.columns[0].T[places]))
 
     @property
     def crc(self) -> int:
-        """Of all numbers, taken once."""
+        """A checksum of all numbers, computed once."""
         if self._crc is None:
             self._crc = zlib.crc32(self.columns.data)
         return self._crc
@@ -219,12 +219,12 @@ Arms: TypeAlias = "ActionSet | npt.ArrayLike"
 
 
 def action_set(arms: Arms) -> ActionSet:
-    """Arms as a set that was checked."""
+    """Arms as a checked set."""
     return arms if isinstance(arms, ActionSet) else ArmSet(arms)
 
 
 def observed_arm(arms: Arms, arm: Any, policy: Compiled) -> Floats:
-    """An arm as a lesson takes it (1, d, 1), or the one sentence; of a list that was not prepared one row is read."""
+    """An arm as a lesson needs it (1, d, 1), or a BadInput. Of a list that was not prepared only one row is read."""
     if isinstance(arms, ActionSet):
         return arms.observed(policy, arm)
     numbers = isinstance(arms, np.ndarray) and arms.dtype.kind in "fiu" and arms.ndim == 2 and len(arms) > 0
@@ -233,7 +233,7 @@ def observed_arm(arms: Arms, arm: Any, policy: Compiled) -> Floats:
 
 
 def observed_row(rows: Floats, arm: Any, policy: Compiled, slack: float) -> Floats:
-    """An arm of a list by its place."""
+    """An arm of a list by its index."""
     if rows.ndim != 2 or rows.shape[1] != policy.dim:
         raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {policy.dim})", ROWS)
     good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
@@ -246,7 +246,7 @@ def observed_row(rows: Floats, arm: Any, policy: Compiled, slack: float) -> Floa
 
 
 def check_norm(norm: float, reach: float, slack: float, row: int) -> None:
-    """Refuse an arm that is longer than a policy takes."""
+    """Refuse an arm that is longer than the policy accepts."""
     if not norm <= reach * (1.0 + slack):
         wanted = f"finite arms with norms of at most L = {reach:g}"
         raise BadInput("arms", f"norm {norm:.9g} in row {row}", wanted, "rescale the arms or pass a larger L")

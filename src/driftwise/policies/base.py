@@ -1,4 +1,4 @@
-"""What a policy is: immutable numbers, a state of plain arrays, and start, choose, learn."""
+"""The base of policies: immutable numbers, a state of plain arrays, and start, choose, learn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from driftwise._internal.compiling import at_hand
 from driftwise._internal.shipped import buffer_of
-from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, ROOM, USED, Floats, Point
+from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, ROOM, USED, Floats
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies import engines
@@ -20,31 +20,21 @@ from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, act
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
-from driftwise.policies.live import NO_TESTS, Entries, Live, report
+from driftwise.policies.live import NO_TESTS, Entries, Live, Ready, report
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
-from driftwise.policies.state import NO_SCRATCH, Layout, State
+from driftwise.policies.state import NO_SCRATCH, State
 
 
 class Compiled(Answers):
-    """What all built-in policies share: the border, and calls into the entries of their family."""
+    """The base of all built-in policies: checks of arguments, and calls of the entries of their family."""
 
     entries: ClassVar[Entries]
 
-    @property
-    def point(self) -> Point:
-        """The policy as flags and a table."""
-        raise NotImplementedError
-
-    @property
-    def layout(self) -> Layout:
-        """The groups of its states."""
-        raise NotImplementedError
-
     @cached_property
     def _live(self) -> Live:
-        """What live calls look up, at hand."""
+        """What live calls look up, cached."""
         windowed = bool(self.layout.flags[ROOM])
         plain = not self.can_fail and not self._tests()
         low, high = self.reward_range
@@ -60,47 +50,65 @@ class Compiled(Answers):
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to another process: not the arrays that machine code holds here."""
+        """The pickled part: without the arrays that machine code holds in this process."""
         return {name: value for name, value in vars(self).items() if name != "_live"}
 
     @cached_property
     def digest(self) -> str:
-        """What the policy is known by, in its states and elsewhere."""
+        """The digest that identifies the policy, in its states and elsewhere."""
         return policy_digest(self)
 
     def start(self, seed: int = 0) -> State:
-        """A fresh state. One thread at a time may use it."""
+        """A new state. Only one thread may use it at a time."""
         self.point  # noqa: B018 - raises where a memory was given in time, before room is made for it
         return self.layout.start(seed, self.digest)
 
     @cached_property
     def hold(self) -> Hold:
-        """What its states must be, and how they are taken into use."""
+        """The check of its states, and how they are taken into use."""
         return Hold(self.layout, self.digest, self.reach, self.reward_range)
 
     def choose(self, state: State, arms: Arms, draw: int | None = None) -> Choice:
-        """The arm of largest score, the first of them in a tie. Changes nothing.
+        """The arm with the largest score; the first one of a tie. Nothing is changed.
 
-        `draw` is the number that a rule which samples draws by (policies/sampling.py); others do not look at it.
+        `draw` is the number of the draw of a rule that samples (policies/sampling.py); other rules ignore it.
         """
         live = self._live
-        if (
+        ready = state.ready if type(state) is State else None
+        if type(ready) is Ready and ready.arms is arms and ready.live is live and ready.packed is state.packed:
+            if ready.scores is not None and ready.acquire(False):
+                try:
+                    arm = ready.scores()
+                    if arm >= 0:
+                        view = ready.view
+                        mean, bonus = view[arm], view[ready.second + arm]
+                        # calling Choice(…) takes 0.1 µs longer
+                        found: Choice = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
+                        return found
+                finally:
+                    ready.release()
+        elif (
             live.straight and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
             and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
         ):  # fmt: skip
-            try:  # nothing is left to check; a state that was not scored on so many arms or is damaged goes on below
+            try:  # the fast path; a state with other scratch, or a damaged one, is handled below
                 n, scratch, second, taken = state.scratch
                 if n == arms.count:
                     scores, (floats, ints) = live.scores if n < live.many else live.score_many, state.packed
                     arm = scores(live.flags, live.table, floats, ints, taken, arms.columns)
                     if arm >= 0:
+                        self._get_ready(state, arms)
                         mean, bonus = scratch.item(arm), scratch.item(second + arm)
-                        # Choice(…) itself takes 0.1 µs longer
-                        found: Choice = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
+                        found = tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
                         return found
             finally:
                 state.in_use.release()
         return self._choose(state, arms if type(arms) is ArmSet else action_set(arms), draw)
+
+    def _get_ready(self, state: State, arms: ArmSet) -> None:
+        """Remember arms that were checked; where they come a second time, all that calls with them need."""
+        again = state.ready is arms
+        state.ready = Ready(self._live, state, arms, buffer_of(arms.columns)) if again else arms
 
     def _choose(self, state: State, prepared: ActionSet, draw: int | None) -> Choice:
         """`choose` with all checks."""
@@ -117,24 +125,24 @@ class Compiled(Answers):
             state.in_use.release()
 
     def _number(self, state: State, draw: int | None) -> int:
-        """Whose index a choice is made by (kernels/search/families.py), or the number of its draw."""
+        """The number of the index for a choice (kernels/search/families.py), or of its draw."""
         return ACTING
 
     def scores(self, state: State, arms: Arms, draw: int | None = None) -> Scores:
-        """Mean and bonus of every arm, those of a rule that samples by the draw of this number. Changes nothing."""
+        """Mean and bonus of every arm; for a rule that samples, by the draw of this number. Nothing is changed."""
         X = self._columns(arms)
         with self.hold(state):
             return self._scores(state, X)
 
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
-        """The best of a list X (1, d, n) that was checked, by the index of this number; the state is held."""
+        """The best arm of a checked list X (1, d, n), by the index of this number; the state is held."""
         arm, scratch, second = self._score(state, X)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
         return tuple.__new__(Choice, (arm, mean + bonus, mean, bonus))
 
     @property
     def form(self) -> Callable[..., Any] | None:
-        """The entry that writes the index as a function of any x; None where there is none."""
+        """The entry that writes the index as a function of any x; None if there is none."""
         return self.entries.form
 
     def _scores(self, state: State, X: Floats) -> Scores:
@@ -143,7 +151,7 @@ class Compiled(Answers):
         return Scores(scratch[:n].copy(), scratch[second : second + n].copy())
 
     def _score(self, state: State, X: Floats) -> tuple[int, Floats, int]:
-        """The best arm, and scratch with means at its beginning and bonuses from a second place on."""
+        """The best arm, and scratch with means at its beginning and bonuses from a second offset."""
         n = X.shape[2]
         scratch, second, taken = self._scoring_scratch(state, n)
         live = self._live
@@ -154,7 +162,7 @@ class Compiled(Answers):
         return arm, scratch, second
 
     def _scoring_scratch(self, state: State, n: int) -> tuple[Floats, int, Any]:
-        """Scratch for so many arms, kept with the state, where bonuses begin, and scratch as entries take it."""
+        """Scratch for n arms, kept with the state; the offset of the bonuses; and the scratch as entries take it."""
         arms, scratch, second, taken = state.scratch
         if arms != n:
             scratch, second = for_scores(self.dim, n)
@@ -165,21 +173,33 @@ class Compiled(Answers):
     def learn(
         self, state: State, arms: Arms, arm: Any, reward: float, ticks: float = 1.0, age: float = 0.0
     ) -> None:
-        """Let `ticks` of time pass, then take in a reward of a choice made `age` ago. Only the state changes.
+        """Let `ticks` of time pass, then learn the reward of a choice made `age` ago. Only the state changes.
 
-        `arm` is its place in a list; of a set that is no list the vector x, or the number on a curve.
+        `arm` is the index in a list; for a continuous set it is the vector x, or the number on a curve.
         """
         live = self._live
-        if (
+        ready = state.ready if type(state) is State else None
+        if not (
             live.plain and type(ticks) is type(age) is type(reward) is float and ticks == 1.0 and age == 0.0
-            and live.low <= reward <= live.high
-            and type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L
-            and type(arm) is int and 0 <= arm < arms.count
+            and live.low <= reward <= live.high and type(arm) is int and 0 <= arm
+        ):  # fmt: skip
+            pass
+        elif type(ready) is Ready and ready.arms is arms and ready.live is live and ready.packed is state.packed:
+            if arm < arms.count and ready.acquire(False):
+                try:
+                    if ready.learn(arm, reward, 1.0, 0.0) == FINE:
+                        return
+                finally:
+                    ready.release()
+        elif (
+            type(arms) is ArmSet and arms.dim == live.dim and arms.shortest_reach <= live.L and arm < arms.count
             and type(state) is State and state.layout is live.layout and state.vetted and state.in_use.acquire(False)
         ):  # fmt: skip
-            try:  # nothing is left to check, and nothing to do in Python
+            try:  # the fast path: nothing to check, and nothing to do in Python
                 flags, table, (floats, ints), x = live.flags, live.table, state.packed, arms.columns
                 if live.learn(flags, table, floats, ints, live.nothing, x, 0, arm, reward, 1.0, 0.0) == FINE:
+                    if not live.straight:
+                        self._get_ready(state, arms)
                     return
             finally:
                 state.in_use.release()
@@ -189,7 +209,7 @@ class Compiled(Answers):
             self._take(state, x, 0, reward, ticks, age, self._beside(state, arms))
 
     def take(self, state: State, x: Floats, reward: float, ticks: float, age: float) -> None:
-        """`learn` for those who kept the vector (1, d, 1) of a choice and nothing else, and have checked all of it."""
+        """`learn` for callers that kept only the vector (1, d, 1) of a choice, and have checked everything."""
         live = self._live
         known = type(state) is State and state.layout is live.layout and state.vetted
         if not (known and state.in_use.acquire(False)):
@@ -204,7 +224,7 @@ class Compiled(Answers):
 
     @property
     def many_arms(self) -> float:
-        """From so many arms on another entry scores them."""
+        """From this number of arms on, another entry scores them."""
         return self._live.many
 
     @property
@@ -213,10 +233,10 @@ class Compiled(Answers):
         return self._live.plain and self.entries.fold is not None
 
     def fold(self, state: State, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
-        """`take` for the vectors rows (lessons, d) one after the other, by the same kernel."""
+        """`take` for the vectors rows (lessons, d) in order, with the same kernel."""
         live, fold = self._live, self.entries.fold
         assert live.plain and fold is not None
-        # Arrow's columns are read-only, which would be another signature.
+        # Arrow's columns are read-only, which is another signature for numba.
         taken = [one if one.flags.writeable else one.copy() for one in (rows, rewards, ticks, ages)]
         X = taken[0].reshape(len(rows), self.dim, 1)
         with self.hold(state):
@@ -231,7 +251,7 @@ class Compiled(Answers):
     def _take(
         self, state: State, x: Floats, arm: int, reward: float, ticks: float, age: float, beside: tuple[Any, ...]
     ) -> None:
-        """One lesson; where its solver fails, the state is left as it was."""
+        """One lesson. If its solver fails, the state stays as it was."""
         check_clock(state.clock, ticks)
         if self.can_fail:
             state.keep_spare(self.renew)
@@ -246,20 +266,20 @@ class Compiled(Answers):
                 state.become(state.spare)
             raise
         if room and not state.warned and arm >= 0 and state.counters[0, DROPPED] > before:
-            state.warned = age < max(memory.length for memory in self._held())  # older ones go by themselves
+            state.warned = age < max(memory.length for memory in self._held())  # older observations leave anyway
             if state.warned:
                 tell(max(self._held(), key=lambda memory: memory.room()).full())
 
     def _held(self) -> tuple[Memory, ...]:
-        """The memories it has lanes or rows for."""
+        """The memories of its lanes or rows."""
         return (self.memory,)
 
     def renew(self, copy: State, state: State) -> None:
-        """A state that was a copy of another becomes one again, at the cost of what is used and not of all the room."""
+        """Make a former copy of a state a copy again, at the cost of what is used and not of the whole capacity."""
         report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
 
     def play(self, state: State, *rounds: Any) -> Any:
-        """Compiled rounds against a tape (see `simulate`); returns the row of the table that acted in each."""
+        """Play compiled rounds on a tape (see `simulate`). Returns the row of the table that acted in each round."""
         used = np.empty(len(rounds[1]), dtype=np.int64)
         scratch = for_rounds(self.dim, rounds[0].shape[2], self._scratch(int(self.layout.flags[ATOMS])))
         rho = (*self._tests(), NO_TESTS)[0]
@@ -275,7 +295,7 @@ class Compiled(Answers):
         return engine_of(self.entries.family, self.point, sizes)
 
     def plays_eight(self, sizes: Sizes) -> bool:
-        """Whether several trials of these sizes are played at once."""
+        """Whether several trials of these sizes are played together."""
         return self.engine(sizes).plays_eight
 
     def _lesson(
@@ -288,31 +308,31 @@ class Compiled(Answers):
         report(status)
 
     def _atoms_used(self, state: State) -> int:
-        """Atoms in use, for scratch to be sized by: asked only while the state is held, and never trusted."""
+        """The number of atoms in use, to size scratch. Read only while the state is held; the value is not trusted."""
         if not self.layout.flags[CURSORS]:
             return 0
         return min(max(0, int(state.cursor[USED])), int(self.layout.flags[ATOMS]))
 
     def _scratch(self, used: int) -> int:
-        """The numbers a lesson scribbles on, with so many atoms in use."""
+        """The size of a lesson's scratch with `used` atoms in use."""
         return 0
 
     def _tests(self) -> tuple[Any, ...]:
-        """What the entries of its family take besides point, state and rounds."""
+        """Further arguments of its family's entries, beside point, state and rounds."""
         return ()
 
     def _beside(self, state: State, arms: Arms | None) -> tuple[Any, ...]:
-        """What a lesson takes besides point, state and observation."""
+        """Further arguments of a lesson, beside point, state and observation."""
         return ()
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
-        """What is left to do in Python after a lesson (x, reward, age), or after time has passed."""
+        """What Python has to do after a lesson (x, reward, age), or after time has passed."""
 
     def _settle(self, state: State) -> None:
         """Raise if a solver failed."""
 
     def _columns(self, arms: Arms) -> Floats:
-        """The columns of a list that the policy takes."""
+        """The columns of a list that the policy accepts."""
         prepared = action_set(arms).arms
         prepared.check_for(self)
         return prepared.columns

@@ -1,4 +1,4 @@
-"""Checks at the border of a policy: the numbers it is made of, rewards and ticks (arms.py checks arms)."""
+"""Checks of a policy's arguments: its numbers, rewards and ticks (arms.py checks arms)."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def checked_reward(reward: Any, low: float, high: float) -> float:
 
 
 def checked_ticks(ticks: Any) -> float:
-    """Time that passes."""
+    """A span of time in ticks."""
     return real("ticks", ticks, 0.0, LATEST, way_out="time does not run backwards, nor past 2^53 ticks")
 
 
 def checked_age(age: Any) -> float:
-    """How long ago a choice was made."""
+    """The age of a choice."""
     return real("age", age, 0.0, way_out="a reward is never older than its choice: pass now - decided")
 
 
 def check_clock(clock: float, ticks: float) -> None:
-    """Refuse time that no double counts any more."""
+    """Refuse a time that a double cannot count exactly."""
     if not clock + ticks <= LATEST:
         raise BadInput("ticks", ticks, "a clock that stays below 2^53 ticks", "count time in larger ticks")
 
 
 def log_confidence(policy: Any, more: float = 0.0) -> float:
-    """What the table holds of δ (kernels/linear.py, `confidence`): log(1/δ), or log(T/δ) with uniform=True.
+    """The entry of δ in the table (kernels/linear.py, `confidence`): log(1/δ), or log(T/δ) with uniform=True.
 
-    Without a horizon uniform=True takes the share δ/(2t(1+log t)²) at round t. `more` is added to log(1/δ).
+    Without a horizon uniform=True uses the share δ/(2t(1+log t)²) at round t. `more` is added to log(1/δ).
     """
     if policy.delta is None:
         return -1.0
@@ -54,14 +54,16 @@ def log_confidence(policy: Any, more: float = 0.0) -> float:
 
 
 def check_uniform(policy: Any) -> None:
-    """uniform=True needs a δ to share out."""
+    """Check that uniform=True has a δ to divide."""
     one_of("uniform", policy.uniform, [True, False])
     if policy.uniform and policy.delta is None:
         raise BadInput("delta", None, "a number in (0, 1), which uniform=True shares out over rounds", "pass delta=")
 
 
 def check_index(policy: Any, untold: tuple[str, ...] = ()) -> None:
-    """The numbers that every index shares: dim, memory, lam, delta, S, L, exploration; some may be left untold."""
+    """Check the numbers that every index shares: dim, memory, lam, delta, S, L, exploration. Those in `untold` may be
+    None.
+    """
     keep_whole(policy, "dim", 1, "pass the number of features of an arm")
     checked_memory(policy.memory)
     if not ("lam" in untold and policy.lam is None):

@@ -26,9 +26,9 @@ from driftwise.policies.state import State
 class BVDGLMUCB(GeneralizedUCB):
     """BVD-GLM-UCB (Faury, Russac, Abeille, Calauzènes 2021), whose projection the paper calls highly complex.
 
-    Plays as GLM-UCB does, at a point of the ball that the confidence set of Ṽ allows. The source takes *any* such
-    point; tie="nearest" takes the one nearest the estimate, tie="origin" takes 0 wherever it is allowed, which shows
-    how much the unspecified choice decides. uniform=True takes log(T/δ) in β̄, and needs `horizon`.
+    Plays as GLM-UCB does, at a point of the ball that the confidence set of Ṽ allows. The source accepts *any* such
+    point. tie="nearest" takes the one nearest to the estimate; tie="origin" takes 0 wherever it is allowed, which shows
+    how much this unspecified choice matters. uniform=True uses log(T/δ) in β̄, and needs `horizon`.
     """
 
     tie: Literal["nearest", "origin"] = "nearest"

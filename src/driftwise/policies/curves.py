@@ -26,7 +26,7 @@ from driftwise.policies.arms import Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak
 
-# Intervals a search begins with, and points it looks at at most.
+# The number of intervals at the start of a search, and the largest number of points it evaluates.
 FIRST, MOST_POINTS = 64, 400_000
 # The largest slope and curvature of the links that have one.
 _STEEPEST = {IDENTITY: (1.0, 0.0), LOGISTIC: (0.25, 0.0963), PROBIT: (0.3990, 0.2420)}
@@ -53,12 +53,12 @@ class Polynomial:
         return rows / math.sqrt(self.dim)
 
     def bend(self, low: float, high: float) -> float:
-        """No second derivative is longer."""
+        """An upper bound of the length of the second derivative."""
         square = sum(j * (j - 1) * j * (j - 1) for j in range(self.dim))
         return math.sqrt(square / self.dim) * (2.0 / (high - low)) * (2.0 / (high - low))
 
     def knots(self, low: float, high: float) -> Floats:
-        """Where it is not smooth."""
+        """The numbers at which it is not smooth."""
         return np.array([low, high])
 
 
@@ -85,13 +85,13 @@ class Fourier:
         return rows / math.sqrt(1.0 + self.terms)
 
     def bend(self, low: float, high: float) -> float:
-        """No second derivative is longer."""
+        """An upper bound of the length of the second derivative."""
         square = sum(float(j * j * j * j) for j in range(1, self.terms + 1)) / (1.0 + self.terms)
         rate = 2.0 * math.pi / (self.period or high - low)
         return math.sqrt(square) * (rate * rate)
 
     def knots(self, low: float, high: float) -> Floats:
-        """Where it is not smooth."""
+        """The numbers at which it is not smooth."""
         return np.array([low, high])
 
 
@@ -127,11 +127,11 @@ class Spline:
         return rows
 
     def bend(self, low: float, high: float) -> float:
-        """No second derivative is longer: between knots those of broken lines are 0, those of cubics at most √6."""
+        """An upper bound of the second derivative's length: 0 between knots of broken lines, at most √6 for cubics."""
         return 0.0 if self.degree == 1 else math.sqrt(6.0) * (self.pieces / (high - low)) * (self.pieces / (high - low))
 
     def knots(self, low: float, high: float) -> Floats:
-        """Where it is not smooth."""
+        """The numbers at which it is not smooth."""
         return np.linspace(low, high, self.pieces + 1)
 
 
@@ -192,7 +192,7 @@ class Curve(Region):
 
     @cached_property
     def _grid(self) -> tuple[Floats, Floats]:
-        """Numbers that a search begins with, those where the curve is not smooth among them, and their arms."""
+        """The numbers at the start of a search, including those at which the curve is not smooth, and their arms."""
         low, high = float(self.low), float(self.high)
         knots = self.features.knots(low, high) if isinstance(self.features, Smooth) else np.array([low, high])
         each = max(1, (FIRST if self.certify else 4096) // (len(knots) - 1))
@@ -206,7 +206,7 @@ class Curve(Region):
 
     @cached_property
     def _leaves(self) -> tuple[float, float]:
-        """What the curve leaves a chord by: (bend/8)·length² + (slope/2)·length, one of them 0."""
+        """The largest distance from a chord: (bend/8)·length² + (slope/2)·length, one of which is 0."""
         if isinstance(self.features, Smooth):
             return self.features.bend(float(self.low), float(self.high)) / 8.0, 0.0
         if self.bend is not None:
@@ -215,7 +215,7 @@ class Curve(Region):
 
     @cached_property
     def reach(self) -> float:
-        """An upper bound of the norms: the longest of a grid plus what may lie between."""
+        """An upper bound of the norms: the longest arm of a grid plus what may lie between."""
         numbers, rows = self._grid
         step = float(np.diff(numbers).max())
         square, straight = self._leaves
@@ -225,7 +225,7 @@ class Curve(Region):
         return longest if isinstance(self.features, Polynomial) else longest + square * (step * step) + straight * step
 
     def peak(self, index: Index) -> Peak:
-        """The point of largest index, to the tolerance, by halving intervals whose bound lies above it."""
+        """The point of largest index within the tolerance, by halving intervals whose bound is above it."""
         numbers, rows = self._grid
         values = index.values(rows)
         if not self.certify:
@@ -249,7 +249,7 @@ class Curve(Region):
             left, right = left.joined(new), new.joined(right)
 
     def _bound(self, index: Index, left: _Points, right: _Points, rate: float, bends: float) -> Floats:
-        """No index between left and right exceeds it."""
+        """An upper bound of the index between left and right."""
         length = right.numbers - left.numbers
         square, straight = self._leaves
         ends = 0.5 * (left.values + right.values) if straight > 0.0 else np.maximum(left.values, right.values)
@@ -260,14 +260,14 @@ class Curve(Region):
         return np.asarray(bound)
 
     def vector(self, arm: Any) -> Floats:
-        """An arm by its number, or as a vector of the curve."""
+        """An arm given by its number, or as a vector of the curve."""
         if np.ndim(arm) == 0:
             number = real("arm", arm, float(self.low), float(self.high), way_out="pass the number that choose gave")
             return np.asarray(self.at(np.array([number]))[0])
         return super().vector(arm)
 
     def contains(self, x: Floats) -> bool:
-        """Whether the curve comes near: by the nearest of a grid and what a search around it finds."""
+        """Whether a vector is on the curve, by the nearest point of a grid and a search around it."""
         numbers, rows = self._grid
         for _ in range(40):
             far = np.square(rows - x).sum(axis=1)
@@ -285,7 +285,7 @@ class Curve(Region):
         return Drawn(self.at(np.array([at]))[0], at, 1.0 / width, True)
 
     def support(self, theta: Floats) -> Floats:
-        """The largest x'θ, to the tolerance."""
+        """The largest x'θ, within the tolerance."""
         found = np.empty(len(theta))
         index = Index(self.dim)
         for row, one in enumerate(theta):
@@ -302,7 +302,7 @@ class _Points(NamedTuple):
     values: Floats
 
     def best(self) -> Peak:
-        """The first of largest index, which is the bound so far."""
+        """The first point with the largest index, which is also the bound so far."""
         place = int(self.values.argmax())
         return Peak(self.rows[place].copy(), float(self.values[place]), float(self.numbers[place]))
 
@@ -314,7 +314,8 @@ class _Points(NamedTuple):
 
 
 def _rates(index: Index, reach: float) -> tuple[float, float]:
-    """How fast an index changes at most with x, and of a sum how fast its mean bends with z: μ may leave its chord."""
+    """The largest rate of change of an index in x and, for a sum, of the slope of its mean in z: μ may leave its
+    chord."""
     link, theta = int(index.number(page.LINK_CODE)), index.theta
     length = math.sqrt(dot(theta, theta))
     wide = index.number(page.WEIGHT) * math.sqrt(float(np.abs(index.A).sum(axis=1).max()))

@@ -1,8 +1,8 @@
-"""By which engine rounds are played: one table, asked by policies, simulations and benchmarks.
+"""The choice of the engine that plays rounds: one table for policies, simulations and benchmarks.
 
 An engine plays the same bits as the plain one, faster, for the pieces that it declares: families, rules, memories,
-radii, kinds of sets. A policy with a piece that an engine does not declare is played by the next one of the table, and
-by the plain engine in the end, which plays everything. Sizes say which of those that fit is the fastest.
+radii, kinds of sets. A policy with a piece that an engine does not declare is played by the next engine of the table.
+The plain engine, which plays everything, is the last. Among the engines that fit, sizes decide which is fastest.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from driftwise.kernels.point import Point
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.tiles import WORTH_TILES
 
-# Arms from which a round goes by tiles; features and multiply-adds n·d² from which it is lazy where it can be.
+# The number of arms from which rounds use tiles; the features and multiply-adds n·d² from which they are lazy if
+# possible.
 TILED_ARMS = 8
 LAZY_DIM, LAZY_WORK = 12, 20_000
-# Rounds below which carrying widths does not pay; a stretch of none is what has an entry compiled.
+# The rounds below which carrying widths does not pay. A stretch of no rounds only compiles an entry.
 LAZY_ROUNDS = 16
-# Those from which a live choice goes by tiles where numba compiles: below, what it spares is little beside a first use.
+# The arms from which a live choice uses tiles if numba compiles: with fewer, it saves little compared with the compile.
 TILED_WORK = 20_000
-# Beyond these docs/lazy.md proves nothing: a smaller ridge or weight, longer arms.
+# The proof in docs/lazy.md does not cover a smaller ridge or weight, or longer arms.
 LEAST_RIDGE, LEAST_GAMMA, MOST_LENGTH = 1e-100, 1e-6, 1e70
-# Eight trials at a time take as long as two or three one by one: they go together from so many on, for every thread.
+# Eight trials together take as long as two or three one by one: from this number per thread on they are played
+# together.
 FEWEST = 4
-# Beyond so many features what eight trials have to remember leaves the fastest cache.
+# With more features the data of eight trials do not fit in the fastest cache.
 MOST_FEATURES = 20
 
 
 class Sizes(NamedTuple):
-    """What is to be played: sets of arms (1 where they stay), features, arms, rounds, trials for a thread."""
+    """The sizes of a run: sets of arms (1 if they stay), features, arms, rounds, trials per thread."""
 
     sets: int
     dim: int
@@ -48,8 +50,8 @@ class Sizes(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """An engine: the pieces that it binds the loop to, what it declares to know (None is everything), which numbers it
-    is proven for, and the sizes for which it is the fastest of those that fit."""
+    """An engine: the pieces to which it binds the loop, what it declares (None: everything), the numbers for which it
+    is proven, and the sizes for which it is the fastest of those that fit."""
 
     name: str
     pieces: Callable[[Family], dict[str, Callable[..., Any]]]
@@ -57,14 +59,14 @@ class Engine(NamedTuple):
     rules: tuple[int, ...] | None = None
     memories: tuple[int, ...] | None = None
     radii: tuple[int, ...] | None = None
-    fresh: bool = True  # whether every round may have a set of its own
-    plays_eight: bool = False  # whether it plays several trials at once, in states of its own
-    features: tuple[float, float] = (1, math.inf)  # it plays from so many on, and fewer than so many
+    fresh: bool = True  # whether every round may have another set
+    plays_eight: bool = False  # whether it plays several trials together, in its own states
+    features: tuple[float, float] = (1, math.inf)  # the least number of features, and the first that is too large
     proves: Callable[[Point], bool] = lambda at: True
     worth: Callable[[Sizes], bool] = lambda sizes: True
 
     def knows(self, family: Family, at: Point) -> bool:
-        """Whether it plays these pieces."""
+        """Whether it declares these pieces."""
         declared = (point.RULE, self.rules), (point.MEMORY, self.memories), (point.RADIUS, self.radii)
         pieces = all(known is None or int(at.flags[place]) in known for place, known in declared)
         return (self.families is None or family in self.families) and pieces and self.proves(at)
@@ -88,12 +90,12 @@ TILED = Engine(
     features=(1, WORTH_TILES), worth=lambda sizes: sizes.arms >= TILED_ARMS,
 )  # fmt: skip
 TILED_WIDE = TILED._replace(name="tiled_wide", pieces=tiled.tiled_wide, features=(WORTH_TILES, math.inf))
-# Memories that take observations back one by one leave no bound.
+# Memories that remove observations one by one allow no bound.
 LAZY = Engine(
     "lazy", tiled.lazy, (LINEAR,), (point.ONE_MATRIX,), (point.KEEP, point.FADE, point.RESTART),
     fresh=False, proves=_carries, worth=_lazy_pays,
 )  # fmt: skip
-# Eight trials share one radius, which data may not change.
+# Eight trials share one radius, which must not depend on data.
 EIGHT = Engine(
     "eight", trials.eight_trials, (LINEAR,), (point.ONE_MATRIX, point.TWO_MATRIX),
     (point.KEEP, point.FADE, point.RESTART), (WEIGHTED, CONSTANT), fresh=False, plays_eight=True,
@@ -107,9 +109,9 @@ _without: tuple[str, ...] = ()
 
 @contextmanager
 def forced(engine: str | None, without: tuple[str, ...] = ()) -> Iterator[None]:
-    """For comparisons: this engine wherever it fits, whatever the size, and the next of the table where it does not.
+    """For comparisons: use this engine wherever it fits, for any size, and the next of the table where it does not.
 
-    None leaves it to sizes. Engines in `without` are not played.
+    None lets sizes decide. Engines in `without` are not used.
     """
     global _forced, _without
     before = _forced, _without
@@ -128,7 +130,7 @@ def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
 
 
 def _ready(engine: Engine, family: Family) -> bool:
-    """Whether its loop can be compiled here or is in the list; the plain engine says what is missing."""
+    """Whether its loop can be compiled here or is in the list; the plain engine reports what is missing."""
     return compiles() or engine is PLAIN or _listed(engine, family) in LIST
 
 
@@ -137,7 +139,7 @@ def _listed(engine: Engine, family: Family) -> str:
 
 
 def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
-    """The engine that plays: the fastest of those that fit."""
+    """The engine to use: the fastest of those that fit."""
     fits = fitting(family, at, sizes)
     if _forced is None:
         return next(one for one in fits if one.worth(sizes))
@@ -147,12 +149,12 @@ def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
 
 @cache
 def _loop(engine: Engine, family: Family) -> Callable[..., Any]:
-    return rounds.play(f"play_{family.name}_{engine.name}", **engine.pieces(family))
+    return rounds.play(_listed(engine, family), family, engine.pieces)
 
 
 def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
-    """The loop bound to an engine's pieces for a policy of a family; without numba the one of the list, which asks the
-    flags."""
+    """The loop bound to an engine's pieces for a policy of a family; without numba the loop of the list, which branches
+    on the flags."""
     listed = _listed(engine, family)
     if not compiles() and listed in LIST:
         return LIST[listed].call
@@ -160,6 +162,6 @@ def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:
 
 
 def many(family: Family, at: Point, dim: int) -> float:
-    """The arms from which a live choice goes by tiles; where their entry has to be compiled, more."""
+    """The number of arms from which a live choice uses tiles; larger if the entry must be compiled."""
     work = 0 if code_of("score_tiled_") else TILED_WORK
     return max(TILED_ARMS, work / (dim * dim)) if TILED.knows(family, at) else math.inf

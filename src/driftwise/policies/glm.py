@@ -32,24 +32,24 @@ from driftwise.policies.plain import later
 from driftwise.policies.questions import LinkCurve, Predicts
 from driftwise.policies.state import Layout, State, layout
 
-# A fading history is cut where what it leaves out moves the estimate by less than this (docs/math.md#estimates).
+# A fading history is truncated where the rest moves the estimate by less than this (docs/math.md#estimates).
 CUT = 1e-9
 
-# Lessons in a row with the estimate at the ball's edge after which the user hears of it.
+# The number of consecutive lessons with the estimate at the ball's edge after which a warning is given.
 EDGE = 1000
 
-# What a round costs, in rounds of one linear lane.
+# The cost of a round, in rounds of one linear lane.
 COST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralizedUCB(Compiled):
-    """What the generalized linear rules share: the estimate from weighted atoms, or in one pass.
+    """The base of the generalized linear rules: the estimate from weighted atoms, or in one pass.
 
     estimate="exact" keeps the history as weighted atoms: one per distinct arm, or per observation with fresh arms.
     Keep() and rewards without a bound need room for every observation, and so `horizon`; estimate="one-pass" needs
-    O(dim²) whatever the horizon (kin: DOMD-GLB, Lee and Oh 2026). `capacity` is the room for atoms where more than one
-    fresh vector comes a tick.
+    O(dim²) for any horizon (related: DOMD-GLB, Lee and Oh 2026). `capacity` is the room for atoms if more than one new
+    vector comes per tick.
     """
 
     dim: int
@@ -68,9 +68,10 @@ class GeneralizedUCB(Compiled):
 
     rule: ClassVar[int]
     adds: ClassVar[bool] = False  # whether its exact states add up
-    uniform: ClassVar[bool] = False  # a field where the radius is a theorem's
-    project: ClassVar[bool] = True  # a field where the rule plays by the point of the ball nearest the estimate
-    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
+    uniform: ClassVar[bool] = False  # a field of rules with a theorem's radius
+    project: ClassVar[bool] = True  # a field of rules that use the point of the ball nearest to the estimate
+    lam_estimates: ClassVar[bool] = False  # whether lam is the ridge of the estimate; otherwise it is that of V
+    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule does not need
     entries: ClassVar[Entries] = Entries(
         score_glm_, learn_glm_, GLM, form=form_glm_
     )
@@ -97,7 +98,7 @@ class GeneralizedUCB(Compiled):
             raise BadInput("memory", self.memory, wanted, 'pass estimate="exact"')
 
     def _check_model(self) -> None:
-        """Which links the rule takes."""
+        """Check the link."""
 
     # The constants that follow.
     @cached_property
@@ -106,33 +107,33 @@ class GeneralizedUCB(Compiled):
 
     @property
     def k(self) -> float:
-        """Largest slope of the link on the ball."""
+        """The largest slope of the link on the ball."""
         return self._k_and_c[0]
 
     @property
     def c(self) -> float:
-        """Least slope of the link on the ball."""
+        """The smallest slope of the link on the ball."""
         return self._k_and_c[1]
 
     @property
     def ridge(self) -> float:
         """λ in V."""
-        return float(self.lam)
+        return float(self.lam) / self.c if self.lam_estimates else float(self.lam)
 
     @property
     def reg(self) -> float:
         """The ridge inside the estimating equation, λc."""
-        return float(self.lam) * self.c
+        return float(self.lam) if self.lam_estimates else float(self.lam) * self.c
 
     @cached_property
     def room(self) -> int:
-        """Atoms there is room for."""
+        """The number of atoms there is room for."""
         if self.estimate == "one-pass":
             return 0
         if self.capacity is not None:
             return self.capacity
         # All observations that weigh less than this move the estimate by less than CUT (docs/math.md#estimates).
-        # A reward without a bound can move it however little it weighs.
+        # A reward without a bound can move it with any weight.
         little = max(self.memory.forget * self.reg * CUT, 1e-300) / (self.reach * self.m)
         span = self.memory.span(max(little, 1e-300) if self.model.bounded else 0.0)
         if math.isfinite(span):
@@ -189,7 +190,7 @@ class GeneralizedUCB(Compiled):
         return glm.glm_radius(self.point, 0, n, n, self.dim, True)
 
     def scoring(self) -> tuple[float, float]:
-        """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
+        """The ridge and noise with which a bank scores its memories: those of a θ that is N(0, S²/d)."""
         return self.dim / (self.S * self.S), 1.0
 
     def _table(self) -> tuple[float, ...]:
@@ -236,7 +237,7 @@ class GeneralizedUCB(Compiled):
         return layout(self.dim, **self.sizes(1))
 
     def sizes(self, lanes: int) -> dict[str, int]:
-        """Sizes of the groups that so many lanes need."""
+        """The sizes of the groups for this number of lanes."""
         estimates = {"played": lanes, "estimates": lanes, "atoms": self.room}
         return {"room": self.memory.room(), "cursors": point.CURSOR, **estimates}
 
@@ -246,7 +247,7 @@ class GeneralizedUCB(Compiled):
         return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
-        """The numbers a lesson scribbles on when it is one of an adaptation."""
+        """The size of the scratch of a lesson inside an adaptation."""
         return glm.lesson_scratch_size(self.dim, used + 1, lanes)
 
     def _scratch(self, used: int) -> int:
@@ -263,7 +264,7 @@ class GeneralizedUCB(Compiled):
         return (0.0, float(self.m)) if self.model.bounded else super().reward_range
 
     def _settle(self, state: State) -> None:
-        """A solver that failed is an error, never silence."""
+        """Raise an error if a solver failed."""
         if state.counters[:, FAILED].any():
             seen = int(state.counters[0, COUNT])
             raise NumericalError(
@@ -282,7 +283,7 @@ class GeneralizedUCB(Compiled):
                     "more extreme than S allows, so pass a larger one (dw.advise(click_rate=...) says which)"
                 )
 
-    # A link of the user's own: compiled sums, atoms and Newton steps around a μ evaluated in Python.
+    # A link of the user's own: compiled sums, atoms and Newton steps, with μ evaluated in Python.
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
         return self._scores(state, X).best() if isinstance(self.link, Link) else super().best_of(state, X, number)
 
@@ -302,10 +303,11 @@ class GeneralizedUCB(Compiled):
 class GLMUCB(GeneralizedUCB):
     """Optimism for generalized linear rewards (Wang, Zhao, Zhou 2023, Algorithm 2; memory=Keep() is GLM-UCB).
 
-    Plays the largest μ(x'θ̃) + exploration·(2k/c)β̄‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest the
-    estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection). Filippi et al. 2010 have no ridge. With uniform=True β̄ holds at
-    all rounds at once: δ/T a round, or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1). project=False plays by
-    the estimate itself, as many experiments do; no theorem covers it where that lies outside the ball.
+    Plays the largest μ(x'θ̃) + exploration·(2k/c)β̄‖x‖ in the norm of V⁻¹, where θ̃ is the point of the S-ball nearest
+    to the estimate in ‖g(θ)-b‖ in V⁻¹ (eq. GLB-projection). Filippi et al. 2010 have no ridge. With uniform=True β̄
+    holds at all rounds at once: δ/T per round, or δ/(2t(1+log t)²) without a horizon (docs/repairs.md, 1).
+    project=False uses the estimate itself, as many experiments do; no theorem covers this if the estimate is outside
+    the ball.
     """
 
     uniform: bool = later(False)  # type: ignore[misc]

@@ -1,7 +1,6 @@
-"""States in use: proven in range before compiled code sees them, and used by one thread at a time.
+"""States in use: checked before compiled code sees them, and used by one thread at a time.
 
-Compiled code does not check bounds. So a state that was loaded is vetted when it is first used, and a second thread is
-refused.
+Compiled code does not check bounds. So a loaded state is checked when it is first used, and a second thread is refused.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from types import TracebackType
 import numpy as np
 
 from driftwise.errors import BadInput
+from driftwise.policies.plain import check_revision
 from driftwise.policies.state import Layout, State
 from driftwise.policies.vetting import vet
 
 
 class Hold:
-    """What a state must be for a policy to use it: its layout and owner, arms up to `reach`, rewards in a range.
+    """The requirements on a state for a policy: its layout and owner, arms up to `reach`, rewards in a range.
 
     `with hold(state):` holds it for a block; `enter` takes it into use for callers that release `in_use` themselves.
     """
@@ -30,7 +30,7 @@ class Hold:
         return _Held(self, state)
 
     def enter(self, state: State) -> None:
-        """Take a state into use that the policy could have started, or the one sentence."""
+        """Take a state of the policy into use, or raise BadInput."""
         if not isinstance(state, State):
             raise BadInput("state", state, "a state", "pass what start() gave")
         if state.layout is not self.layout:
@@ -46,20 +46,22 @@ class Hold:
                 raise
 
     def read(self, state: State) -> State:
-        """A state of the policy, for its numbers to be read."""
+        """A state of the policy, to read its numbers."""
         with self(state):
             return state
 
     def vet(self, state: State) -> None:
-        """The numbers of a state that was loaded, against its policy."""
+        """Check the numbers of a loaded state against its policy."""
         if state.owner != self.owner:
+            check_revision(state.owner, self.owner)
             got = f"a state of another policy ({state.owner})"
             raise BadInput("state", got, f"a state of this one ({self.owner})", "use the policy that saved it")
         vet(state, self.reach, self.rewards)
         state.vetted = True
 
     def check_layout(self, state: State) -> None:
-        """Refuse a state with other groups."""
+        """Refuse a state with other groups, or of another revision, which may have others."""
+        check_revision(state.owner, self.owner)
         if not np.array_equal(state.layout.flags, self.layout.flags):
             mine, other = ({n: g.shape for gs in one.groups.values() for n, g in gs.items()}
                            for one in (self.layout, state.layout))

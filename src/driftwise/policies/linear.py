@@ -29,9 +29,9 @@ from driftwise.policies.questions import Predicts
 from driftwise.policies.rule import NORMS, RADII, Norm, Radius, RadiusName
 from driftwise.policies.state import Layout, State, layout
 
-# How much of what is known of the noise a reward takes off: a memory of a thousand rewards.
+# The share of the knowledge of the noise that a reward removes: a memory of a thousand rewards.
 NOISE_RATE = 1e-3
-# Without a given L, products of what enters the sums must still fit in a double.
+# Without a given L, products of the numbers in the sums must still fit in a double.
 MOST_LENGTH = 1e100
 
 
@@ -134,7 +134,7 @@ class LinearUCB(Compiled):
 
     @property
     def believes(self) -> bool:
-        """Whether it needs the entries of kernels/adapt/belief.py. Those of kernels/linear.py have no learned noise and
+        """Whether it needs the entries of kernels/adapt/belief.py. Those of kernels/linear.py have no learned noise or
         scale and no trends."""
         return self.learns or not self.memory.still
 
@@ -158,7 +158,7 @@ class LinearUCB(Compiled):
 
     @property
     def ridge(self) -> float:
-        """λ in V; 0 where it follows what is learned."""
+        """λ in V; 0 if it depends on what is learned."""
         if self.lam is not None:
             return float(self.lam)
         if self.learns or self.S is None:
@@ -195,7 +195,7 @@ class LinearUCB(Compiled):
         return layout(self.dim, **self.sizes(1))
 
     def sizes(self, lanes: int) -> dict[str, int]:
-        """Sizes of the groups that so many lanes need."""
+        """The sizes of the groups for this number of lanes."""
         room = self.memory.room()
         return {
             "twins": lanes if self.norm.twin else 0, "room": room, "cursors": point.CURSOR if room else 0,
@@ -209,7 +209,7 @@ class LinearUCB(Compiled):
         return state
 
     def lane_scratch(self, used: int, lanes: int) -> int:
-        """The numbers a lesson scribbles on when it is one of an adaptation."""
+        """The size of the scratch of a lesson inside an adaptation."""
         return (forecasts.forecast_size if self.believes else adaptive.bank_scratch_size)(self.dim, lanes)
 
     def _scratch(self, used: int) -> int:
@@ -229,8 +229,8 @@ class LinearUCB(Compiled):
         return linear.linear_radius(self.point, 0, n, n, self.dim)
 
     def scoring(self) -> tuple[float, float]:
-        """Ridge and noise by which a bank scores its memories: those of a θ that is N(0, S²/d)."""
-        if self.radius == "posterior":  # plays and scores by one belief; what is learned is in the state
+        """The ridge and noise with which a bank scores its memories: those of a θ that is N(0, S²/d)."""
+        if self.radius == "posterior":  # plays and scores with the same posterior; what is learned is in the state
             return self.ridge, self.noise
         noise = max(self.noise, 1e-6 * self.S * self.reach)  # type: ignore[operator] # R = 0 would divide by 0
         return self.dim / (self.S * self.S) * (noise * noise), noise  # type: ignore[operator]
@@ -253,20 +253,22 @@ _ADAPTIVE = Entries(
 BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF, form=form_belief_)
 
 
-def ridge_of(at: point.Point, row: int, state: State) -> float:
-    """The ridge of a row as the state has it, told or learned."""
-    known = belief.Gauge(state.gauge if "gauge" in state.groups() else np.zeros(0))
-    return float(belief.prior_of(at, row, known, state.b.shape[1]).ridge)
+def ridges_of(at: point.Point, row: int, state: State) -> Floats:
+    """The ridge of every feature for a row as the state has it, told or learned."""
+    dim, known = state.b.shape[1], state.gauge if "gauge" in state.groups() else np.zeros(0)
+    ridge = float(belief.prior_of(at, row, belief.Gauge(known), dim).ridge)
+    inverse = known[belief.UNITS + 2 * dim :] if known.size > belief.GAUGE else np.ones(dim)
+    return np.asarray(ridge / (inverse * inverse))
 
 
-def whole_matrix(lower: Floats, ridge: float = 0.0) -> Floats:
-    """A symmetric matrix from its lower triangle, and a ridge."""
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T + ridge * np.eye(len(lower)))
+def whole_matrix(lower: Floats, ridges: Floats | float = 0.0) -> Floats:
+    """A symmetric matrix from its lower triangle, and ridges."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T + ridges * np.eye(len(lower)))
 
 
 def believed(at: point.Point, row: int, state: State, lane: int) -> Floats:
     """θ̂ of a lane from its sums, as kernels compute it."""
-    ridge, stiffness = ridge_of(at, row, state), float(at.table[row, point.STIFFNESS])
+    ridge, stiffness = ridges_of(at, row, state), float(at.table[row, point.STIFFNESS])
     V, b = whole_matrix(state.G[lane], ridge), state.b[lane]
     if stiffness > 0.0:  # the slope is eliminated, as kernels/belief.py does
         lag = whole_matrix(state.lag[lane])

@@ -1,9 +1,10 @@
-"""What Python calls of a family, and what a live call looks up of its policy."""
+"""The compiled entries of a family, and what a live call looks up of its policy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from driftwise.errors import BadInput
 from driftwise.kernels.point import DAMAGED
 from driftwise.kernels.rounds import Family
-from driftwise.policies.state import Layout
+from driftwise.policies.state import Layout, State
 
-# ρ̂ of a policy that tests nothing: its family's entries serve MASTER too.
+# ρ̂ of a policy without tests: the entries of its family are also MASTER's.
 NO_TESTS = np.zeros(0)
 
 
@@ -22,23 +23,23 @@ class Entries(NamedTuple):
 
     scores: Callable[..., Any]
     learn: Callable[..., Any]
-    family: Family  # what rounds are bound to
+    family: Family  # the family to which rounds are bound
     fold: Callable[..., Any] | None = None  # many lessons in one call
     form: Callable[..., Any] | None = None  # the index as a function of any x
-    ball: Callable[..., Any] | None = None  # its largest point on a ball or an ellipsoid, in one call
-    score_many: Callable[..., Any] | None = None  # scores of many arms, to the same bits
+    ball: Callable[..., Any] | None = None  # the point of largest index on a ball or an ellipsoid, in one call
+    score_many: Callable[..., Any] | None = None  # scores of many arms, with the same bits
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a live call needs of a policy, in slots, which are read faster than a tuple's fields.
+    """What a live call needs of a policy, in slots, which are faster to read than a tuple's fields.
 
     `straight`: a choice is the best of a list by one entry. `plain`: a lesson is one entry and nothing else.
     """
 
     scores: Callable[..., int]
     learn: Callable[..., int]
-    flags: Any  # of the policy's point, as entries take them
+    flags: Any  # the flags of the policy's point, as entries take them
     table: Any
     layout: Layout
     dim: int
@@ -47,20 +48,39 @@ class Live:
     high: float
     straight: bool
     plain: bool
-    many: float  # from so many arms on they are scored by another entry, to the same bits
+    many: float  # from this number of arms on, another entry scores them, with the same bits
     score_many: Callable[..., int]
     form: Callable[..., int] | None
     ball: Callable[..., int] | None
     judged: bool
-    nothing: Any  # no scratch, as entries take it
+    nothing: Any  # empty scratch, as entries take it
 
     @property
     def point(self) -> tuple[Any, Any]:
         return self.flags, self.table
 
 
+class Ready:
+    """What was checked of a state, its policy and a set of arms that come again, and calls of entries with all of it.
+
+    A policy that cannot choose or learn by one entry has no call for it.
+    """
+
+    __slots__ = ("acquire", "arms", "learn", "live", "packed", "release", "scores", "second", "view")
+
+    def __init__(self, live: Live, state: State, arms: Any, columns: Any) -> None:
+        self.arms, self.live, self.packed = arms, live, state.packed
+        self.acquire, self.release = state.in_use.acquire, state.in_use.release
+        n, scratch, self.second, taken = state.scratch
+        before = (live.flags, live.table, *state.packed)
+        scores = live.scores if n < live.many else live.score_many
+        self.view = scratch.data
+        self.scores: Any = partial(scores, *before, taken, columns) if live.straight and n == arms.count else None
+        self.learn: Any = partial(live.learn, *before, live.nothing, columns, 0) if live.plain else None
+
+
 def report(status: int) -> None:
-    """What an entry reported by value."""
+    """Raise an error for a status that an entry returned."""
     if status == DAMAGED:
         wanted = "a state as start() or from_bytes() gave it, changed by its policy alone"
         raise BadInput("state", "a cursor or a mark out of range", wanted, "go on from the last one saved")

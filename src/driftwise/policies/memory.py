@@ -1,4 +1,4 @@
-"""Memories: the weight of an observation of a given age, and all that other code asks of a memory."""
+"""Memories: the weight of an observation of a given age, and what other code needs to know of a memory."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from driftwise.kernels import point
 from driftwise.policies.half_life import Timed
 from driftwise.policies.plain import later
 
-# Where in a tick of the wall clock its lessons lie: near the middle, and not at a half, at which a period may end.
+# The place of lessons within a tick of the wall clock: near the middle, but not at a half, at which a period may end.
 INSIDE = 0.5 + 2.0**-10
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What other code asks of a memory. No code recognises a memory by its type. A subclass overrides what differs.
+    """The interface of a memory. No code checks the type of a memory. A subclass overrides what differs.
 
     `code` is that of its file in kernels/memories. `geometric`: weights are γ^age whatever the clock, so sums only
     fade. `sliding`: weights are 1 up to the age `length` and 0 after it. `one_pass`: an estimate without a history can
-    follow it. `still`: θ is assumed constant while it is remembered. `forget` is 1-γ, the share that a tick takes off
-    all weights. `length` is the age, or the time on the clock, at which observations leave at once. A memory that keeps
-    single observations has `room` for that many. A field given as a time ("7d") is `timed`, and counts nothing before
-    `in_ticks` is given a tick.
+    follow it. `still`: θ is assumed constant while it is remembered. `forget` is 1-γ, the share that a tick removes
+    from all weights. `length` is the age, or the time on the clock, at which observations are dropped. A memory that
+    keeps single observations has `room` for that many. A field given as a time ("7d") is `timed`, and counts nothing
+    before `in_ticks` is given a tick.
     """
 
     code: ClassVar[int]
@@ -39,11 +39,11 @@ class Memory:
     still: ClassVar[bool] = True
     forget = 0.0
     length = math.inf
-    stiffness = 0.0  # of a memory that follows a trend: the ridge of the slope in ridges of θ
+    stiffness = 0.0  # for a memory that follows a trend: the ridge of the slope, in ridges of θ
 
     @classmethod
     def lasting(cls, rounds: float) -> Memory:
-        """One of its kind that forgets nothing before the clock shows so many rounds."""
+        """A memory of its kind that forgets nothing before the clock shows this number of rounds."""
         raise NotImplementedError
 
     def weight(self, age: float, now: float = math.inf) -> float:
@@ -56,7 +56,7 @@ class Memory:
 
     @property
     def rounds(self) -> float:
-        """Rounds remembered: the sum of all weights of a reward a round."""
+        """Rounds remembered: the sum of all weights with one reward per round."""
         raise NotImplementedError
 
     def room(self) -> int:
@@ -72,12 +72,12 @@ class Memory:
         )
 
     def span(self, least: float) -> float:
-        """How many observations, one a tick, can weigh `least` or more at a time."""
+        """The number of observations, one per tick, that can weigh `least` or more at a time."""
         return self.rounds
 
     @property
     def listed(self) -> tuple[float, ...]:
-        """Times on the clock that stand behind the columns of the table."""
+        """Times on the clock that are stored after the columns of the table."""
         return ()
 
     def numbers(self) -> tuple[float, float, float]:
@@ -102,7 +102,7 @@ class Memory:
         return 0.0
 
     def _take_time(self, name: str, halves: bool = False) -> None:
-        """Where a field was given in words, keep the time they mean."""
+        """If a field was given as text, store the time it means."""
         given: Any = getattr(self, name)
         if isinstance(given, str):
             object.__setattr__(self, name, Timed(name, given, halves))
@@ -232,7 +232,7 @@ class Restart(Memory):
             raise BadInput("at", self.at, "a period or at, not both", "leave one of them out")
 
     def _listed(self) -> bool:
-        """Keep `at` as a tuple of rising numbers; whether there are any."""
+        """Store `at` as a tuple of increasing numbers. Returns whether there are any."""
         if isinstance(self.at, tuple) and not self.at:
             return False
         rows = array("at", self.at, (None,), "pass the rounds after which to restart, e.g. at=(1000, 2000)")
@@ -250,7 +250,7 @@ class Restart(Memory):
         return cls(rounds)
 
     def weight(self, age: float, now: float = math.inf) -> float:
-        """What was born up to the last restart has weight 0; without a clock, what is older than one period."""
+        """Observations up to the last restart have weight 0; without a clock, those older than one period."""
         if self.at:
             last = max((one for one in self.at if one <= now), default=0.0)
             return 1.0 if last <= 0.0 or math.isinf(now) or now - age > last else 0.0
@@ -260,8 +260,8 @@ class Restart(Memory):
         return 1.0 if last <= 0.0 or now - age > last else 0.0
 
     def phase(self, tick: float) -> float:
-        """The time since the last multiple of the period, and INSIDE the tick: what is learned at the tick of a
-        multiple comes after it. (On the round clock the round of a multiple is the last of its period.)"""
+        """The time since the last multiple of the period, plus INSIDE a tick: what is learned at the tick of a multiple
+        comes after it. (On the round clock the round of a multiple is the last of its period.)"""
         if self.at:
             raise BadInput("memory", self, "Restart(period) on the wall clock", "at= counts rounds")
         return tick % self.rounds + INSIDE
@@ -284,7 +284,8 @@ class Trend(Memory):
     """Weight γ^age, with θ assumed to move in a line: r ≈ x'(θ - age·v) (docs/math.md#trends).
 
     γ = 1 - 1/length. For LinearUCB with radius="posterior", alone or in a TrendBank. The prior of the slope v is N(0,
-    S²/(d·length²)): over the length of the memory θ may move by about its own size. Kin: fcTS (Naghdi, Baheri 2026).
+    S²/(d·length²)): over the length of the memory θ may move by about its own size. Related: fcTS (Naghdi, Baheri
+    2026).
     """
 
     length: float = field()

@@ -60,7 +60,7 @@ class Link:
 
 
 def row_of(link: LinkName | Link) -> LinkRow:
-    """What there is to know about a link."""
+    """The row of the table for a link."""
     return link.row if isinstance(link, Link) else link_row(link)
 
 

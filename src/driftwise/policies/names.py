@@ -31,6 +31,7 @@ from driftwise.policies.neighbours.dlinucb import DLinUCB
 from driftwise.policies.neighbours.exp3 import Exp3S
 from driftwise.policies.neighbours.glr import GLRRestart
 from driftwise.policies.neighbours.logistic import OFUGLB, LogisticCodeUCB
+from driftwise.policies.neighbours.mirror import GLBOMD
 from driftwise.policies.neighbours.weighted_oful import RestartedWeightedOFUL
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.plain import kinds_of, restored
@@ -45,7 +46,7 @@ _WANG = "Wang, Zhao, Zhou 2023"
 
 @dataclass(frozen=True)
 class Problem:
-    """What the user knows; a tuning asks for what it needs and gets it or the one sentence."""
+    """What the user knows. A tuning reads what it needs, and gets it or a BadInput."""
 
     name: str
     dim: int
@@ -78,7 +79,7 @@ _MEANING = {"horizon": "the number of rounds", "path_length": "the path length P
 
 
 class Row(NamedTuple):
-    """One algorithm: the fields of `policy` that are fixed, and those its theorem tunes to a problem."""
+    """One algorithm: the fixed fields of `policy`, and those that its theorem tunes to a problem."""
 
     name: str
     family: str
@@ -130,7 +131,7 @@ def _restart(p: Problem) -> Restart:
 
 
 def _linear(memory: Callable[[Problem], Any]) -> dict[str, Callable[[Problem], Any]]:
-    """λ = d (Theorem 1) and δ = 1/T. The horizon itself is told only to a radius that shares δ over it."""
+    """λ = d (Theorem 1) and δ = 1/T. The horizon itself is passed only to a radius that divides δ over it."""
     return {
         "memory": memory,
         "lam": lambda p: float(p.dim),
@@ -250,7 +251,7 @@ _RUSSAC_2020, _FAURY_2022 = "Russac, Cappé, Garivier 2020", "Faury, Abeille, Ju
 _AS_CODED: dict[str, Callable[[Problem], Any]] = {
     "memory": _keep, "lam": _lam_dim, "delta": lambda p: 0.05, "horizon": lambda p: p.known.get("horizon"),
 }  # fmt: skip
-# What others published and `catalogue` leaves out: points of pieces that are there, and policies that no kernel plays.
+# Published algorithms that `catalogue` leaves out: points of existing pieces, and policies that no kernel plays.
 NEIGHBOURS: tuple[Row, ...] = (
     Row("D-GLUCB", "GLB", "fade", "none", f"{_RUSSAC_2020}, discounted", _JUMPS, GLMUCB, _glm(_pw_fade, _source_ridge)),
     Row("SW-GLUCB", "GLB", "window", "none", f"{_RUSSAC_2020}, in a window", _JUMPS, GLMUCB,
@@ -261,6 +262,7 @@ NEIGHBOURS: tuple[Row, ...] = (
         _AS_CODED, {"constants": "log"}),
     Row("OFUGLB", "SCB", "keep", "none", "Lee, Yun, Jun 2024", _STATIC, OFUGLB,
         {one: rule for one, rule in _glm(_keep, _lam_dim).items() if one != "lam"}),
+    Row("GLB-OMD", "SCB", "keep", "none", "Zhang, Xu, Zhao, Sugiyama 2025, Algorithm 1", ("dim",), GLBOMD, {}),
     Row("LinTS", "linear", "keep", "none", "Agrawal, Goyal 2013; Kim, Tewari 2020 at γ = 1", _STATIC, LinearSampling,
         _linear(_keep), {"drawn": "theta"}),
     Row("dLinUCB", "linear", "detects", "none", "Wu, Iyer, Wang 2018", ("dim",), DLinUCB, {}),
@@ -278,7 +280,7 @@ _NEIGHBOURS = {row.name: row for row in NEIGHBOURS}
 # every world of docs/unknown-drift.md. Pass exploration=1 for the theorem's.
 BANK_EXPLORATION = 0.3
 
-# What BOB draws from over a base of that memory.
+# The grid of BOB over a base with that memory.
 _GRIDS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "fade": fades,
     "window": lambda: tuple(Window(rounds) for rounds in MEMORIES if math.isfinite(rounds)),
@@ -287,7 +289,7 @@ _GRIDS: dict[str, Callable[[], tuple[Any, ...]]] = {
 
 
 class Wrapper(NamedTuple):
-    """One way to adapt: what it wraps, whom it is from, what it needs to know."""
+    """One kind of adaptation: what it wraps, its source, and what it needs to know."""
 
     prefix: str
     adaptation: type[Adaptive]
@@ -311,10 +313,12 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 }
 
 
-# The default: told nothing but dim. Values and clicks are two bases of one bank.
+# The default, which needs only dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# Of clicks, each of which tells less than a value does: nats that a longer memory may lie behind, and the share.
+# For clicks, each of which has less information than a value: the margin in nats for a longer memory, and the share.
 CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
+# How much Auto looks at arms that it does not play: docs/unknown-drift.md has the price.
+AUDIT = 0.25
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -354,9 +358,9 @@ def make(
     D-LinUCB, SW-UCB, RestartUCB and its twins; BOB takes its source's block and grid. tuning="printed" takes k itself
     where the experiments take max(k, 1), in GLB- and SCB-WeightUCB.
 
-    A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") is not told path_length or changes, and takes the fields of its
-    base and its own. "Auto" is told nothing but dim, and link="logistic" where rewards are clicks. A name of
-    `neighbours()` that no kernel plays gives a policy with start, choose and learn, as one of the user's own is.
+    A policy that adapts ("BOB+…", "MASTER+…", "Bank+…") does not get path_length or changes, and takes the fields of
+    its base and its own. "Auto" needs only dim, and link="logistic" if rewards are clicks. A name of `neighbours()`
+    that no kernel plays gives a policy with start, choose and learn, like one of the user's own.
     """
     one_of("name", name, [*_BY_NAME, *ADAPTIVE, AUTO, *_NEIGHBOURS])
     whole("dim", dim, 1, "pass the number of features of an arm")
@@ -376,14 +380,14 @@ def make(
 
 
 def _other_tunings(name: str) -> list[str]:
-    """What `tuning` may be beside "paper"."""
+    """The values of `tuning` beside "paper"."""
     if name in _BY_NAME:
         return list(_BY_NAME[name].other)
     return ["source"] if name in ADAPTIVE and ADAPTIVE[name][0].adaptation is BanditOverBandit else []
 
 
 def _auto(problem: Problem) -> TrendBank:
-    """The bank of what was best in docs/unknown-drift.md; fields of the bank go to it, the others to its base."""
+    """The bank that was best in docs/unknown-drift.md. Fields of the bank go to it, others to its base."""
     fields = dict(problem.fields)
     one_of("link", fields.get("link", "identity"), ["identity", "logistic", "probit"])
     clicks = fields.get("link", "identity") != "identity"
@@ -397,7 +401,7 @@ def _auto(problem: Problem) -> TrendBank:
     if "memory" in inner:
         way_out = "leave it out, or pass half_life= to dw.Agent.for_clicks or for_values"
         raise BadInput("memory", inner["memory"], "nothing: Auto finds its memory itself", way_out)
-    outer = {"levels": True, **outer}
+    outer = {"levels": True, "audit": AUDIT, **outer}
     if clicks:
         outer = {"margin": CLICK_MARGIN, "share": CLICK_SHARE, **outer}
         inner = {"estimate": "one-pass", "S": None, "L": None, **inner}
@@ -415,7 +419,7 @@ def _tuned(row: Row, problem: Problem, fields: Mapping[str, Any], tuning: str = 
 
 
 def _neighbour(row: Row, problem: Problem) -> Compiled:
-    """Facts of a world that its policy has no field for are not told to it."""
+    """Facts of a world for which its policy has no field are not passed to it."""
     given = {one.name for one in dataclasses.fields(row.policy)}
     facts = ("S", "L", "R")
     fields = {one: value for one, value in problem.fields.items() if one in given or one not in facts}
@@ -429,21 +433,21 @@ def _known_fields(name: str, policy: type, fields: Mapping[str, Any], also: Iter
 
 
 def _bob_grid(row: Row, block: int) -> tuple[Any, ...]:
-    """The windows of BOB's source as memories of the base's kind; a memory of one round is no discount."""
+    """The windows of BOB's source as memories of the base's kind. A memory of one round cannot be a discount."""
     rounds = formulas.bob_grid(block)
     kinds: dict[str, Callable[[int], Any]] = {"window": Window, "restart": Restart, "fade": lambda n: Fade(1.0 / n)}
     return tuple(kinds[row.memory](n) for n in rounds if n > 1 or row.memory != "fade")
 
 
 def _adaptive(name: str, problem: Problem, tuning: str) -> Compiled:
-    """The wrapper's fields go to the wrapper, the others to a base that forgets nothing by itself."""
+    """The wrapper's fields go to the wrapper, the others to a base that itself forgets nothing."""
     wrapper, row = ADAPTIVE[name]
     own = {one.name for one in dataclasses.fields(wrapper.adaptation)} - {"base", "horizon"}
     outer = {one: value for one, value in problem.fields.items() if one in own}
     inner = {one: value for one, value in problem.fields.items() if one not in own}
     _known_fields(name, row.policy, inner, own)
     inner.setdefault("memory", Keep())
-    if row.fixed.get("radius") == "cheung":  # a constant radius is for one window; a grid of them needs E(n)'s
+    if row.fixed.get("radius") == "cheung":  # a constant radius belongs to one window; a grid needs that of E(n)
         inner.setdefault("radius", "weighted")
     if wrapper.adaptation is FadeBank:
         inner.setdefault("exploration", BANK_EXPLORATION)
@@ -466,7 +470,7 @@ def _adaptive(name: str, problem: Problem, tuning: str) -> Compiled:
 
 
 def restored_policy(data: Any, way_out: str) -> Compiled:
-    """The policy of this driftwise that plain data describes, or the one sentence."""
+    """The policy of this driftwise that plain data describes, or a BadInput."""
     policy = restored(data, kinds_of(Compiled, Memory))
     if not isinstance(policy, Compiled):
         raise BadInput("policy", f"{policy!r}"[:80], "a policy of this driftwise", way_out)
@@ -474,5 +478,5 @@ def restored_policy(data: Any, way_out: str) -> Compiled:
 
 
 def called(policy: object) -> str:
-    """The name of a policy for tables: that of the catalogue where its class has one there, else its class."""
+    """The name of a policy for tables: that of the catalogue if its class has one there, otherwise its class."""
     return "Auto" if isinstance(policy, TrendBank) else type(policy).__name__

@@ -44,7 +44,7 @@ class SetRule(Solved):
 
     rule: ClassVar[int] = point.SCB
     kind: ClassVar[int] = sets.EXACT
-    form = None  # optimism over a set of θ has no index in x that a search could climb
+    form = None  # optimism over a set of θ has no index in x that could be searched
 
     def _check_model(self) -> None:
         if not isinstance(self.link, str):
@@ -63,7 +63,7 @@ class SetRule(Solved):
         return self.kind
 
     def _solve(self, state: State, X: Floats, prune: bool) -> tuple[Floats, int, Diagnosis]:
-        """Optimistic values of all arms (bounds for those that pruning spares), the best arm, and how it was found."""
+        """Optimistic values of all arms (bounds for pruned arms), the best arm, and how it was found."""
         columns = np.ascontiguousarray(X[0])
         n = columns.shape[1]
         table, centre, best = np.zeros((sets.COLUMNS, n)), np.zeros(self.dim), np.zeros(self.dim)
@@ -86,7 +86,7 @@ class SetRule(Solved):
         return Scores(mean, self.mu(values) - mean)
 
     def diagnose(self, state: State, arms: Arms) -> Diagnosis:
-        """How the choice among these arms is found: arms looked at and solved, residual, failures, an empty set."""
+        """How the choice among these arms is found: arms examined and solved, residual, failures, an empty set."""
         X = self._columns(arms)
         with self.hold(state):
             return self._solve(state, X, True)[2]
@@ -96,9 +96,9 @@ class SetRule(Solved):
 class PiecewiseUCB(SetRule):
     """SCB-PW-WeightUCB (Wang, Zhao, Zhou 2023, Algorithm 4, Appendix D), for parameters that jump.
 
-    set="exact" is the paper's rule; set="convex" the convex set around it, which at the paper's size is the whole ball.
-    tight=True divides by 1-γ² in β̆, as the derivation allows. uniform=True takes log(T/δ). D is the number of rounds
-    after which a change is taken for forgotten; None is ⌈log T/log(1/γ)⌉, the theorem's.
+    set="exact" is the paper's rule; set="convex" is the convex set around it, which at the paper's size is the whole
+    ball. tight=True divides by 1-γ² in β̆, as the derivation allows. uniform=True uses log(T/δ). D is the number of
+    rounds after which a change counts as forgotten; None is ⌈log T/log(1/γ)⌉, the theorem's.
     """
 
     set: Literal["exact", "convex"] = "exact"
@@ -150,7 +150,7 @@ def _omega(policy: SetRule, state: State, reg: float) -> float:
 class OFULog(SetRule):
     """OFULog, and with relaxed=True OFULog-r (Abeille, Faury, Calauzènes 2021): logistic, nothing forgotten.
 
-    Its ridge grows, λ_t = d log(2+t), and the estimate is solved anew with it.
+    Its ridge grows, λ_t = d log(2+t), and the estimate is solved again with it.
     """
 
     relaxed: bool = False
@@ -175,22 +175,16 @@ class OFULog(SetRule):
 class LogisticUCB2(SetRule):
     """Logistic-UCB-2 (Faury, Abeille, Calauzènes, Fercoq 2020): a bonus at an estimate kept in a shrinking set W_t.
 
-    W_t bounds |θ'x| of every arm played by what the confidence set of its round allowed. limits[a] holds the bound of
-    atom a.
+    W_t bounds |θ'x| of every arm played by what the confidence set of its round allowed. limits[a] is the bound of atom
+    a.
     """
+
+    lam_estimates: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         super()._check_model()
         if self.link != "logistic" or not math.isinf(self.memory.rounds):
             raise BadInput("link", self.link, "the logistic link and memory=Keep()", "use PiecewiseUCB")
-
-    @property
-    def ridge(self) -> float:
-        return float(self.lam) / self.c
-
-    @property
-    def reg(self) -> float:
-        return float(self.lam)
 
     def start(self, seed: int = 0) -> State:
         state = super().start(seed)
@@ -205,13 +199,14 @@ class LogisticUCB2(SetRule):
         return _omega(self, state, self.reg)
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:
-        """The bound of the arm played, by the set of the round before its reward, and θ in the narrower set."""
+        """Compute the bound of the arm played, from the set of the round before its reward, and θ in the smaller
+        set."""
         before = state.spare or state
         limit = None if lesson is None else self._limit(before, lesson[0])
         super()._after(state, lesson, ticks)
         if lesson is not None and limit is not None:
             used = int(state.cursor[USED])
-            if int(before.cursor[USED]) == state.atoms.shape[1]:  # full: an atom may have gone, and another moved
+            if int(before.cursor[USED]) == state.atoms.shape[1]:  # full: an atom may have been dropped
                 old = {column.tobytes(): bound for column, bound in zip(before.atoms.T, before.limits, strict=True)}
                 state.limits[:] = [old.get(column.tobytes(), math.inf) for column in state.atoms.T]
             places = np.flatnonzero((state.atoms[:, :used] == lesson[0][0]).all(axis=0))

@@ -1,8 +1,8 @@
-"""A policy of the user's own, with start, choose and learn alone, behind all that is asked of a built-in one.
+"""The adapter of a policy of the user's own, with start, choose and learn only, to the interface of built-in policies.
 
-It owes start, choose and learn (`dw.checks.check_policy` tries them) and may have more: `advance`, with ticks= and age=
-in learn, where it knows of time; `scores`, for explanations, costs and the numbers of random draws; draw= in choose,
-where it samples; `state_to_bytes` and `state_from_bytes`, for snapshots.
+It must have start, choose and learn (`dw.checks.check_policy` tests them) and may have more: `advance`, and ticks= and
+age= in learn, if it depends on time; `scores`, for explanations, costs and the numbers of random draws; draw= in
+choose, if it samples; `state_to_bytes` and `state_from_bytes`, for snapshots.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from driftwise.policies.questions import Asked, LevelReport, Policy, Predicts, W
 
 
 def asked(policy: object, name: str = "policy") -> Asked:
-    """Whom to ask about a policy: itself, or the adapter of one of the user's own; or the one sentence."""
+    """The policy itself, or the adapter of one of the user's own; or a BadInput."""
     if isinstance(policy, (Compiled, Own)):
         return policy
     if isinstance(policy, type) or not isinstance(policy, Policy):
@@ -37,7 +37,7 @@ def asked(policy: object, name: str = "policy") -> Asked:
 
 
 class Lent(NamedTuple):
-    """All arms of a decision and the one played: nobody knows what a policy of one's own learns from."""
+    """All arms of a decision and the one played, because it is unknown what a policy of the user's own learns from."""
 
     arms: ArmSet
     arm: int
@@ -49,13 +49,13 @@ class Lent(NamedTuple):
 
 
 def vector_of(x: Any) -> Floats:
-    """The vector (1, d, 1) of what a lesson takes."""
+    """The vector (1, d, 1) of a lesson's argument."""
     found: Floats = x.column if type(x) is Lent else x
     return found
 
 
 class OwnState:
-    """The state of a policy of the user's own, which nobody else looks into."""
+    """The state of a policy of the user's own, which no other code reads."""
 
     __slots__ = ("inside", "outside", "warned")
 
@@ -66,7 +66,7 @@ class OwnState:
         return OwnState(copy.deepcopy(self.inside))
 
     def become(self, other: OwnState) -> None:
-        """Take over all that another state holds."""
+        """Take over the content of another state."""
         self.inside = copy.deepcopy(other.inside)
 
     def release(self) -> None:
@@ -74,9 +74,9 @@ class OwnState:
 
 
 class Own:
-    """The answers of a policy with start, choose and learn: what it does not say, nobody knows."""
+    """The answers for a policy with start, choose and learn. What it does not declare is unknown."""
 
-    can_fail = True  # for all we know: the second state is copied and no lesson is told twice
+    can_fail = True  # assumed: the second state is copied, and no lesson is learned twice
     stepped, cost = True, STEPPED_COST
     reward_range = (-MOST_REWARD, MOST_REWARD)
     single_memory: Memory | None = None
@@ -102,7 +102,7 @@ class Own:
 
     @property
     def digest(self) -> str:
-        """Its own, that of its numbers where it is a dataclass, or else of its name."""
+        """Its own digest, that of its numbers if it is a dataclass, or that of its name."""
         given = getattr(self.given, "digest", None)
         if isinstance(given, str):
             return given
@@ -116,13 +116,13 @@ class Own:
         return False
 
     def check_problem(self, name: str, problem: WorldFacts) -> None:
-        """Its own calls say what does not fit."""
+        """Its own calls report what does not fit."""
 
     def remembering(self, memory: Memory) -> Any:
         raise BadInput("memory", memory, "none: a policy of your own keeps its memory itself", "leave it out")
 
     def check_wall_clock(self) -> None:
-        """It may take any clock."""
+        """Any clock is accepted."""
 
     def phase(self, tick: int) -> float:
         return 0.0
@@ -134,7 +134,7 @@ class Own:
         return OwnState(self.given.start(seed=seed))
 
     def rows(self, arms: ArmSet) -> Floats:
-        """Arms (n, d), read-only: a policy must not change what others will see."""
+        """Arms (n, d), read-only: a policy must not change the arms that others see."""
         if self.dim is None:
             self.dim = arms.dim
         if arms.dim != self.dim:
@@ -150,12 +150,12 @@ class Own:
         if not isinstance(arm, (int, np.integer)) or isinstance(arm, bool) or not 0 <= arm < arms.count:
             wanted = f"an arm from 0 to {arms.count - 1}, or something with such an .arm"
             raise BadInput("choose", found, wanted, "return the index of the arm")
-        if found is arm:  # an index alone; one of numpy's has a method `mean`
+        if found is arm:  # an index only; an integer of numpy has a method `mean`
             return Choice(int(arm), math.nan, math.nan, math.nan)
         return Choice(int(arm), *(_number_of(found, name) for name in ("score", "mean", "bonus")))
 
     def scores(self, state: OwnState, arms: ArmSet, draw: int | None = None) -> Scores:
-        """Its scores, or numbers that say it has none."""
+        """Its scores, or NaN if it has none."""
         if not self.scores_arms:
             return Scores(np.full(arms.count, math.nan), np.full(arms.count, math.nan))
         more = {"draw": draw} if draw is not None and self.scores_draws else {}
@@ -170,7 +170,7 @@ class Own:
         return None if self.draws else (math.nan, 0)
 
     def shares(self, state: OwnState, arms: ArmSet, arm: int, draw: int) -> Floats:
-        """What it says itself, or of one that does not sample the arm it plays."""
+        """Its own propensities or, if it does not sample, 1 for the arm it plays."""
         say = getattr(self.given, "propensities", None)
         if say is None:
             return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
@@ -216,7 +216,7 @@ class Own:
         return state.inside
 
     def written(self, state: OwnState) -> dict[str, Any]:
-        """The state as its policy writes it, or the one sentence."""
+        """The state as its policy writes it, or a BadInput."""
         write = getattr(self.given, "state_to_bytes", None)
         if write is None or not hasattr(self.given, "state_from_bytes"):
             wanted = "state_to_bytes(state) and state_from_bytes(data), without which its state cannot be kept"
@@ -266,7 +266,7 @@ class Own:
 
 
 def _number_of(found: Any, name: str) -> float:
-    """A number of a choice, NaN where it has none."""
+    """A number of a choice; NaN if it has none."""
     value = getattr(found, name, None)
     if value is None:
         return math.nan
@@ -279,6 +279,6 @@ def _takes(method: Any, *names: str) -> bool:
     """Whether a method has these arguments, or takes any."""
     try:
         known = inspect.signature(method).parameters.values()
-    except (TypeError, ValueError):  # written in C, say
+    except (TypeError, ValueError):  # for example written in C
         return False
     return any(one.kind is one.VAR_KEYWORD for one in known) or set(names) <= {one.name for one in known}

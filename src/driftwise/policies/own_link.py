@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _optimize() -> Any:
-    """scipy.optimize, which links of one's own alone need, or the one sentence."""
+    """scipy.optimize, which only links of the user's own need, or a BadInput."""
     try:
         from scipy import optimize
     except ImportError:
@@ -98,7 +98,7 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
         return reg * theta + A @ (w * mean - s), reg * np.eye(policy.dim) + (A * (w * slope)) @ A.T
 
     def whitened(theta: Floats) -> Floats:
-        """low⁻¹(g(θ)-b), whose length is the norm to be made small."""
+        """low⁻¹(g(θ)-b), whose length is the norm to be minimised."""
         r, H = residual(theta)
         low = np.linalg.cholesky(V if flags[point.RULE] == point.GLB else H)
         return np.asarray(np.linalg.solve(low, r))
@@ -117,7 +117,7 @@ def _confined(policy: GeneralizedUCB, link: Link, state: State) -> Floats:
     best = reach * ray
     if policy.dim > 1:
         best = on_sphere(least_squares(lambda v: whitened(on_sphere(v)), np.zeros(policy.dim - 1), **tight).x)
-    if flags[point.RULE] == point.SCB:  # in H(θ)⁻¹ the least may lie inside the ball
+    if flags[point.RULE] == point.SCB:  # in H(θ)⁻¹ the minimum may be inside the ball
         inner = in_ball(least_squares(lambda v: whitened(in_ball(v)), ray, **tight).x)
         if float(np.linalg.norm(whitened(inner))) < float(np.linalg.norm(whitened(best))):
             best = inner

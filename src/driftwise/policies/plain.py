@@ -1,8 +1,9 @@
-"""Policies as plain data: what a file says of one, and the digest it is known by."""
+"""Policies as plain data, for files, and their digests."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
 
@@ -12,9 +13,10 @@ from driftwise.policies.half_life import Timed
 
 
 def later(default: Any) -> Any:
-    """A field that came later: left out of what is written where it has its default, and absent is the default.
+    """A field that was added later: it is left out of what is written if it has its default, and absent means the
+    default.
 
-    Digests, snapshots and specs from before it stay what they were.
+    So digests, snapshots and specs from before it do not change.
     """
     return field(default=default, metadata={"later": True})
 
@@ -24,7 +26,7 @@ def _is_said(thing: Any, one: Field[Any]) -> bool:
 
 
 def described(thing: Any) -> Any:
-    """A policy, or anything of one, as plain data that says what it was; what JSON has no word for as a string.
+    """A policy, or a part of one, as plain data with its type; values that JSON does not have are written as strings.
 
     Whole numbers are written as floats, so that 2 and 2.0 are one policy.
     """
@@ -42,13 +44,46 @@ def described(thing: Any) -> Any:
     return getattr(thing, "__qualname__", str(thing))
 
 
+def revision_of(thing: Any) -> int:
+    """1, and one more for every revision of the arithmetic or the state of a policy or of a part of it.
+
+    A class says its own in `revision`, which is no field. Equal numbers of two revisions are two policies.
+    """
+    if isinstance(thing, (tuple, list)):
+        return 1 + sum(revision_of(one) - 1 for one in thing)
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return 1
+    parts = {one.name: getattr(thing, one.name) for one in fields(thing)}
+    own = 1 if "revision" in parts else getattr(thing, "revision", 1)
+    return revision_of(list(parts.values())) + (own - 1 if type(own) is int else 0)
+
+
 def policy_digest(policy: Any) -> str:
-    """What a policy is known by: equal numbers, equal digest."""
-    return short_digest(described(policy))
+    """What a policy is known by: equal numbers, equal digest. A revision but the first is written behind it."""
+    revision = revision_of(policy)
+    return short_digest(described(policy)) + (f"-{revision}" if revision > 1 else "")
+
+
+_DIGEST = re.compile(r"([0-9a-f]{20})(?:-([0-9]{1,9}))?")
+
+
+def revision_in(digest: str) -> int:
+    """The revision of the policy that is known by a digest."""
+    found = _DIGEST.fullmatch(digest)
+    return int(found[2] or 1) if found else 1
+
+
+def check_revision(digest: str, own: str) -> None:
+    """Refuse what another revision of the policy that is known by `own` has learned."""
+    theirs, mine = _DIGEST.fullmatch(digest), _DIGEST.fullmatch(own)
+    if digest != own and theirs and mine and theirs[1] == mine[1]:
+        got = f"one of revision {revision_in(digest)}, whose arithmetic is another"
+        way_out = "make it anew and carry on from its log, agent.learn_log(log)"
+        raise BadInput("state", got, f"a state of revision {revision_in(own)} of its policy", way_out)
 
 
 def restored(data: Any, kinds: dict[str, type]) -> Any:
-    """The policy that `described` wrote, one of these kinds, or the one sentence."""
+    """The policy that `described` wrote, one of these kinds, or a BadInput."""
     if isinstance(data, list):
         return tuple(restored(one, kinds) for one in data)
     if data == "inf":
@@ -69,7 +104,7 @@ def restored(data: Any, kinds: dict[str, type]) -> Any:
 
 
 def kinds_of(*roots: type) -> dict[str, type]:
-    """What driftwise itself derives from these, by name."""
+    """The classes of driftwise itself that are derived from these, by name."""
     found: dict[str, type] = {}
     waiting = list(roots)
     while waiting:

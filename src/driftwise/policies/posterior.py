@@ -40,7 +40,7 @@ class PosteriorUCB(GeneralizedUCB):
 
     @property
     def _k_and_c(self) -> tuple[float, float]:
-        """No constant of the link enters."""
+        """No constant of the link is used."""
         return 1.0, 1.0
 
     @property
@@ -67,4 +67,4 @@ class PosteriorUCB(GeneralizedUCB):
         return self.ridge, 1.0
 
     def _take(self, state: State, x: Floats, arm: int, *rest: Any) -> None:
-        Compiled._take(self, state, x, arm, *rest)  # there is no ball for the estimate to lie outside of
+        Compiled._take(self, state, x, arm, *rest)  # there is no ball that could exclude the estimate

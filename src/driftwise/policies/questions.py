@@ -1,8 +1,8 @@
-"""What simulation, agent, data, experiments, service and the command line ask of a policy: one protocol.
+"""The protocol by which simulation, agent, data, experiments, service and the command line use a policy.
 
-Built-in policies answer in answers.py, and where one differs in its own file. A policy of the user's own, with start,
-choose and learn alone, answers through the adapter in own.py. No other module asks for the class of a policy, or reads
-how a state is laid out.
+Built-in policies answer in answers.py and, where one differs, in its own file. A policy of the user's own, with start,
+choose and learn only, answers through the adapter in own.py. No other module checks the class of a policy or reads the
+layout of a state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Policy(Protocol):
-    """All that a policy owes."""
+    """The methods that every policy must have."""
 
     def start(self, seed: int = 0) -> Any: ...
     def choose(self, state: Any, arms: Any) -> Any: ...
@@ -28,29 +28,29 @@ class Policy(Protocol):
 
 
 class WorldFacts(NamedTuple):
-    """What a world says of itself to a policy that is to play it."""
+    """The facts of a world for a policy that plays it."""
 
     dim: int
     L: float
     link: str
     reward: str
-    offered: ActionSet | None  # where the set is the same in every round, and no list
+    offered: ActionSet | None  # the set, if it is continuous and the same in every round
 
 
 class LinkCurve(NamedTuple):
-    """Rewards behind a link: μ and μ' on arrays, whether they are chances, and what an estimate is scored by."""
+    """Rewards with a link: μ and μ' on arrays, whether they are probabilities, and what scores an estimate."""
 
     mean: Callable[[Floats], Floats]
     slope: Callable[[Floats], Floats]
     chances: bool
     widening: float
     noise: float
-    reach: float  # no |x'θ| is larger
+    reach: float  # the largest |x'θ|
     ridge: float
 
 
 class Predicts(NamedTuple):
-    """What rewards are to a policy: R, 0 where it is not told, the length L of arms, and the curve of a link."""
+    """The model of rewards: R, 0 if it is not given, the length L of arms, and the curve of a link."""
 
     noise: float
     length: float
@@ -58,8 +58,8 @@ class Predicts(NamedTuple):
 
 
 class LevelReport(NamedTuple):
-    """A level that all arms share: evidence in nats that it moves apart, whether that is believed, and how long the
-    likeliest memory keeps the level and preferences, in ticks."""
+    """A level that all arms share: evidence in nats that it moves separately, whether that is accepted, and how long
+    the likeliest memory keeps the level and preferences, in ticks."""
 
     evidence: float
     believed: bool
@@ -68,7 +68,7 @@ class LevelReport(NamedTuple):
 
 
 class Asked(Protocol):
-    """The questions. States are what `start` gave, vectors are (1, d, 1)."""
+    """The questions. States are those that `start` made, vectors are (1, d, 1)."""
 
     # ---------------------------------------------------------------------------------------- what it is
     @property
@@ -77,38 +77,38 @@ class Asked(Protocol):
 
     @property
     def described(self) -> Any:
-        """The policy as plain data, or the name of its class where it is the user's own."""
+        """The policy as plain data, or the name of its class if it is the user's own."""
 
     @property
     def digest(self) -> str:
-        """What it is known by."""
+        """The digest that identifies it."""
 
     @property
     def dim(self) -> int | None:
-        """Features of an arm; None where the first arms say it."""
+        """The number of features of an arm; None if the first arms determine it."""
 
     @property
     def reach(self) -> float:
-        """The longest arm it takes."""
+        """The longest arm it accepts."""
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The least and the largest reward it takes."""
+        """The smallest and the largest reward it accepts."""
 
     @property
     def stepped(self) -> bool:
-        """Whether it can only be run a call at a time."""
+        """Whether it can only be run call by call."""
 
     def plays_eight(self, sizes: Sizes) -> bool:
-        """Whether several trials of these sizes are played at once."""
+        """Whether several trials of these sizes are played together."""
 
     @property
     def cost(self) -> float:
-        """What a round costs, in rounds of one linear lane."""
+        """The cost of a round, in rounds of one linear lane."""
 
     @property
     def can_fail(self) -> bool:
-        """Whether a lesson can fail, or is dearer than a copy of the state."""
+        """Whether a lesson can fail, or costs more than a copy of the state."""
 
     def check_problem(self, name: str, problem: WorldFacts) -> None:
         """Refuse a problem that it cannot play."""
@@ -116,7 +116,7 @@ class Asked(Protocol):
     # ---------------------------------------------------------------------------------------- time
     @property
     def single_memory(self) -> Memory | None:
-        """Its memory; None where it chooses among several, or nobody knows."""
+        """Its memory; None if it chooses among several, or if it is unknown."""
 
     @property
     def adapts(self) -> bool:
@@ -124,68 +124,68 @@ class Asked(Protocol):
 
     @property
     def counts_rounds(self) -> bool:
-        """Whether a decision must be closed before the next: it looks at rounds in a row."""
+        """Whether a decision must be closed before the next, because it depends on consecutive rounds."""
 
     @property
     def timeless(self) -> bool:
-        """Whether no choice depends on how long a tick is."""
+        """Whether no choice depends on the length of a tick."""
 
     @property
     def ages(self) -> bool:
-        """Whether choices change as time passes without rewards."""
+        """Whether choices change while time passes without rewards."""
 
     @property
     def half_life(self) -> float:
-        """Ticks in which it forgets half; infinite where it forgets nothing, or nobody knows."""
+        """The ticks in which it forgets half; infinite if it forgets nothing or if it is unknown."""
 
     def remembering(self, memory: Memory) -> Any:
         """The same policy with another memory."""
 
     def check_wall_clock(self) -> None:
-        """Refuse what means nothing on the wall clock."""
+        """Refuse settings that have no meaning on the wall clock."""
 
     def phase(self, tick: int) -> float:
-        """What the clock of a state shows that starts at this tick of the wall clock."""
+        """The clock of a state that starts at this tick of the wall clock."""
 
     def effective(self) -> Floats:
-        """Rounds of every memory that it may play by."""
+        """The rounds of every memory that it may use."""
 
     # ---------------------------------------------------------------------------------------- choices
     @property
     def deterministic(self) -> bool:
-        """Whether equal states and arms give equal choices; if not, a choice takes the number of a draw."""
+        """Whether equal states and arms give equal choices; if not, a choice needs the number of a draw."""
 
     @property
     def scores_arms(self) -> bool:
-        """Whether it says what it thinks of every arm."""
+        """Whether it scores every arm."""
 
     @property
     def ranks(self) -> bool:
-        """Whether the arm played is that of largest score, so that a cost can be taken off."""
+        """Whether the arm played has the largest score, so that a cost can be subtracted."""
 
     @property
     def judged(self) -> bool:
-        """Whether its memories propose arms: one that none proposes has a negative bonus."""
+        """Whether its memories propose arms. An arm that none proposes has a negative bonus."""
 
     @property
     def many_arms(self) -> float:
-        """From so many arms on another kernel scores them."""
+        """From this number of arms on, another kernel scores them."""
 
     def choose(self, state: Any, arms: Any, draw: int | None = None) -> Choice:
         """The choice."""
 
     def scores(self, state: Any, arms: Any, draw: int | None = None) -> Scores:
-        """Mean and bonus of every arm; NaN where it does not score."""
+        """Mean and bonus of every arm; NaN if it does not score."""
 
     def propensity(self, state: Any, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
-        """How likely an arm is played and the draws that was counted over, 0 where it is exact; None where whoever
-        asks has to draw again and count."""
+        """The probability of an arm and the number of draws from which it was counted, 0 if it is exact; None if the
+        caller must draw again and count."""
 
     def shares(self, state: Any, arms: ArmSet, arm: int, draw: int) -> Floats:
-        """How likely each arm is played; `arm` is played by this draw."""
+        """The probability of each arm; `arm` is played with this draw."""
 
     def check_shares(self) -> None:
-        """Refuse a policy that samples and does not say how likely it plays an arm."""
+        """Refuse a policy that samples and does not report the probabilities of arms."""
 
     def check_set(self, offered: ActionSet) -> None:
         """Refuse a list of arms, or a continuous set, that it cannot play."""
@@ -193,16 +193,16 @@ class Asked(Protocol):
     # ---------------------------------------------------------------------------------------- lessons
     @property
     def taught_with_arms(self) -> bool:
-        """Whether a lesson takes all arms of a decision, and not only the vector played."""
+        """Whether a lesson needs all arms of a decision, and not only the vector played."""
 
     def lesson_of(self, arms: ActionSet, found: Choice) -> Any:
-        """What the lesson of a choice will take."""
+        """The argument for the lesson of a choice."""
 
     def learn(self, state: Any, arms: Any, arm: Any, reward: float) -> None:
-        """A lesson at the next tick, checked."""
+        """A lesson at the next tick, with checks."""
 
     def take(self, state: Any, x: Any, reward: float, ticks: float, age: float) -> None:
-        """A lesson, checked by whoever calls."""
+        """A lesson that the caller has checked."""
 
     def advance(self, state: Any, ticks: float) -> None:
         """Time passes."""
@@ -217,60 +217,60 @@ class Asked(Protocol):
     # ---------------------------------------------------------------------------------------- states
     @property
     def reads_only(self) -> bool:
-        """Whether a choice is known to change nothing."""
+        """Whether a choice is known not to change the state."""
 
     @property
     def state_size(self) -> int:
-        """Numbers of a state."""
+        """The number of numbers in a state."""
 
     def start(self, seed: int = 0) -> Any:
         """A fresh state."""
 
     def renew(self, copy: Any, state: Any) -> None:
-        """A state that was a copy of another becomes one again."""
+        """Make a former copy of a state a copy again."""
 
     def seen(self, state: Any) -> Any:
-        """A state as the user knows it."""
+        """A state in the user's own form."""
 
     def written(self, state: Any) -> dict[str, Any]:
         """A state as arrays, for a snapshot."""
 
     def held(self, arrays: dict[str, Any], way_out: str) -> Any:
-        """The state that `written` gave, proven in range, or the one sentence."""
+        """The state that `written` gave, checked, or a BadInput."""
 
     # ---------------------------------------------------------------------------------------- what it knows
     def theta(self, state: Any) -> Floats:
-        """θ as it is played; empty where nobody knows."""
+        """θ in use; empty if it is unknown."""
 
     def worth(self, state: Any) -> float:
-        """(Σw)²/Σw² of the lane that is played: how many observations it is worth; NaN where nobody knows."""
+        """(Σw)²/Σw² of the lane in use: its effective observations; NaN if they are unknown."""
 
     def remembered(self, state: Any) -> float:
-        """Rounds of the memory now played; NaN where nobody knows."""
+        """The rounds of the memory in use; NaN if they are unknown."""
 
     @property
     def weighs(self) -> bool:
-        """Whether it weighs several memories against each other."""
+        """Whether it weighs several memories."""
 
     def weights(self, state: Any) -> Floats | None:
-        """The weights of its memories; None where it weighs none."""
+        """The weights of its memories; None if it has none."""
 
     def weighed(self, weights: Floats) -> tuple[tuple[float, ...], Floats]:
-        """Rounds of its memories and rows of weights as a reader wants them, those of one length as one."""
+        """The rounds of its memories and rows of weights for a reader; memories of equal length are combined."""
 
     def level(self, state: Any) -> LevelReport | None:
-        """The drift of a level that all arms share, where it tells that apart."""
+        """The drift of a level that all arms share, if it separates that."""
 
     @property
     def predicts(self) -> Predicts:
-        """By what rewards can be predicted again."""
+        """The model with which rewards can be predicted again."""
 
     @property
     def reports(self) -> bool:
-        """Whether `report` says something that was not told."""
+        """Whether `report` contains something that was learned."""
 
     def report(self, state: Any) -> dict[str, Any]:
-        """What it has to say at the end."""
+        """Its report at the end."""
 
     # ---------------------------------------------------------------------------------------- adding up
     @property
@@ -281,7 +281,7 @@ class Asked(Protocol):
         """Refuse to add states that do not add up."""
 
     def add(self, state: Any, theirs: Any) -> None:
-        """The sums of one state and of another at the same tick; then the estimate anew."""
+        """Add the sums of another state at the same tick, and solve the estimate again."""
 
     def check_sums(self) -> float:
-        """The forget of a policy whose state is sums over rows, or the one sentence."""
+        """The forget of a policy whose state is sums over rows, or a BadInput."""

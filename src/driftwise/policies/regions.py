@@ -1,7 +1,7 @@
-"""What a set of arms that is no list is to a policy (policies/shapes.py and curves.py have the sets).
+"""The interface of continuous sets of arms (policies/shapes.py and curves.py have the sets).
 
-It stands where arms stand, and owes the policy little: `dim`, `reach` (its longest arm), `peak`, the point of largest
-index with a bound that none exceeds, `contains`, a uniform `draw`, and `support`, the largest x'θ.
+A set is used in place of arms. It has `dim`, `reach` (its longest arm), `peak` (the point of largest index, with an
+upper bound), `contains`, a uniform `draw`, and `support` (the largest x'θ).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from driftwise.policies.base import Compiled
     from driftwise.policies.state import State
 
-# The first counter of uniform draws: 0 and 1 are the agent's.
+# The first counter of uniform draws; the agent uses 0 and 1.
 COUNTER = 2
 
 
 class Region(ActionSet):
-    """What all continuous sets share."""
+    """The base of all continuous sets."""
 
     listed = False
-    # Arms that can be counted: none, or as an agent's books have it, 0.
+    # A continuous set has no countable arms; an agent's book stores 0.
     count: ClassVar[int] = 0  # type: ignore[misc]
 
     @property
@@ -36,7 +36,7 @@ class Region(ActionSet):
 
     @property
     def image(self) -> tuple[Floats, bool] | None:
-        """F, and whether it is F[0, 0]·I, of a set of all Fy with ‖y‖ ≤ 1; None of one that is no such."""
+        """F, and whether it is F[0, 0]·I, for a set of all Fy with ‖y‖ ≤ 1; None for other sets."""
         return None
 
     @property
@@ -74,7 +74,7 @@ class Region(ActionSet):
         return found.x.reshape(1, -1, 1).copy()
 
     def vector(self, arm: Any) -> Floats:
-        """An arm handed in, as a vector of this set, or the one sentence."""
+        """A given arm as a vector of this set, or a BadInput."""
         x = array("arm", arm, (self.dim,), "pass the x that choose gave")
         if not self.contains(x):
             raise BadInput("arm", arm, f"an arm of {self!r}", "pass the x that choose gave")

@@ -1,7 +1,7 @@
-"""How a linear policy chooses: the norm that its bonus is in, and the radius. Each is a value that a policy asks.
+"""How a linear policy chooses: the norm of its bonus, and the radius. Each is a value that a policy reads.
 
-A rule says what it refuses, which numbers it can do without, and what its row of the table holds. Adding one means a
-value here, and a kernel where the index is another.
+A rule declares what it refuses, which numbers it does not need, and its row of the table. A new rule is a value here,
+and a kernel if its index differs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 
 RadiusName: TypeAlias = Literal["weighted", "cheung", "posterior"]
 
-# The least R that is told with an S: what the ridge R²d/S² adds to sums of a million arms must outlast rounding.
+# The smallest R beside an S: the ridge R²d/S² must not be lost by rounding in sums of a million arms.
 FAINTEST = 1e-5
 _NOISE = 'pass the standard deviation of the noise, or radius="posterior" with R="learn"'
 
 
 class Norm(NamedTuple):
-    """The norm of a bonus: that of V⁻¹, or with a twin matrix of V⁻¹ṼV⁻¹; `slips` as the published code does."""
+    """The norm of a bonus: that of V⁻¹ or, with a second matrix, of V⁻¹ṼV⁻¹; with `slips` as the published code
+    does."""
 
     code: int
     twin: bool = False
     slips: bool = False
 
     def check(self, policy: LinearUCB) -> None:
-        """Refuse what the norm is not defined for."""
+        """Refuse settings for which the norm is not defined."""
         if self.slips and not policy.memory.geometric:
             raise BadInput("two_matrix", policy.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
 
@@ -54,27 +55,27 @@ class Radius:
     """The radius of Theorem 1, whose β grows with the squared weights."""
 
     code: ClassVar[int] = WEIGHTED
-    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule can do without
+    untold: ClassVar[tuple[str, ...]] = ()  # numbers that the rule does not need
 
     def check_noise(self, R: Any) -> None:
-        """Refuse an R that the rule does not take."""
+        """Refuse an R that the rule does not accept."""
         real("R", R, 0.0, way_out=_NOISE)
 
     def check(self, policy: LinearUCB) -> None:
-        """Refuse what the radius is not defined for."""
+        """Refuse settings for which the radius is not defined."""
         if not policy.memory.still:
             raise BadInput("radius", policy.radius, 'radius="posterior" with a Trend', "pass it, or another memory")
 
     def check_uniform(self, policy: LinearUCB) -> None:
-        """Refuse uniform=True where the radius cannot hold at all rounds at once."""
+        """Refuse uniform=True if the radius cannot hold at all rounds."""
 
     def beta(self, policy: LinearUCB) -> float:
-        """β where it is one number."""
+        """β, if it is one number."""
         return 0.0
 
 
 class NoTheorem(Radius):
-    """A radius that no theorem is about."""
+    """A radius without a theorem."""
 
     code = CONSTANT
 
@@ -104,7 +105,7 @@ class Cheung(Radius):
             raise BadInput("horizon", None, "the number of rounds: this radius is constant", "pass horizon=")
 
     def beta(self, policy: LinearUCB) -> float:
-        # Whole numbers beyond a machine word are numbers like any other, and no compiled code takes them.
+        # A whole number larger than a machine word is converted, because compiled code does not accept it.
         return float(cheung_radius(
             policy.memory.numbers()[2], float(policy.dim), policy.ridge, log_confidence(policy),
             float(policy.S or 0.0), policy.reach, policy.noise,

@@ -27,20 +27,20 @@ from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.rule import SAMPLED, Radius
 from driftwise.policies.state import State
 
-# Tries from which the propensities of Thompson sampling are counted.
+# The number of draws from which propensities of Thompson sampling are counted.
 TRIES = 1000
 _NO_SHARES = np.zeros(0)
 
 
 class Propensities(NamedTuple):
-    """How often each arm is played, and in how many tries that was counted; 0 if it is exact."""
+    """The probability of each arm, and the number of draws from which it was counted; 0 if it is exact."""
 
     shares: Floats
     tries: int
 
 
 class Sampling(Compiled):
-    """What rules that sample share: choices by a draw, and how often each arm is played.
+    """The base of rules that sample: choices by a draw, and the probability of each arm.
 
     `draw` numbers draws from 0. None is the number of the round, 1 more than the whole ticks that have passed, so that
     a choice changes with time and asking twice gives the same arm. A caller that chooses more than once per tick
@@ -87,7 +87,7 @@ class Sampling(Compiled):
         return self.propensities(state, arms, draw).shares
 
     def _sampled(self, state: State, X: Floats, number: int, shares: Floats) -> tuple[int, Floats, int]:
-        """The best arm by a draw and the scratch, as `_score` gives them; or, where there is room for them, shares."""
+        """The best arm by a draw and the scratch, as from `_score`; or, if there is room for them, shares."""
         scratch, second, taken = self._scoring_scratch(state, X.shape[2])
         live = self._live
         arm = live.scores(*live.point, *state.packed, taken, X, number, TRIES, shares)
@@ -157,5 +157,5 @@ class PosteriorSampling(Sampling, PosteriorUCB):
     )
 
     def multiplier(self, n: float) -> float:
-        """Standard deviations of x'θ̃ in ‖x‖."""
+        """The standard deviation of x'θ̃, in ‖x‖."""
         return float(self.exploration)

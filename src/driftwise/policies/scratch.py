@@ -1,4 +1,4 @@
-"""Scratch that Python hands to kernels, as long as their declarations say (kernels/scratch.py)."""
+"""Scratch that Python passes to kernels, with the lengths they declare (kernels/scratch.py)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ _in_scores, _on_tiles = places(ScoreScratch), places(Tiles)
 
 
 def on_a_line(size: int) -> Floats:
-    """So many zeros that begin on a cache line."""
+    """`size` zeros that begin on a cache line."""
     raw = np.zeros(size + EIGHT)
     start = -(raw.ctypes.data // 8) % EIGHT
     return raw[start : start + size]
 
 
 def for_scores(dim: int, n: int) -> tuple[Floats, int]:
-    """Scratch for the scores of n arms by any engine: means at its beginning, and the place where bonuses begin."""
+    """Scratch for the scores of n arms by any engine: means at its beginning, and the offset of the bonuses."""
     at = _in_scores(dim, n)["bonus"]
     assert at == _on_tiles(dim, n)["bonus"], "engines leave bonuses at one place"
     return on_a_line(max(score_scratch_size(dim, n), lazy_size(dim, n))), at
 
 
+def proposed(scratch: Floats, dim: int, n: int) -> Floats:
+    """What is proposed of n arms, in scratch for their scores."""
+    at = _in_scores(dim, n)["proposed"]
+    return scratch[at : at + n]
+
+
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
-    """Scratch for rounds with n arms by any engine, whose lessons scribble on so many numbers."""
+    """Scratch for rounds with n arms by any engine, whose lessons use `lesson` numbers."""
     return on_a_line(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))

@@ -1,4 +1,4 @@
-"""Choices from sets that are no list: the index as a form, its largest point in the set, and its score there."""
+"""Choices from continuous sets: the index as a form, its largest point in the set, and its score there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _form = views(IndexForm)
 
 
 class Index:
-    """The index of a policy as it is now, as a form (kernels/search/index_form.py); a search changes the form."""
+    """The current index of a policy, as a form (kernels/search/index_form.py). A search changes the form."""
 
     __slots__ = ("dim", "form")
 
@@ -39,7 +39,7 @@ class Index:
         self.dim, self.form = dim, np.zeros(index_form_size(dim)) if form is None else form
 
     def copy(self) -> Index:
-        """One of its own, for another search."""
+        """A copy for another search."""
         return Index(self.dim, self.form.copy())
 
     def number(self, place: int) -> float:
@@ -54,7 +54,7 @@ class Index:
 
     @property
     def A(self) -> Floats:
-        """The square of the norm that arms are known by, a view."""
+        """The matrix of the norm in which arms are known, a view."""
         return _form(self.form, self.dim).A
 
     @property
@@ -63,7 +63,7 @@ class Index:
         return self.number(page.KIND) == SUM
 
     def values(self, points: Floats) -> Floats:
-        """The index at points (n, d); of one that rises, before its link."""
+        """The index at points (n, d); for one that increases, before its link."""
         out = np.empty(len(points))
         values_(self.form, points, out)
         return out
@@ -75,12 +75,13 @@ class Index:
 
 
 def lost() -> NoReturn:
-    """Raise where a search found nothing."""
+    """Raise an error if a search found nothing."""
     raise NumericalError("the covariance of the index has no eigenvalues; the state holds numbers out of all scale")
 
 
 class Peak(NamedTuple):
-    """The point of largest index that a search found, a bound of the index before its link, and a curve's number."""
+    """The point of largest index that a search found, an upper bound of the index before its link, and a curve's
+    number."""
 
     x: Floats
     top: float
@@ -101,7 +102,7 @@ def check_region(policy: Compiled, region: Region) -> None:
 
 
 def choose_from(policy: Compiled, state: State, region: Region, number: int = ACTING) -> Choice:
-    """The point of largest index; `number` says whose index it is (kernels/search/families.py), or which draw's."""
+    """The point of largest index. `number` selects the index (kernels/search/families.py), or the draw."""
     live = policy._live
     if live.ball is not None and region.image is not None:
         return _at_once(live.ball, live, state, region.image)
@@ -117,7 +118,7 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
 
 
 def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
-    """On a ball or an ellipsoid, in one call."""
+    """The choice on a ball or an ellipsoid, in one call."""
     if state.form is None:
         state.form = Index(live.dim)
     x, form = np.empty(live.dim), state.form.form
@@ -136,7 +137,7 @@ def _failed(status: int) -> None:
 
 
 def index_of(policy: Compiled, state: State, number: int = ACTING) -> Index:
-    """The index as it is now, in the state's own form: the state must be held, and the next search writes over it."""
+    """The current index, in the state's own form. The state must be held, and the next search overwrites it."""
     live = policy._live
     if state.form is None:
         state.form = Index(live.dim)
@@ -154,7 +155,8 @@ def _choice(peak: Peak, mean: float, bonus: float, top: float) -> Choice:
 
 
 def _judged(policy: Any, state: State, region: Region) -> Choice:
-    """A bank of clicks with a theorem's radius: every memory proposes its best points, the best memory judges them."""
+    """For a bank of clicks with a theorem's radius: every memory proposes its best points, the best memory judges
+    them."""
     peaks: list[Peak] = []
     gap = 0.0
     for lane in range(policy.lanes):

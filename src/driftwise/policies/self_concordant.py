@@ -20,10 +20,10 @@ from driftwise.theory.radius import drifting_log
 class SelfConcordantUCB(GeneralizedUCB):
     """Optimism for self-concordant rewards (Wang, Zhao, Zhou 2023, Algorithm 3; memory=Keep() is LogUCB1).
 
-    Plays the largest μ(x'θ̃) + exploration·2√(1+2SL)(k/√c)β̃‖x‖ in the norm of V⁻¹, θ̃ the point of the S-ball nearest
-    the estimate in ‖g(θ)-b‖ in H(θ)⁻¹ (eq. SCB-projection). With uniform=True β̃ holds at all rounds at once:
-    δ/T a round, or δ/(2t(1+log t)²) without a horizon. Where the memory forgets, it also pays for variances at θ_s
-    instead of θ_t, and then holds on rounds with a short recent path (docs/repairs.md, 3). project=False plays by the
+    Plays the largest μ(x'θ̃) + exploration·2√(1+2SL)(k/√c)β̃‖x‖ in the norm of V⁻¹, where θ̃ is the point of the S-ball
+    nearest to the estimate in ‖g(θ)-b‖ in H(θ)⁻¹ (eq. SCB-projection). With uniform=True β̃ holds at all rounds at
+    once: δ/T per round, or δ/(2t(1+log t)²) without a horizon. If the memory forgets, it also pays for variances at θ_s
+    instead of θ_t, and then holds on rounds with a short recent path (docs/repairs.md, 3). project=False uses the
     estimate itself.
     """
 
@@ -41,7 +41,7 @@ class SelfConcordantUCB(GeneralizedUCB):
         forgets = not self.memory.geometric or self.memory.forget > 0.0
         if not (self.uniform and forgets):
             return log_confidence(self)
-        # Without a horizon D is where γ^D = 1-γ, and what is older weighs 1.
+        # Without a horizon D is defined by γ^D = 1-γ, and older data have weight 1.
         tail = scb_tail(self.memory.forget, float(self.horizon)) if self.horizon else 1.0
         return log_confidence(self, drifting_log(0.0, self.reg, self.reach, float(self.m), tail))
 
@@ -56,6 +56,7 @@ class DiscountedSelfConcordantUCB(GeneralizedUCB):
 
     rule: ClassVar[int] = point.SC_D
     adds: ClassVar[bool] = True
+    lam_estimates: ClassVar[bool] = True
 
     def _check_model(self) -> None:
         check_self_concordant(self.link, self.S, self.L)
@@ -65,11 +66,3 @@ class DiscountedSelfConcordantUCB(GeneralizedUCB):
             raise BadInput("delta", None, "a number in (0, 1)", "pass delta=1/horizon")
         if self.horizon is None:
             raise BadInput("horizon", None, "the number of rounds, which the radius holds log T of", "pass horizon=")
-
-    @property
-    def ridge(self) -> float:
-        return float(self.lam) / self.c
-
-    @property
-    def reg(self) -> float:
-        return float(self.lam)

@@ -24,7 +24,7 @@ from driftwise.policies.arms import NORM_SLACK, ArmSet, Drawn
 from driftwise.policies.regions import COUNTER, Region
 from driftwise.policies.searching import Index, Peak, lost
 
-# Sides of a box whose vertices a tree goes through, and starts of a coordinate ascent that proves nothing.
+# The most sides of a box whose vertices a tree visits, and the starts of a coordinate ascent without a proof.
 MOST_SIDES, STARTS = 20, 16
 
 
@@ -126,7 +126,7 @@ class Ellipsoid(Region):
         return math.sqrt(float(values.max()))
 
     def peak(self, index: Index) -> Peak:
-        """Exact, as on the ball that it is an image of."""
+        """Exact, as on the ball of which it is an image."""
         return _summit(self.image, index)
 
     def contains(self, x: Floats) -> bool:
@@ -179,7 +179,7 @@ class Box(Region):
         return math.sqrt(float(np.square(np.maximum(np.abs(low), np.abs(high))).sum()))
 
     def peak(self, index: Index) -> Peak:
-        """The best vertex, or what coordinate ascent finds."""
+        """The best vertex, or the result of coordinate ascent."""
         low, high = self._ends
         x = np.empty(self.dim)
         if not self.certify:
@@ -195,7 +195,7 @@ class Box(Region):
         return Peak(x, index.number(page.TOP))
 
     def _starts(self, index: Index) -> Floats:
-        """The vertex that θ alone would choose, its opposite, the middle, and corners by a fixed pattern."""
+        """The vertex that θ alone would choose, its opposite, the middle, and corners in a fixed pattern."""
         low, high = self._ends
         up = index.theta >= 0.0
         rows = [np.where(up, high, low), np.where(up, low, high), 0.5 * (low + high)]
@@ -220,7 +220,7 @@ class Box(Region):
 
 @dataclass(frozen=True, init=False)
 class Union(Region):
-    """Several sets, or lists of arms (n, d), as one. Of equal indices the first part's is chosen."""
+    """Several sets, or lists of arms (n, d), as one. Of equal indices that of the first part is chosen."""
 
     parts: tuple[Any, ...]
 
@@ -247,7 +247,7 @@ class Union(Region):
         return kinds.pop() if len(kinds) == 1 else None
 
     def peak(self, index: Index) -> Peak:
-        """The best of the parts' best points."""
+        """The best of the parts' points."""
         peaks = [one.peak(index.copy()) for one in self.parts]
         values = index.values(np.array([one.x for one in peaks]))
         best: Peak = peaks[int(values.argmax())]
@@ -279,7 +279,7 @@ class Listed(Region):
 
     @classmethod
     def of(cls, arms: npt.ArrayLike | ArmSet) -> Listed:
-        """A list that was checked."""
+        """A checked list."""
         prepared = arms if isinstance(arms, ArmSet) else ArmSet(arms)
         return cls(tuple(map(tuple, prepared.columns[0].T.tolist())))
 

@@ -1,4 +1,4 @@
-"""What policies that solve a program for every choice share: compiled history, the estimate stepped from Python."""
+"""The base of policies that solve a program for every choice: compiled history, the estimate updated from Python."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from driftwise.kernels.links import mean as link_mean
-from driftwise.kernels.point import FAILED, USED, Floats
+from driftwise.kernels.point import DAMAGED, FAILED, USED, Floats
 from driftwise.kernels.solvers import newton, project
 from driftwise.kernels.solvers.atoms import Atoms
 from driftwise.policies.glm import GeneralizedUCB
+from driftwise.policies.live import report
 from driftwise.policies.state import State
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solved(GeneralizedUCB):
-    """A generalized linear policy whose index is a program of its own; it runs a call at a time.
+    """A generalized linear policy whose index is a program of its own. It runs call by call.
 
-    Compiled learning keeps sums and atoms; as for a link of the user's own it leaves the estimate to Python, which here
-    calls compiled solvers.
+    Compiled learning keeps sums and atoms. As for a link of the user's own, Python updates the estimate; here it calls
+    compiled solvers.
     """
 
     @property
@@ -28,8 +29,10 @@ class Solved(GeneralizedUCB):
         return True
 
     def history(self, state: State) -> Atoms:
-        """The atoms that solvers take, at the ridge of the observations so far."""
+        """The atoms for solvers, at the current ridge."""
         used, ridge = int(state.cursor[USED]), self.ridge_now(state)
+        if not 0 <= used <= state.atoms.shape[1]:
+            report(DAMAGED)
         return Atoms(self.model.code, state.atoms, state.weights, state.targets, 0, used, ridge, float(self.S))
 
     def mu(self, z: Floats) -> Floats:
@@ -38,7 +41,7 @@ class Solved(GeneralizedUCB):
         return np.array([link_mean(code, one) for one in z.ravel().tolist()]).reshape(z.shape)
 
     def ridge_now(self, state: State) -> float:
-        """The ridge of the estimating equation after the observations so far."""
+        """The current ridge of the estimating equation."""
         return self.reg
 
     def _after(self, state: State, lesson: tuple[Any, float, float] | None, ticks: float) -> None:

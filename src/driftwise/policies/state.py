@@ -1,4 +1,4 @@
-"""What a policy remembers: named groups of plain arrays, packed into one array of floats and one of whole numbers."""
+"""The state of a policy: named groups of plain arrays, packed into one array of floats and one of integers."""
 
 from __future__ import annotations
 
@@ -13,34 +13,18 @@ from driftwise._internal import container
 from driftwise._internal.rng import checked_seed
 from driftwise._internal.shipped import buffer_of
 from driftwise.errors import BadInput
-from driftwise.kernels import groups
+from driftwise.kernels import groups, point
 from driftwise.kernels.adapt.book import TICK
-from driftwise.kernels.point import (
-    CLOCK,
-    COUNT,
-    DROPPED,
-    FLAGS,
-    HEAD,
-    KEY_HIGH,
-    KEY_LOW,
-    LOST,
-    SINCE,
-    SIZE,
-    SQUARES,
-    USED,
-    WEIGHT,
-    Floats,
-    Ints,
-)
+from driftwise.kernels.point import CLOCK, FLAGS, HEAD, KEY_HIGH, KEY_LOW, SINCE, SIZE, USED, Floats, Ints
 
 NO_SCRATCH = np.zeros(0)
 
-# A state that is larger is a slip of a window or a horizon, not a wish.
+# A larger state is most likely an error in a window or a horizon.
 MOST_NUMBERS = 2**31
 
 
 class GroupPlace(NamedTuple):
-    """Where a group lies in its packed array."""
+    """The place of a group in its packed array."""
 
     start: int
     stop: int
@@ -48,10 +32,10 @@ class GroupPlace(NamedTuple):
 
 
 class Layout:
-    """The groups that a family's states hold. `flags` has their sizes and places, for the kernels to cut by."""
+    """The groups of a family's states. `flags` has their sizes and offsets, for the kernels."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        sizes = [*sizes, *[0] * (len(groups.SIZES) - len(sizes))]  # files leave out the last ones where they are 0
+        sizes = [*sizes, *[0] * (len(groups.SIZES) - len(sizes))]  # files leave out the last ones if they are 0
         shapes = groups.group_shapes(sizes)
         self.numbers = sum(math.prod(shape) for shape in shapes.values())
         if self.numbers > MOST_NUMBERS:
@@ -63,7 +47,7 @@ class Layout:
         self.groups = {"floats": floats, "ints": ints}
 
     def too_large(self) -> BadInput:
-        """The sentence for a state that no memory holds."""
+        """The error for a state that does not fit in memory."""
         wanted = f"a state that fits in memory, of at most {MOST_NUMBERS * 8 / 2**30:.0f} GiB"
         way_out = 'pass a shorter window, period or horizon, a smaller capacity, or estimate="one-pass"'
         return BadInput("state", f"{self.numbers / 2**27:.3g} GiB of numbers", wanted, way_out)
@@ -73,8 +57,8 @@ class Layout:
         return self.flags[groups.FIRST_SIZE : groups.FIRST_GROUP]
 
     def written_sizes(self) -> list[int]:
-        """The sizes as files have them: those that came later are left out where they and all behind them are 0, so
-        that the states of older policies stay what they were."""
+        """The sizes as files have them: sizes that were added later are left out if they and all after them are 0, so
+        that states of older policies do not change."""
         sizes: list[int] = self.sizes.tolist()
         while len(sizes) > groups.FIRST_LATER_SIZE and sizes[-1] == 0:
             sizes.pop()
@@ -83,7 +67,7 @@ class Layout:
     def _place(
         self, declared: tuple[groups.Group, ...], shapes: dict[str, tuple[int, ...]]
     ) -> tuple[int, dict[str, GroupPlace]]:
-        """One group behind the other; the length of all, and those that are not empty."""
+        """Place one group after the other. Returns the total length, and the groups that are not empty."""
         start, placed = 0, {}
         for name, *_ in declared:
             stop = start + math.prod(shapes[name])
@@ -94,7 +78,7 @@ class Layout:
         return start, placed
 
     def start(self, seed: int, owner: str) -> State:
-        """Nothing in any group: the clock stands at 0 and no restart has been. The seed is the key to draw with."""
+        """An empty state: the clock is 0 and there was no restart. The seed is the key for draws."""
         key = checked_seed(seed)
         try:
             floats, ints = np.zeros(self.floats), np.zeros(self.ints, dtype=np.int64)
@@ -106,7 +90,7 @@ class Layout:
         return state
 
     def state(self, floats: Any, ints: Any, owner: str, way_out: str) -> State:
-        """A state of these arrays, whose numbers are checked when a policy first uses it; or the one sentence."""
+        """A state of these arrays, or a BadInput. Its numbers are checked when a policy first uses it."""
         for name, array, kind, length in (("floats", floats, "f8", self.floats), ("ints", ints, "i8", self.ints)):
             if array is None or array.dtype != np.dtype(kind) or array.shape != (length,):
                 raise BadInput("data", f"{name} of other sizes", f"{length} numbers of a state of this policy", way_out)
@@ -114,40 +98,46 @@ class Layout:
 
 
 def layout(dim: int, lanes: int = 1, **sizes: int) -> Layout:
-    """The layout of states with these sizes, named as in kernels/groups.py; those left out are 0."""
+    """The layout of states with these sizes, named as in kernels/groups.py; missing sizes are 0."""
     given = {"dim": dim, "lanes": lanes, **sizes}
     assert given.keys() <= set(groups.SIZES), "a size that is not declared"
     return Layout([given.get(name, 0) for name in groups.SIZES])
 
 
-class State:
-    """What a policy remembers: K lanes of sums, changed in place and never rebound (CONTRIBUTING.md#how-a-policy-runs).
+def _counter(column: int, kind: type, what: str) -> Any:
+    """A counter of the first lane."""
+    return property(lambda state: kind(state.counters[0, column]), doc=what)
 
-    A state has the groups its family needs, each a plain array under its name: G (K, d, d) and its twin hold weighted
-    sums of x x' and their squared-weight twins in the lower triangle, b (K, d) the weighted sum of rewards, counters
-    (K, 8) clock, observations, weights, squared weights, last restart, and what was dropped, lost or failed; the key
-    is there to draw with. A window adds ring and cursor. Generalized linear policies add the history as atoms
+
+class State:
+    """The state of a policy: K lanes of sums, changed in place and never rebound (CONTRIBUTING.md#how-a-policy-runs).
+
+    A state has the groups that its family needs, each a plain array under its name. G (K, d, d) and its twin have sums
+    of x x' with weights and with squared weights, in the lower triangle; b (K, d) has the weighted sum of rewards;
+    counters (K, 8) has clock, observations, weights, squared weights, last restart, and what was dropped, lost or
+    failed; the key is for draws. A window adds ring and cursor. Generalized linear policies add the history as atoms
     (d, capacity) with weights and targets (K, capacity), the estimate theta, the point of the ball shown to the rule,
-    and its Hessian H; those that adapt add marks, notes and scores of their own. Lanes with a level apart have groups
-    of their own for all of it: level_G, level_b, level_counters, level_scores, filters of the level, and evidence.
+    and its Hessian H. Policies that adapt add marks, notes and scores. Lanes with a separate level have their own
+    groups: level_G, level_b, level_counters, level_scores, filters of the level, and evidence.
 
     One thread at a time: a state in use refuses a second one. `owner` is the digest of the policy it belongs to.
     """
 
     __slots__ = (
-        "floats", "form", "in_use", "ints", "layout", "outside", "owner", "packed", "scratch", "spare", "vetted",
-        "warned",
+        "floats", "form", "in_use", "ints", "layout", "outside", "owner", "packed", "ready", "scratch", "spare",
+        "vetted", "warned",
     )  # fmt: skip
 
     def __init__(self, layout: Layout, floats: Floats, ints: Ints, owner: str, *, vetted: bool) -> None:
         self.layout, self.floats, self.ints, self.owner, self.vetted = layout, floats, ints, owner, vetted
         self.in_use = threading.Lock()
-        self.spare: State | None = None  # what a lesson that fails is taken back to
-        self.packed = buffer_of(floats), buffer_of(ints)  # the same as entries take them
-        # How many arms were scored last, scratch for as many, where bonuses begin, and scratch as entries take it.
+        self.spare: State | None = None  # the copy to which a failed lesson is rolled back
+        self.packed = buffer_of(floats), buffer_of(ints)  # the same arrays, as entries take them
+        # The number of arms scored last, scratch for them, the offset of the bonuses, and scratch as entries take it.
         self.scratch = (0, NO_SCRATCH, 0, NO_SCRATCH)
-        self.form: Any = None  # the Index of a search over a set that is no list, which is scratch too
-        self.outside = 0  # lessons in a row after which the estimate lay outside the ball
+        self.ready: Any = None  # arms that were used last, or what live calls with the same arms need (live.py)
+        self.form: Any = None  # the Index of a search over a continuous set, which is scratch too
+        self.outside = 0  # consecutive lessons with the estimate outside the ball
         self.warned = False  # whether a warning about dropped observations was given
 
     def __getattr__(self, name: str) -> Any:
@@ -167,50 +157,31 @@ class State:
 
     @property
     def clock(self) -> float:
-        """Time in ticks; a policy that adapts keeps it apart from the clocks of its lanes."""
+        """Time in ticks. A policy that adapts keeps it separate from the clocks of its lanes."""
         adapts = "notes" in self.layout.groups["floats"]
         return float(self.notes[TICK] if adapts else self.counters[0, CLOCK])
 
-    @property
-    def observations(self) -> int:
-        """Observations the estimate rests on, whatever their weight."""
-        return int(self.counters[0, COUNT])
-
-    @property
-    def weight(self) -> float:
-        """Sum of weights."""
-        return float(self.counters[0, WEIGHT])
-
-    @property
-    def squares(self) -> float:
-        """Sum of squared weights, E."""
-        return float(self.counters[0, SQUARES])
-
-    @property
-    def dropped(self) -> int:
-        """Observations that came too late to count, or found no place."""
-        return int(self.counters[0, DROPPED])
-
-    @property
-    def lost(self) -> float:
-        """Weight of the history that found no place among the atoms, faded like the rest."""
-        return float(self.counters[0, LOST])
+    observations = _counter(point.COUNT, int, "Observations the estimate rests on, whatever their weight.")
+    weight = _counter(point.WEIGHT, float, "Sum of weights.")
+    squares = _counter(point.SQUARES, float, "Sum of squared weights, E.")
+    dropped = _counter(point.DROPPED, int, "Observations that came too late to count, or found no place.")
+    lost = _counter(point.LOST, float, "Weight of the history that found no place among atoms, faded like the rest.")
 
     def set_clock(self, clock: float) -> None:
-        """Let the clocks of all lanes show a time."""
+        """Set the clocks of all lanes."""
         self.counters[:, CLOCK] = clock
 
     def begin(self, phase: float) -> None:
-        """Bring a fresh state to a time of its first period, which began at 0."""
+        """Bring a new state to a time of its first period, which began at 0."""
         self.counters[:, CLOCK], self.counters[:, SINCE] = phase, 0.0
 
     def release(self) -> None:
-        """End a use that was interrupted, for callers that know that no other thread has the state."""
+        """End a use that was interrupted, if no other thread has the state."""
         if self.in_use.locked():
             self.in_use.release()
 
     def keep_spare(self, renew: Callable[[State, State], None]) -> None:
-        """Keep what a failed lesson is taken back to; `renew` brings a spare up to date that is there."""
+        """Keep a copy for the rollback of a failed lesson. `renew` updates an existing copy."""
         if self.spare is None:
             self.spare = self.copy()
         else:
@@ -221,7 +192,7 @@ class State:
         self.floats[:], self.ints[:] = other.floats, other.ints
 
     def add_atoms(self, other: State) -> None:
-        """Atoms that both states have add their weights; the others find a place, or the one sentence."""
+        """Add the weights of atoms that both states have. The others need free places; otherwise BadInput."""
         atoms, weights, targets = self.atoms, self.weights, self.targets
         used, room = int(self.cursor[USED]), atoms.shape[1]
         places = {atoms[:, a].tobytes(): a for a in range(used)}
@@ -246,7 +217,7 @@ class State:
             raise self.layout.too_large() from None
 
     def clear_room(self) -> None:
-        """Unused room becomes 0, so that equal memories are equal bytes."""
+        """Set unused space to 0, so that equal memories have equal bytes."""
         for name, values in self.groups().items():
             room = groups.GROUPS[name].room
             if room == "ring":

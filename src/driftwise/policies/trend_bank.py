@@ -6,6 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,21 +16,30 @@ from driftwise._internal.validate import one_of, real, whole
 from driftwise.errors import BadInput
 from driftwise.kernels import point
 from driftwise.kernels.adapt import levels
-from driftwise.kernels.adapt.belief import audit_belief_, audit_chance, audit_due, forecast_size
-from driftwise.kernels.belief import GAUGE, QUANTILE
+from driftwise.kernels.adapt.belief import (
+    ACTING,
+    FEATURES,
+    LOOK,
+    TRIAL,
+    audit_belief_,
+    audit_chance,
+    forecast_size,
+    purpose_of,
+    trial_chance,
+)
+from driftwise.kernels.belief import QUANTILE, UNITS, gauge_size
 from driftwise.kernels.glm import QUANTILE as QUANTILE_OF_CLICKS
 from driftwise.kernels.level import level_forecast_size
 from driftwise.kernels.point import Floats
-from driftwise.kernels.search.families import ACTING, JUDGE
 from driftwise.policies.adapt import Bank, Base, fades
 from driftwise.policies.answers import effective_observations
 from driftwise.policies.arms import Arms, ArmSet, Choice
-from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridge_of, whole_matrix
-from driftwise.policies.live import Entries
+from driftwise.policies.linear import BELIEF, LinearUCB, believed, ridges_of, whole_matrix
+from driftwise.policies.live import Entries, report
 from driftwise.policies.memory import Fade, Keep, Memory, Trend
 from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import LevelReport
-from driftwise.policies.scratch import for_scores
+from driftwise.policies.scratch import for_scores, proposed
 from driftwise.policies.state import State
 
 # Memories last 8·2^i rounds, those with a trend 32·2^i; longer ones than 4096 sleep at first.
@@ -37,7 +47,10 @@ SHORTEST, SHORTEST_TREND, STEP, AWAKE = 8, 32, 2, 4096
 # A lane's bonus is √(1 + 0.45 log(1 + Σw)) standard deviations: it grows, so that no arm is left for ever.
 WIDENS = 0.45
 # Rounds that a level is remembered for, the last of them with a slope, and rounds of preferences beside it.
-LEVEL_ROUNDS, LEVEL_SLOPED, PREFERENCES = (4.0, 16.0, 64.0, 64.0), (False, False, False, True), (64.0, 512.0, math.inf)
+LEVEL_ROUNDS, LEVEL_SLOPED = (4.0, 16.0, 64.0, 64.0), (False, False, False, True)
+PREFERENCES = (64.0, 512.0, 4096.0, math.inf)
+# Of more features than 32 memories last 8·4^i rounds, none has a trend, and there are fewer of preferences.
+WIDE_STEP, WIDE_PREFERENCES = 4, (512.0, math.inf)
 # Nats by which the first weights of a memory of preferences lie below those of the next longer one.
 LEVEL_TILT = 1.0
 # The longest memory whose arms audits look at.
@@ -56,12 +69,14 @@ class TrendBank(Bank):
     of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
     a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
 
-    levels=True adds twelve lanes that tell a level which all arms share, and which may move fast, from preferences,
+    levels=True adds sixteen lanes that tell a level which all arms share, and which may move fast, from preferences,
     which may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
     are played while rewards speak for them. Kin: ISD-linUCB (Lazzaretto, Peters, Pfister 2026).
 
-    audit=a plays min(1, a/√t) of the time, t counting rewards, the best arm by a theorem's radius and a memory of 64
-    rounds: what an arm that nobody plays does, nothing else can find out. Draws are those of the state's key.
+    audit=a looks, in min(1, a/√t) of decisions, t counting rewards, at an arm that is not played, drawn by what a short
+    memory does not know of it beside what it seems to lose: nothing else can find out what such an arm does. While a
+    level is believed in, it also tries what would be played without one. Draws are those of the state's key, and
+    probabilities are exact (docs/math.md#audits). 0 plays the best arm always.
     """
 
     base: LinearUCB | PosteriorUCB
@@ -70,11 +85,12 @@ class TrendBank(Bank):
     share: float = 1e-3
     levels: bool = False
     audit: float = 0.0
+    revision: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("levels", self.levels, [True, False])
-        real("audit", self.audit, 0.0, way_out="pass 0, or about 1 where unplayed arms may change")
+        real("audit", self.audit, 0.0, way_out="pass 0, or up to 1 where unplayed arms may change")
         if getattr(self.base, "radius", "posterior") != "posterior" or not isinstance(self.base, _BELIEVERS):
             wanted = 'a LinearUCB with radius="posterior", or a PosteriorUCB'
             raise BadInput("base", self.base, wanted, "FadeBank takes the others")
@@ -109,10 +125,20 @@ class TrendBank(Bank):
         rounds = SHORTEST
         while rounds <= self.longest:
             memories.append(Fade(1.0 / rounds))
-            if rounds >= SHORTEST_TREND:
+            if rounds >= SHORTEST_TREND and not self.wide:
                 memories.append(Trend(float(rounds)))
-            rounds *= STEP
+            rounds *= WIDE_STEP if self.wide else STEP
         return (*memories, Keep())
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are so many features that a forecast of all memories is dear."""
+        return bool(self.dim > FEATURES)
+
+    @property
+    def preferences(self) -> tuple[float, ...]:
+        """Rounds that preferences beside a level are remembered for."""
+        return WIDE_PREFERENCES if self.wide else PREFERENCES
 
     @cached_property
     def leveled(self) -> tuple[tuple[Memory, float, bool], ...]:
@@ -120,12 +146,12 @@ class TrendBank(Bank):
         if not self.levels:
             return ()
         levels = tuple(zip(LEVEL_ROUNDS, LEVEL_SLOPED, strict=True))
-        return tuple((memory, *level) for memory in fades(PREFERENCES) for level in levels)
+        return tuple((memory, *level) for memory in fades(self.preferences) for level in levels)
 
     @property
     def filters(self) -> int:
         """How many filters of the level there are: lanes of values share them, each of clicks has its own."""
-        return len(self.leveled) // (len(PREFERENCES) if self.linear else 1)
+        return len(self.leveled) // (len(self.preferences) if self.linear else 1)
 
     @cached_property
     def rows(self) -> tuple[Base, ...]:
@@ -149,12 +175,13 @@ class TrendBank(Bank):
 
     def _groups(self) -> dict[str, int]:
         levels = {"levels": len(self.leveled), "filters": self.filters}
-        return {**super()._groups(), **({} if self.linear else {"gauges": GAUGE}), **levels}
+        return {**super()._groups(), "gauges": gauge_size(self.dim), **levels}
 
     @cached_property
     def point(self) -> point.Point:
         made = super().point
-        made.flags[point.MEMORY], made.flags[point.LINK] = point.TREND, self.model.code
+        made.flags[point.MEMORY] = point.FADE if self.wide else point.TREND
+        made.flags[point.LINK] = self.model.code
         if self.linear:
             made.table[:, point.WIDENS] = WIDENS
         else:
@@ -180,9 +207,10 @@ class TrendBank(Bank):
         awake = self.point.table[: self.lanes, point.WAKES] == 0.0
         weights = np.array([exp(tilt * one) for one in doublings - doublings.max()]) * awake
         state.scores[:] = weights / weights.sum()
+        state.gauge[UNITS + 2 * self.dim :] = 1.0
         if self.levels:
             state.filters[:, point.GUESS] = 1.0
-            tilted = [exp(-LEVEL_TILT * one) for one in range(len(PREFERENCES) - 1, -1, -1)]
+            tilted = [exp(-LEVEL_TILT * one) for one in range(len(self.preferences) - 1, -1, -1)]
             first = np.repeat(tilted, len(LEVEL_ROUNDS))
             state.level_scores[:] = first / first.sum()
 
@@ -191,37 +219,55 @@ class TrendBank(Bank):
         """Whether equal states and arms give equal choices: audits are drawn."""
         return self.audit == 0.0
 
+    @property
+    def ranks(self) -> bool:  # type: ignore[override]
+        """The arm of largest score is played but for audits, and a decision with costs is none."""
+        return True
+
     def _number(self, state: State, draw: int | None) -> int:
-        """An audit's index where one is due: `draw` numbers the decision, by default by the rewards so far."""
-        return JUDGE if self.audit > 0.0 and self.audited(state, draw) else ACTING
+        """What a decision is for: `draw` numbers it, by default by the rewards so far and itself."""
+        if self.audit == 0.0:
+            return ACTING
+        own, count = self._notes(state), float(self.hold.read(state).counters[0, point.COUNT])
+        known = state.gauge, self._evidence(state)
+        return int(purpose_of(self.point, own, *known, int(count) + 1 if draw is None else draw, count))
+
+    def _evidence(self, state: State) -> Floats:
+        return state.evidence if self.levels else np.zeros(0)
 
     def best_of(self, state: State, X: Floats, number: int) -> Choice:
-        return self._audit(state, X) if number == JUDGE else super().best_of(state, X, number)
+        return super().best_of(state, X, number) if number == ACTING else self._audit(state, X, number)[0]
 
-    def _audit(self, state: State, X: Floats) -> Choice:
+    def _audit(self, state: State, X: Floats, purpose: int) -> tuple[Choice, Floats]:
+        """The choice of a look or a trial, and of a look the chance of every arm."""
         n = X.shape[2]
         scratch, second = for_scores(self.dim, n)
-        arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X))
+        arm = int(audit_belief_(*self.point, state.floats, state.ints, scratch, X, purpose))
+        if arm < 0:
+            report(arm)
         mean, bonus = scratch.item(arm), scratch.item(second + arm)
-        return Choice(arm, mean + bonus, mean, bonus)
+        return Choice(arm, mean + bonus, mean, bonus), proposed(scratch, self.dim, n)
 
     def audited(self, state: State, draw: int | None = None) -> bool:
-        """Whether a decision is an audit."""
-        count = float(self.hold.read(state).counters[0, point.COUNT])
-        return bool(audit_due(self.point, self._notes(state), int(count) if draw is None else draw, count))
+        """Whether a decision is an audit: a look or a trial."""
+        return self._number(state, draw) != ACTING
 
     def share_of(self, state: State, arms: Arms, arm: int) -> float:
-        """The probability that an arm is played: audits are drawn, the rest is not."""
+        """The probability that an arm is played: looks and trials are drawn, the rest is not."""
         return float(self.shares(state, arms, arm, 0)[arm])
 
     def shares(self, state: State, arms: Arms, arm: int, draw: int) -> Floats:
         """The probability that each arm is played."""
         if self.deterministic:
             return super().shares(state, arms, arm, draw)  # type: ignore[arg-type]
-        chance = float(audit_chance(self.point, float(self.hold.read(state).counters[0, point.COUNT])))
-        X = self._columns(arms)
-        places, audited, best = np.arange(X.shape[2]), *(self.best_of(state, X, one).arm for one in (JUDGE, ACTING))
-        return np.asarray(chance * (places == audited) + (1.0 - chance) * (places == best))
+        count, X = float(self.hold.read(state).counters[0, point.COUNT]), self._columns(arms)
+        look = float(audit_chance(self.point, state.gauge, count))
+        trial = float(trial_chance(self.point, state.gauge, self._evidence(state), count))
+        shares = look * self._audit(state, X, LOOK)[1]
+        if trial > 0.0:
+            shares[self._audit(state, X, TRIAL)[0].arm] += trial
+        shares[self.best_of(state, X, ACTING).arm] += 1.0 - look - trial
+        return shares
 
     def propensity(self, state: State, arms: ArmSet, arm: int, draw: int) -> tuple[float, int] | None:
         return self.share_of(state, arms, arm), 0
@@ -244,8 +290,8 @@ class TrendBank(Bank):
         row = self.played(state)
         if row < self.lanes:
             return believed(self.point, row, state, row)
-        lane, ridge = row - self.lanes, ridge_of(self.point, row, state)
-        return solved(whole_matrix(state.level_G[lane], ridge), state.level_b[lane])
+        lane = row - self.lanes
+        return solved(whole_matrix(state.level_G[lane], ridges_of(self.point, row, state)), state.level_b[lane])
 
     def worth(self, state: State) -> float:
         row = self.played(state)

@@ -1,4 +1,4 @@
-"""What enters compiled code must be proven in range: the check of a state that was loaded, against its policy."""
+"""The check of a loaded state against its policy: everything that enters compiled code must be in range."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ from driftwise.kernels.point import (
 )
 from driftwise.policies.state import State
 
-# Clocks count in doubles: beyond this a tick is lost in rounding.
+# Clocks are doubles: beyond this a tick is lost in rounding.
 LATEST = 2.0**53
-# Sums of what could have been seen are smaller.
+# Sums of possible observations are smaller.
 MOST_SUM = 1e250
+# Units of features, and 1 over them, are smaller.
+LARGEST = 2e150
 _AGAIN = "load the last state that was saved whole"
 
 
 class Vetted(NamedTuple):
-    """A state's groups and flags, and what its policy says of arms and rewards: norms up to L, rewards within."""
+    """A state's groups and flags, and the limits of its policy: norms up to L, rewards in a range."""
 
     groups: dict[str, Any]
     flags: Ints
@@ -51,7 +53,7 @@ class Vetted(NamedTuple):
 
     @property
     def believes(self) -> bool:
-        """Whether noise, scale or a trend are learned: then sums must leave room for more arithmetic."""
+        """Whether noise, scale or a trend are learned: then sums need a margin for further arithmetic."""
         return "gauge" in self.groups or "lag" in self.groups
 
 
@@ -60,7 +62,7 @@ def _no(name: str, got: str, wanted: str) -> BadInput:
 
 
 def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
-    """Finite numbers, and what kernels/groups.py demands of every group, or the one sentence."""
+    """Check that numbers are finite, and what kernels/groups.py demands of every group; otherwise BadInput."""
     vetted = Vetted(state.groups(), state.layout.flags, L, rewards)
     for name, values in vetted.groups.items():
         if values.dtype == np.float64:
@@ -71,7 +73,8 @@ def vet(state: State, L: float, rewards: tuple[float, float]) -> None:
                 _CHECKS[demand](vetted, name, values)
 
 
-# Only what has not happened yet may be infinite: the last restart, MASTER's least index, a bound on an arm.
+# Only values of events that have not happened may be infinite: the last restart, MASTER's smallest index, a bound on an
+# arm.
 _INFINITE: dict[str, tuple[Any, float]] = {
     "-inf since": (np.s_[:, SINCE], -np.inf),
     "inf least": (LEAST, np.inf),
@@ -98,7 +101,7 @@ def _check_clock(vetted: Vetted, name: str, notes: Floats) -> None:
 def _check_counters(vetted: Vetted, name: str, counters: Floats) -> None:
     for column in range(COUNTERS):
         low = -np.inf if column == SINCE else 0.0
-        slack = 1e-6 if column in (WEIGHT, SQUARES, LOST) else 0.0  # what rounding leaves after many removals
+        slack = 1e-6 if column in (WEIGHT, SQUARES, LOST) else 0.0  # rounding after many removals
         values = counters[:, column]
         if not ((values >= low - slack) & (values <= LATEST)).all():
             raise _no(name, f"{values.tolist()} in column {column}", f"numbers from {low:g} to 2^53")
@@ -121,7 +124,7 @@ def _check_key(vetted: Vetted, name: str, key: Ints) -> None:
 
 
 def _check_scores(vetted: Vetted, name: str, scores: Floats) -> None:
-    weighs = vetted.flags[LANES] == len(scores) > 1  # a bank's; BOB's are logarithms
+    weighs = vetted.flags[LANES] == len(scores) > 1  # those of a bank; BOB's are logarithms
     if (np.abs(scores) > 1e300).any() or (weighs and not ((scores >= 0.0).all() and scores.max() > 0.0)):
         raise _no(name, "numbers out of range", "weights from 0 on, not all 0, or log scores up to 1e300")
 
@@ -132,14 +135,14 @@ def _check_shares(vetted: Vetted, name: str, shares: Floats) -> None:
 
 
 def _check_filters(vetted: Vetted, name: str, filters: Floats) -> None:
-    """Something is left of every filter of a level."""
+    """Check that every filter of a level has some weight."""
     mass = filters[:, [GUESS, MASS]]
     if not ((mass >= 0.0).all() and (mass.sum(axis=1) > 0.0).all() and (mass <= LATEST).all()):
         raise _no(name, "a weight out of range", "weights from 0 on, not all 0")
 
 
 def _check_observations(vetted: Vetted, name: str, ring: Floats) -> None:
-    """What was seen is what could have been: arms no longer than L, rewards in range."""
+    """Check that observations are possible: arms not longer than L, rewards in range."""
     low, high = vetted.rewards
     _check_arms(vetted, name, ring[:, :-2].T)
     if not ((ring[:, -2] >= min(low, 0.0)) & (ring[:, -2] <= max(high, 0.0))).all():
@@ -187,7 +190,7 @@ def _check_factors(vetted: Vetted, name: str, products: Floats, one: Floats, oth
 
 
 def _bounded(products: Floats, one: Floats, other: Floats) -> bool:
-    """Whether products lie within the squares of their factors, as Cauchy and Schwarz have it, up to rounding."""
+    """Whether products are within the squares of their factors, by Cauchy and Schwarz, up to rounding."""
     left, right = (np.sqrt(np.maximum(np.diagonal(squares, axis1=1, axis2=2), 0.0)) for squares in (one, other))
     lower = np.tril(np.ones(products.shape[1:], dtype=bool))
     most = np.maximum(left[:, :, None] * right[:, None, :], right[:, :, None] * left[:, None, :])
@@ -195,14 +198,23 @@ def _bounded(products: Floats, one: Floats, other: Floats) -> bool:
 
 
 def _check_gauge(vetted: Vetted, name: str, gauge: Floats) -> None:
-    """What is known of noise and scale: sums of squares of rewards, one of which was seen where one is above 0."""
+    """Check the sums for noise and scale: sums of squares of rewards, of which one was seen if one is above 0."""
     squares = gauge[[belief.REWARD_SQUARES, belief.NORM_SQUARES]]
     seen, weight = gauge[belief.SEEN], gauge[belief.GUESSED] + gauge[belief.ERROR_WEIGHT]
     learns = gauge[belief.GUESSED] > 0.0 or gauge[belief.ERROR_WEIGHT] > 0.0 or gauge[belief.ERRORS] > 0.0
     good = (gauge >= 0.0).all() and (gauge <= MOST_SUM).all() and seen <= LATEST
     good = good and (seen >= 1.0 or not squares.any()) and (weight > 0.0 or not learns)
+    if good and gauge.size > belief.GAUGE:
+        good = _units_are_sound(*gauge[belief.UNITS :].reshape(3, -1)) and gauge[belief.DOUBT] <= 1.0
     if not good or ((squares > 0.0) & (squares < 1.0 / MOST_SUM)).any():
         raise _no(name, "a number out of range", "sums of squares of the rewards that were seen")
+
+
+def _units_are_sound(squares: Floats, counts: Floats, inverses: Floats) -> bool:
+    """Whether units are no less than the root mean squares of what was seen, and 1 where nothing was."""
+    seen = counts > 0.0
+    most = np.where(seen, np.maximum(squares, 1e-300) / np.maximum(counts, 1.0) * inverses * inverses, inverses)
+    return bool((inverses > 1.0 / LARGEST).all() and (inverses <= LARGEST).all() and (most <= 1.0 + 1e-6).all())
 
 
 _CHECKS: dict[str, Callable[[Vetted, str, Any], None]] = {

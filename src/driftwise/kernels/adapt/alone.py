@@ -6,7 +6,8 @@ from typing import Any
 
 from driftwise.kernels import part
 from driftwise.kernels.adapt.book import ALL
-from driftwise.kernels.point import Adapting, Floats, Lesson, Point
+from driftwise.kernels.groups import Adapting
+from driftwise.kernels.point import Floats, Lesson, Point
 
 
 @part
@@ -19,4 +20,4 @@ def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[in
 def after_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
 ) -> None:
-    """Nothing is due."""
+    """Nothing to do."""

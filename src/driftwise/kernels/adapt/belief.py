@@ -15,20 +15,34 @@ from driftwise.kernels import entry, formula, part, piece, routine
 from driftwise.kernels.adapt.bank import bank_pay_, bank_wake_
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row, lesson_of
-from driftwise.kernels.adapt.levels import LEVEL_SHARE, awake, level_lane, longest_awake, may_follow, weigh_family_
+from driftwise.kernels.adapt.levels import (
+    BELIEVED,
+    LEVEL_SHARE,
+    awake,
+    level_lane,
+    longest_awake,
+    may_follow,
+    weigh_family_,
+)
 from driftwise.kernels.algebra import forward_one_
 from driftwise.kernels.belief import (
+    DOUBT,
+    GAUGE,
     NEGLIGIBLE,
     Gauge,
     Prior,
-    audit_scores_,
     belief_scores_,
     believe_,
+    bend_of,
+    doubt_,
     gauge_,
     gauge_of,
+    per_unit,
     prior_of,
+    strange_,
     surprise_of,
     trace_of,
+    widths_,
 )
 from driftwise.kernels.binding import bind
 from driftwise.kernels.chance import uniform
@@ -63,6 +77,7 @@ from driftwise.kernels.point import (
     BANK,
     CLOCK,
     COUNT,
+    DAMAGED,
     FILTERS,
     KEY_HIGH,
     KEY_LOW,
@@ -71,7 +86,6 @@ from driftwise.kernels.point import (
     MEMORY,
     SQUARES,
     STIFFNESS,
-    TREND,
     WAKES,
     WEIGHT,
     Adapting,
@@ -93,15 +107,25 @@ from driftwise.kernels.solvers.one_pass import root
 learn_ = trends.learn_
 
 LEAST_SLOPE = 1e-300
+# Of more features than these, memories foretell one reward in so many; conjugate gradients between these.
+FEATURES, GRADIENTS = 32, 12
 # What tells the draws of audits from others by the same key.
 AUDITS = 1
+# An arm is worth a look as if it lost no less than the root of so many variances; doubts below this are none.
+NEAR, LEAST_DOUBT = 0.01, 0.05
+# What a decision is for: the lane that acts plays it; it tries what would be played without a level; it looks at an arm
+# that is not played, by the draw of number LOOK - purpose.
+ACTING, TRIAL, LOOK = -1, -3, -4
+# Nats of evidence for a level at which a quarter of decisions would be trials.
+TRIALS = 0.7
 
 
 class Foretold(NamedTuple):
-    """x'θ was believed to be `value`, with variance R²·square."""
+    """x'θ was believed to be `value`, with variance R²·square, if it was `asked`."""
 
     value: float
     square: float
+    asked: bool
 
 
 class Click(NamedTuple):
@@ -115,6 +139,12 @@ class Click(NamedTuple):
 def slot_dim(d: int, lanes: int) -> int:
     """How many features a slot has: none where one lane is alone."""
     return d if lanes > 1 else 0
+
+
+@formula
+def trends_of(d: int) -> int:
+    """1 where lanes may have a trend: of many features none has."""
+    return 1 if d <= FEATURES else 0
 
 
 class Forecast(NamedTuple):
@@ -134,17 +164,17 @@ class Forecast(NamedTuple):
 
 forecast_size, forecast_of = carved(
     Forecast, "start, d, lanes", low="d, d", other="d, d", pivot="d", z="d", y="d", surprise="lanes", value="lanes",
-    square="lanes", slots="slot_dim(d, lanes), 1",
+    square="lanes", slots="slot_dim(d, lanes), trends_of(d)",
 )  # fmt: skip
 
 
 @piece
 def foretell_(
-    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, forecast: Forecast
+    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, gauge: Gauge, sums: Sums, forecast: Forecast
 ) -> Foretold:
     """What a lane believes of a lesson's x'θ."""
     low, pivot, z, y = forecast.low, forecast.pivot, forecast.z, forecast.y
-    believe_(point, row, lane, ridge, sums, low, forecast.other, pivot, z)
+    believe_(point, row, lane, ridge, gauge, sums, low, forecast.other, pivot, z)
     value, square = 0.0, 0.0
     for i in range(y.size):
         y[i] = lesson.X[lesson.at, i, lesson.arm]
@@ -152,7 +182,7 @@ def foretell_(
     for i in range(y.size):
         value += y[i] * z[i]
         square += y[i] * y[i]
-    return Foretold(value, square)
+    return Foretold(value, square, True)
 
 
 @piece
@@ -165,48 +195,93 @@ def click_of(link: int, value: float, square: float, lesson: Lesson) -> Click:
     return Click(Lesson(lesson.X, lesson.at, lesson.arm, odds, lesson.ticks, lesson.age), bend)
 
 
-@routine
-def click_lane_(
-    point: Point, row: int, lane: int, ridge: float, lesson: Lesson, sums: Sums, history: History, forecast: Forecast
-) -> Foretold:
-    """A lane learns a click: time passes, then it enters as Newton's step would have it. What the lane had foretold by
-    then."""
-    factor = run_(point, row, lane, lesson.ticks, sums, history)
-    if factor != 1.0:
-        scale_(lane, factor, sums)
-    if lesson.arm < 0:
-        return Foretold(0.0, 0.0)
+@piece
+def take_in_(
+    point: Point, row: int, lane: int, factor: float, bend: float, lesson: Lesson, sums: Sums
+) -> None:
+    """The sums of a lane fade by factor; then a reward of variance R²/bend enters."""
     weight = weight_of(point, row, lesson.age)
-    seen = foretell_(point, row, lane, ridge, lesson, sums, forecast)
-    click = click_of(point.flags[LINK], seen.value, weight * seen.square, lesson)
-    blend_(lane, 1.0, weight * click.bend, click.lesson, sums)
+    blend_(lane, factor, weight * bend, lesson, sums)
     if lesson.age > 0.0 and sloped(point, row):
-        blend_lags_(lane, weight * click.bend, click.lesson, sums)
+        blend_lags_(lane, weight * bend, lesson, sums)
     sums.counters[lane, COUNT] += 1.0
     sums.counters[lane, WEIGHT] += weight
     sums.counters[lane, SQUARES] += weight * weight
-    return seen
 
 
 @piece
-def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums: Sums, forecast: Forecast) -> None:
+def foretells_next(sums: Sums) -> bool:
+    """Whether memories foretell the next reward: of many features they do for one reward in so many, since a forecast
+    takes d³ steps and a lesson d²."""
+    every = (sums.b.shape[1] + FEATURES - 1) // FEATURES
+    return bool(int(sums.counters[0, COUNT]) % every == 0)
+
+
+@part
+def solve_one_(
+    lane: int, ridge: float, gauge: Gauge, sums: Sums, x: Floats, forecast: Forecast
+) -> Foretold:
+    """x'V⁻¹b and x'V⁻¹x of a lane without a slope by a few conjugate gradients, x in units of the features."""
+    d, G = x.size, sums.G
+    y, r, p, q = forecast.other[0], forecast.other[1], forecast.other[2], forecast.other[3]
+    inverse, fit = forecast.pivot, 0.0
+    ridge = max(ridge, NEGLIGIBLE * trace_of(G, lane, gauge))
+    for i in range(d):
+        v = per_unit(gauge, i)
+        inverse[i] = 1.0 / (G[lane, i, i] * v * v + ridge)
+        y[i], r[i], p[i] = 0.0, x[i], x[i] * inverse[i]
+        fit += r[i] * p[i]
+    for _ in range(GRADIENTS):
+        if not fit > 0.0:
+            break
+        for i in range(d):
+            q[i] = ridge * p[i]
+        for i in range(d):
+            v = per_unit(gauge, i)
+            total, pi = 0.0, p[i]
+            for j in range(i):
+                g = G[lane, i, j] * (v * per_unit(gauge, j))
+                total += g * p[j]
+                q[j] += g * pi
+            q[i] += total + G[lane, i, i] * v * v * pi
+        bent = 0.0
+        for i in range(d):
+            bent += p[i] * q[i]
+        step, before, fit = fit / bent, fit, 0.0
+        for i in range(d):
+            y[i] += step * p[i]
+            r[i] -= step * q[i]
+            fit += r[i] * r[i] * inverse[i]
+        for i in range(d):
+            p[i] = r[i] * inverse[i] + fit / before * p[i]
+    value, square = 0.0, 0.0
+    for i in range(d):
+        value += y[i] * sums.b[lane, i] * per_unit(gauge, i)
+        square += y[i] * x[i]
+    return Foretold(value, max(square, 0.0), True)
+
+
+@piece
+def foretell_all_(
+    point: Point, slopes: bool, ridge: float, lesson: Lesson, gauge: Gauge, sums: Sums, forecast: Forecast
+) -> None:
     """What all memories that are awake foretell, of those with slopes or those without; empty slots go to the last."""
     slots, lanes, filled = forecast.slots, sums.G.shape[0], 0
     for k in range(lanes):
         if sloped(point, k) == slopes and awake(point, k, sums):
             for slot in range(filled, slots.who.size):
                 slots.who[slot] = k
-            slots.ridge[filled] = max(ridge, NEGLIGIBLE * trace_of(sums.G, k))
+            slots.ridge[filled] = max(ridge, NEGLIGIBLE * trace_of(sums.G, k, gauge))
             if slopes:
                 stiff = slots.ridge[filled] * point.table[k, STIFFNESS]
-                slots.stiff[filled] = max(stiff, NEGLIGIBLE * trace_of(sums.lag_square, k))
+                slots.stiff[filled] = max(stiff, NEGLIGIBLE * trace_of(sums.lag_square, k, gauge))
             filled += 1
         if filled == slots.who.size or (filled > 0 and k == lanes - 1):
             for slot in range(filled, slots.who.size):
                 slots.ridge[slot], slots.stiff[slot] = slots.ridge[filled - 1], slots.stiff[filled - 1]
-            fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+            fill_slots_(lesson.X, lesson.at, lesson.arm, gauge, sums.G, sums.b, slots)
             if slopes:
-                fill_slopes_(sums.lag, sums.lag_square, sums.lag_reward, slots)
+                fill_slopes_(gauge, sums.lag, sums.lag_square, sums.lag_reward, slots)
             foretell_eight_(slots, slopes, slopes)
             for slot in range(filled):
                 lane = int(slots.who[slot])
@@ -217,8 +292,8 @@ def foretell_all_(point: Point, slopes: bool, ridge: float, lesson: Lesson, sums
 @part
 def bank_foretell_(point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, forecast: Forecast) -> None:
     """What every memory that is awake foretells, and how surprised it is."""
-    foretell_all_(point, False, prior.ridge, lesson, sums, forecast)
-    foretell_all_(point, True, prior.ridge, lesson, sums, forecast)
+    foretell_all_(point, False, prior.ridge, lesson, gauge, sums, forecast)
+    foretell_all_(point, True, prior.ridge, lesson, gauge, sums, forecast)
     for k in range(sums.G.shape[0]):
         forecast.surprise[k] = math.inf
         if awake(point, k, sums):
@@ -243,33 +318,41 @@ def level_pay_(
     lanes = levels.weights.size
     rows = point.table.shape[0] - lanes
     for first in range(0, lanes, EIGHT):
-        foretell_levels_(first, prior.ridge, lesson, levels.sums, by_level)
+        foretell_levels_(first, prior.ridge, lesson, gauge, levels.sums, by_level)
     for k in range(lanes):
         value, square = by_level.value[k], by_level.square[k]
         by_level.surprise[k] = surprise_of(point, rows + k, prior, gauge, lesson.reward, value, square)
     nats = bank_pay_(levels.weights, by_level.surprise, LEVEL_SHARE) - plain
     timely = level_decay(point, rows, lesson.age)  # a late reward tells of the level of its own day
-    weigh_family_(levels.evidence, nats, timely * contrast_of(lesson, by_level.center))
+    weigh_family_(levels.evidence, nats, timely * contrast_of(lesson, gauge, by_level.center))
 
 
 @part
 def level_lesson_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, plain: float, by_level: LevelForecast
+    point: Point, lesson: Lesson, asked: bool, prior: Prior, gauge: Gauge, levels: Levels, plain: float,
+    by_level: LevelForecast,
 ) -> None:
-    """All lanes with a level are paid for a value and learn it."""
+    """All lanes with a level are paid for a value if they were asked for it, and learn it."""
     lanes, filters, sums = levels.weights.size, levels.filters, levels.sums
     rows = point.table.shape[0] - lanes
     center_all_(point, guess_of(prior, gauge, by_level.center.shape[1]), lesson.ticks, filters, by_level)
-    if lesson.arm >= 0 and not prior.blind:
+    if lesson.arm >= 0 and asked and not prior.blind:
         level_pay_(point, lesson, prior, gauge, levels, plain, by_level)
     for k in range(lanes):
         factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
         if lesson.arm >= 0:
-            take_preferences_(point, rows + k, k, factor, 1.0, lesson, by_level, sums)
+            bend = 1.0 / prior.spread
+            if asked and not prior.blind:
+                bend = bend_of(prior, lesson.reward, by_level.value[k], by_level.square[k])
+            take_preferences_(point, rows + k, k, factor, bend, 1.0, lesson, by_level, sums)
         else:
             scale_(k, factor, sums)
+    last = lanes - filters.shape[0]  # a filter's own lane is the one with the longest memory of preferences
     for f in range(filters.shape[0]):
-        filter_(point, rows + f, filters, f, 1.0, lesson)
+        bend = 1.0 / prior.spread
+        if lesson.arm >= 0 and asked and not prior.blind:
+            bend = bend_of(prior, lesson.reward, by_level.value[last + f], by_level.square[last + f])
+        filter_(point, rows + f, filters, f, bend, lesson)
 
 
 @routine
@@ -292,22 +375,66 @@ def level_clicks_(
     for k in range(lanes):  # each has a filter of its own
         contrast = weight_of(point, rows + k, lesson.age) * (by_level.square[k] - by_level.spread[k])
         click = click_of(point.flags[LINK], by_level.value[k], by_level.spread[k] + contrast, lesson)
-        take_preferences_(point, rows + k, k, 1.0, click.bend, click.lesson, by_level, sums)
+        take_preferences_(point, rows + k, k, 1.0, click.bend, click.bend, click.lesson, by_level, sums)
         filter_(point, rows + k, filters, k, click.bend, click.lesson)
+
+
+@piece
+def clicks_age_(point: Point, lesson: Lesson, sums: Sums, history: History, forecast: Forecast) -> None:
+    """Time passes for every memory awake."""
+    for k in range(sums.G.shape[0]):
+        forecast.surprise[k] = math.inf
+        if awake(point, k, sums):
+            factor = run_(point, k, k, lesson.ticks, sums, history)
+            if factor != 1.0:
+                scale_(k, factor, sums)
 
 
 @routine
 def clicks_learn_(
-    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, history: History, forecast: Forecast
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, sums: Sums, forecast: Forecast
 ) -> None:
-    """Every memory awake learns a click, and is as surprised as the chance says that it gave it once time had passed:
-    one factor does for both."""
+    """Every memory awake is as surprised by a click as the chance says that it gave it, and learns what it makes of
+    it."""
+    foretell_all_(point, False, prior.ridge, lesson, gauge, sums, forecast)
+    foretell_all_(point, True, prior.ridge, lesson, gauge, sums, forecast)
     for k in range(sums.G.shape[0]):
-        forecast.surprise[k], forecast.value[k], forecast.square[k] = math.inf, 0.0, 0.0
         if awake(point, k, sums):
-            seen = click_lane_(point, k, k, prior.ridge, lesson, sums, history, forecast)
-            forecast.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, seen.value, seen.square)
-            forecast.value[k], forecast.square[k] = seen.value, seen.square
+            value, square = forecast.value[k], forecast.square[k]
+            forecast.surprise[k] = surprise_of(point, k, prior, gauge, lesson.reward, value, square)
+            click = click_of(point.flags[LINK], value, weight_of(point, k, lesson.age) * square, lesson)
+            take_in_(point, k, k, 1.0, click.bend, click.lesson, sums)
+
+
+@routine
+def click_for_all_(
+    point: Point, lesson: Lesson, acting: int, prior: Prior, gauge: Gauge, sums: Sums, forecast: Forecast
+) -> None:
+    """Every memory awake learns what the one that acts makes of a click."""
+    for i in range(forecast.y.size):
+        forecast.y[i] = lesson.X[lesson.at, i, lesson.arm] * per_unit(gauge, i)
+    seen = solve_one_(acting, prior.ridge, gauge, sums, forecast.y, forecast)
+    forecast.value[0], forecast.square[0] = seen.value, seen.square
+    click = click_of(point.flags[LINK], seen.value, seen.square, lesson)
+    for k in range(sums.G.shape[0]):
+        if awake(point, k, sums):
+            take_in_(point, k, k, 1.0, click.bend, click.lesson, sums)
+
+
+@routine
+def level_click_(
+    point: Point, lesson: Lesson, prior: Prior, gauge: Gauge, levels: Levels, forecast: Forecast,
+    by_level: LevelForecast,
+) -> None:
+    """The same for lanes with a level."""
+    filters, sums = levels.filters, levels.sums
+    rows = point.table.shape[0] - levels.weights.size
+    center_all_(point, guess_of(prior, gauge, by_level.center.shape[1]), lesson.ticks, filters, by_level)
+    click = click_of(point.flags[LINK], forecast.value[0], forecast.square[0], lesson)
+    for k in range(levels.weights.size):
+        factor = age_preferences_(point, rows + k, k, lesson.ticks, sums)
+        take_preferences_(point, rows + k, k, factor, click.bend, click.bend, click.lesson, by_level, sums)
+        filter_(point, rows + k, filters, k, click.bend, click.lesson)
 
 
 class Belief(NamedTuple):
@@ -329,7 +456,8 @@ class BeliefScratch(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Lanes that believe, those with a level apart beside them, and scratch of their lessons."""
+    """Lanes that believe, those with a level apart beside them, scratch of their lessons, and whether they are asked
+    what they foretell."""
 
     sums: Sums
     history: History
@@ -339,12 +467,13 @@ class Lanes(NamedTuple):
     forecast: Forecast
     by_level: LevelForecast
     surprise: Floats
+    asked: bool
 
 
 @part
 def values_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory awake is by a value, once it is known how large values are."""
-    if lesson.arm < 0 or lanes.prior.blind:
+    if lesson.arm < 0 or lanes.prior.blind or not lanes.asked:
         return False
     bank_foretell_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.forecast)
     return True
@@ -353,8 +482,14 @@ def values_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) 
 @part
 def clicks_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
     """How surprised every memory awake is by a click, which it learns at the same time."""
-    clicks_learn_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.history, lanes.forecast)
-    return bool(lesson.arm >= 0)
+    clicks_age_(point, lesson, lanes.sums, lanes.history, lanes.forecast)
+    if lesson.arm < 0:
+        return False
+    if lanes.asked:
+        clicks_learn_(point, lesson, lanes.prior, lanes.gauge, lanes.sums, lanes.forecast)
+    else:
+        click_for_all_(point, lesson, acting_lane(point, own), lanes.prior, lanes.gauge, lanes.sums, lanes.forecast)
+    return lanes.asked
 
 
 @part
@@ -369,14 +504,18 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 def values_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
     """Lanes with a level are paid and learn: what the plain ones gave is what they are held against."""
     if lanes.levels.weights.size > 0:
-        level_lesson_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
+        level_lesson_(point, lesson, lanes.asked, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
 
 
 @part
 def clicks_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> None:
     """The same for a click."""
-    if lanes.levels.weights.size > 0:
+    if lanes.levels.weights.size == 0:
+        return
+    if lanes.asked or lesson.arm < 0:
         level_clicks_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, density, lanes.by_level)
+    else:
+        level_click_(point, lesson, lanes.prior, lanes.gauge, lanes.levels, lanes.forecast, lanes.by_level)
 
 
 @part
@@ -390,9 +529,17 @@ def lane_paid_(point: Point, lesson: Lesson, density: float, lanes: Lanes) -> No
 
 @part
 def values_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """A memory awake learns a value."""
+    """A memory awake learns a value, the less the louder the noise of now is."""
     if awake(point, lane, lanes.sums):
-        learn_(point, row, lane, lesson, lanes.sums, lanes.history)
+        factor = run_(point, row, lane, lesson.ticks, lanes.sums, lanes.history)
+        if lesson.arm >= 0:
+            bend = 1.0 / lanes.prior.spread
+            if lanes.asked and not lanes.prior.blind:
+                value, square = lanes.forecast.value[lane], lanes.forecast.square[lane]
+                bend = bend_of(lanes.prior, lesson.reward, value, square)
+            take_in_(point, row, lane, factor, bend, lesson, lanes.sums)
+        elif factor != 1.0:
+            scale_(lane, factor, lanes.sums)
 
 
 @part
@@ -442,11 +589,26 @@ bank_lesson_ = lesson_of("belief", LANE, BANK)
 @part
 def shown_of(point: Point, lesson: Lesson, acting: int, with_level: int, lanes: Lanes) -> Foretold:
     """What the lane that acted had foretold, which the gauge compares with the reward."""
-    if lesson.arm < 0 or (lanes.prior.blind and point.flags[LINK] == IDENTITY):
-        return Foretold(0.0, 0.0)
-    if with_level >= 0:
-        return Foretold(lanes.by_level.value[with_level], lanes.by_level.square[with_level])
-    return Foretold(lanes.forecast.value[acting], lanes.forecast.square[acting])
+    values = point.flags[LINK] == IDENTITY
+    if lesson.arm < 0 or (values and (lanes.prior.blind or not lanes.asked)):
+        return Foretold(0.0, 0.0, False)
+    if with_level >= 0 and lanes.asked:
+        return Foretold(lanes.by_level.value[with_level], lanes.by_level.square[with_level], True)
+    lane = acting if lanes.asked else 0
+    return Foretold(lanes.forecast.value[lane], lanes.forecast.square[lane], True)
+
+
+@part
+def doubt_of_(point: Point, lesson: Lesson, shown: Foretold, lanes: Lanes) -> None:
+    """What a reward says of an arm that is hardly known, by its value or by the chance of a click."""
+    short = lanes.forecast.square[int(point.table[0, AUDIT_LANE])]
+    link, noise = point.flags[LINK], lanes.prior.noise
+    if link == IDENTITY:
+        variance = noise * noise * (lanes.prior.spread + shown.square)
+        doubt_(lesson.reward - shown.value, variance, short, lanes.gauge)
+    else:
+        chance = link_mean(link, shown.value)
+        doubt_(lesson.reward - chance, chance * (1.0 - chance), short * slope(link, shown.value), lanes.gauge)
 
 
 @part
@@ -456,9 +618,13 @@ def bank_taught_(
     """All lanes of a bank learn; what the one that acted had foretold."""
     levels, forecast = view.levels, work.forecast
     with_level = level_lane(levels.weights, levels.evidence)
-    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, forecast, work.by_level, forecast.surprise)
+    due = foretells_next(view.sums)
+    lanes = Lanes(view.sums, view.history, levels, prior, view.gauge, forecast, work.by_level, forecast.surprise, due)
     bank_lesson_(point, rho, lesson, 0.0, lanes, view.own)
-    return shown_of(point, lesson, acting, with_level, lanes)
+    shown = shown_of(point, lesson, acting, with_level, lanes)
+    if shown.asked and due:
+        doubt_of_(point, lesson, shown, lanes)
+    return shown
 
 
 @part
@@ -466,9 +632,9 @@ def alone_taught_(
     point: Point, rho: Floats, lesson: Lesson, acting: int, row: int, prior: Prior, view: Belief, work: BeliefScratch
 ) -> Foretold:
     """The one lane learns; what it had foretold, where somebody compares."""
-    shown = Foretold(0.0, 0.0)
+    shown = Foretold(0.0, 0.0, False)
     if lesson.arm >= 0 and view.gauge.known.size > 0:
-        shown = foretell_(point, row, acting, prior.ridge, lesson, view.sums, work.forecast)
+        shown = foretell_(point, row, acting, prior.ridge, lesson, view.gauge, view.sums, work.forecast)
     learn_(point, row, acting, lesson, view.sums, view.history)
     return shown
 
@@ -500,16 +666,73 @@ def bank_scores_(
 
 
 @piece
-def audit_due(point: Point, own: Adapting, number: int, count: float) -> bool:
-    """Whether decision `number` is an audit, after so many rewards: the draw is the key's and the number's."""
-    chance = audit_chance(point, count)
-    return bool(chance > 0.0 and uniform(own.key[KEY_LOW], own.key[KEY_HIGH], number, AUDITS, 0) < chance)
+def audit_chance(point: Point, known: Floats, count: float) -> float:
+    """How likely a decision is a look: min(1, a/√t) for the t-th reward to come, and more after a look that found an
+    arm better than foretold."""
+    audit = float(point.table[0, AUDIT])
+    again = float(known[DOUBT]) if known.size > GAUGE and audit > 0.0 else 0.0
+    return min(1.0, max(audit / math.sqrt(count + 1.0), again if again > LEAST_DOUBT else 0.0))
 
 
 @piece
-def audit_chance(point: Point, count: float) -> float:
-    """min(1, a/√t) for the t-th reward to come."""
-    return min(1.0, float(point.table[0, AUDIT]) / math.sqrt(count + 1.0))
+def trial_chance(point: Point, known: Floats, evidence: Floats, count: float) -> float:
+    """How likely a decision is a trial of what would be played without a level: the less, the surer the level is."""
+    if point.table[0, AUDIT] == 0.0 or evidence.size == 0 or evidence[0] <= BELIEVED:
+        return 0.0
+    doubt = TRIALS / (TRIALS + float(evidence[0]))
+    return (1.0 - audit_chance(point, known, count)) * doubt * doubt
+
+
+@piece
+def purpose_of(
+    point: Point, own: Adapting, known: Floats, evidence: Floats, number: int, count: float
+) -> int:
+    """What decision `number` is for, after so many rewards: a look, a trial or neither, by a draw of the key's."""
+    look, trial = audit_chance(point, known, count), trial_chance(point, known, evidence, count)
+    if look + trial == 0.0:
+        return ACTING
+    drawn = uniform(own.key[KEY_LOW], own.key[KEY_HIGH], number, AUDITS, 0)
+    return LOOK - number if drawn < look else TRIAL if drawn < look + trial else ACTING
+
+
+@piece
+def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -> int:
+    """The arm that decision `number` looks at; `proposed` is the chance of every arm.
+
+    An arm is drawn by what a short memory does not know of it beside what it seems to lose, by that memory or by the
+    one that acts: s²/(gap² + s²/100). The arm that would be played anyway is not looked at.
+    """
+    point, own, mean, width, chance = view.point, view.own, scores.mean, scores.bonus, scores.proposed
+    bank_scores_(point, X, at, view.sums, own, view.levels, view.gauge, scores)
+    acting, best, total = first_best(mean, width), -math.inf, 0.0
+    for a in range(chance.size):
+        chance[a] = mean[a]
+        best = max(best, mean[a])
+    widths_(point, int(point.table[0, AUDIT_LANE]), X, at, view.sums, view.gauge, scores)
+    for a in range(chance.size):
+        gap, square = max(best - max(chance[a], mean[a]), 0.0), width[a] * width[a]
+        mean[a] = chance[a]
+        chance[a] = 1e-300
+        if a != acting and width[a] > 0.0:
+            chance[a] += square / (gap * gap + NEAR * square)
+        total += chance[a]
+    drawn = total * uniform(own.key[KEY_LOW], own.key[KEY_HIGH], number, AUDITS, 1)
+    arm, below = acting, 0.0
+    for a in range(chance.size):
+        if drawn >= below and chance[a] > 0.0:
+            arm = a
+        below += chance[a]
+        chance[a] /= total
+    return arm
+
+
+@piece
+def without_level_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
+    """Mean and bonus of every arm by the lane that would act without a level; its row."""
+    lane = acting_lane(view.point, view.own)
+    row = acting_row(view.point, view.own, lane)
+    belief_scores_(view.point, row, lane, X, at, view.sums, view.gauge, scores)
+    return row
 
 
 # ------------------------------------------------------------------------------------------ the family
@@ -536,13 +759,17 @@ def bank_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
 
 @piece
 def belief_score_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
-    """Mean and bonus of every arm, by an audit where one is due; the row that acted."""
-    point, sums, own, gauge = view.point, view.sums, view.own, view.gauge
-    count = sums.counters[0, COUNT]
-    if audit_due(point, own, int(count), count):
-        row = int(point.table[0, AUDIT_LANE])
-        audit_scores_(point, row, X, at, sums, gauge, scores)
-        return row
+    """Mean and bonus of every arm, the arm of a look alone with one where a look is due; the row that acted."""
+    count = view.sums.counters[0, COUNT]
+    purpose = purpose_of(view.point, view.own, view.gauge.known, view.levels.evidence, int(count) + 1, count)
+    if purpose == TRIAL:
+        return without_level_(view, X, at, scores)
+    if purpose <= LOOK:
+        arm = look_(view, X, at, int(count) + 1, scores)
+        for a in range(scores.bonus.size):
+            if a != arm:
+                scores.bonus[a] = -math.inf
+        return int(view.point.table[0, AUDIT_LANE])
     return bank_score_(view, X, at, scores)
 
 
@@ -571,9 +798,11 @@ def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: floa
     acting = acting_lane(point, view.own)
     row = acting_row(point, view.own, acting)
     prior = prior_of(point, row, gauge, view.sums.b.shape[1])
-    shown = taught_(point, rho, lesson, acting, row, prior, view, work)
-    if lesson.arm >= 0:
-        gauge_(point, row, lesson, prior.blind, shown.value, shown.square, gauge)
+    arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
+    taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+    shown = taught_(point, rho, taken, acting, row, prior, view, work)
+    if arm >= 0:
+        gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
 
 
 def belief_bound(family: Family, flags: Ints) -> Family:
@@ -596,8 +825,7 @@ def _bank(family: Family, values: bool) -> Family:
         "lane_foretell_": clicks_foretell_, "lane_paid_": clicks_paid_, "lane_learn_": clicks_learned_
     }  # fmt: skip
     if values:
-        learn = part(bind(values_learn_, "values_learn_trend", learn_=lessons_of(TREND).learn_))
-        lane = {"lane_foretell_": values_foretell_, "lane_paid_": values_paid_, "lane_learn_": learn}
+        lane = {"lane_foretell_": values_foretell_, "lane_paid_": values_paid_, "lane_learn_": values_learn_}
     name = "bank_of_values" if values else "bank_of_clicks"
     lesson = lesson_of(f"belief_{name}", {**LANE, **lane}, BANK)
     return _taught(family, name, part(bind(bank_taught_, f"bank_taught_{name}", bank_lesson_=lesson)))
@@ -617,9 +845,15 @@ BELIEF = Family(
 
 
 @entry
-def audit_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> int:
-    """The same for an audit: by a theorem's radius and a short memory."""
-    point, first = Point(flags, table), X.size - X.size
-    seen, lane = score_scratch_of(scratch, X.shape[1], X.shape[2]), int(table[0, AUDIT_LANE])
-    audit_scores_(point, lane, X, first, sums_of(flags, floats), gauge_of(flags, floats), seen)
-    return first_best(seen.mean, seen.bonus)
+def audit_belief_(
+    flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, purpose: int
+) -> int:
+    """The arm of a look, beside the chance of every arm, or the best one without a level; DAMAGED, or that arm."""
+    view, first = belief_view(flags, table, floats, ints), X.size - X.size
+    if not belief_sound(view):
+        return DAMAGED
+    scores = score_scratch_of(scratch, X.shape[1], X.shape[2])
+    if purpose <= LOOK:
+        return look_(view, X, first, LOOK - purpose, scores)
+    without_level_(view, X, first, scores)
+    return first_best(scores.mean, scores.bonus)

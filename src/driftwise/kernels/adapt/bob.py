@@ -1,4 +1,5 @@
-"""BOB over any lane: one lane, cleared at every block, plays by a row of the table that is drawn for the block."""
+"""BOB over any lane: one lane, cleared at every block, is played with a row of the table that is drawn for the
+block."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, lane_fresh_, pass_time_, to_clear_
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (
     BLOCK_LENGTH,
     CLOCK,
@@ -19,7 +21,6 @@ from driftwise.kernels.point import (
     MIX,
     PAY_BASE,
     PAY_SCALE,
-    Adapting,
     Floats,
     Lesson,
     Point,
@@ -28,7 +29,7 @@ from driftwise.kernels.point import (
 
 @piece
 def bob_probability(scores: Floats, row: int, mix: float) -> float:
-    """p_j = (1-g) s_j/Σs + g/K, the scores kept as logarithms."""
+    """p_j = (1-g) s_j/Σs + g/K. Scores are stored as logarithms."""
     rows = scores.size
     top = -math.inf
     for j in range(rows):
@@ -41,7 +42,7 @@ def bob_probability(scores: Floats, row: int, mix: float) -> float:
 
 @piece
 def bob_draw_(point: Point, own: Adapting, block: int) -> None:
-    """At a block's start: draw the row to play by; the lane is cleared."""
+    """At the start of a block: draw the row to play. The lane is cleared."""
     rows, mix = own.scores.size, point.table[0, MIX]
     u = uniform(own.key[KEY_LOW], own.key[KEY_HIGH], block, 0, 0)
     total = 0.0
@@ -57,7 +58,7 @@ def bob_draw_(point: Point, own: Adapting, block: int) -> None:
 
 @piece
 def bob_turn_(point: Point, own: Adapting) -> None:
-    """The round is over: at a block's end the row played is paid and the next drawn; the last block pays nothing."""
+    """At the end of a round: at a block's end pay the row played and draw the next. The last block pays nothing."""
     marks, table = own.marks, point.table
     marks[ROUND] += 1
     block = int(table[0, BLOCK_LENGTH])
@@ -70,14 +71,14 @@ def bob_turn_(point: Point, own: Adapting) -> None:
 
 @piece
 def bob_refuses(own: Adapting, clock: float, lesson: Lesson) -> bool:
-    """Whether a late reward was chosen before the block that now runs; clock is the lane's, before time passes."""
+    """Whether a late reward belongs to a choice before the current block. clock is the lane's, before time passes."""
     late = lesson.arm >= 0 and lesson.age > 0.0 and clock + lesson.ticks - lesson.age <= 0.0
     return bool(late and own.marks[ROUND] > 0)
 
 
 @part
 def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
-    """The one lane learns, unless the reward belongs to a block that is over; how many rounds end."""
+    """The lane learns, unless the reward belongs to an earlier block. Returns how many rounds end."""
     turns, arm = pass_time_(own, lesson.ticks), lesson.arm
     if bob_refuses(own, lanes.sums.counters[0, CLOCK], lesson):
         lanes.sums.counters[0, DROPPED] += 1.0
@@ -89,7 +90,7 @@ def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[in
 def after_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
 ) -> None:
-    """A reward is paid to the block it comes in, whether a round ends with it or not; then blocks end."""
+    """Add a reward to the block in which it comes, whether a round ends with it or not; then end blocks."""
     if lesson.arm >= 0:
         own.notes[PAYOFF] += lesson.reward
     for _ in range(turns):

@@ -1,7 +1,7 @@
 """The compiled entries of generalized linear policies, alone or adapting: scores, a lesson, whole stretches of rounds.
 
-One set of entries serves a policy that stands alone, which goes straight to its one lane, and MASTER, BOB and the bank
-over it: what costs is the estimate below them, and compiling it once is enough.
+One set of entries serves a policy without an adaptation, which uses its one lane directly, and MASTER, BOB and the bank
+over it: the cost is in the estimate below them, and compiling that once is enough.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
 from driftwise.kernels.glm import (
+    Lanes,
     LessonScratch,
     forget_,
     glm_lane_,
@@ -29,6 +30,7 @@ from driftwise.kernels.glm import (
     posterior_scores_,
     predict_,
 )
+from driftwise.kernels.groups import Adapting, Estimate, History, Sums, adapting_of, estimate_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
@@ -57,19 +59,11 @@ from driftwise.kernels.point import (
     SCB,
     SCORE_RIDGE,
     USED,
-    Adapting,
-    Estimate,
     Floats,
-    History,
     Ints,
     Lesson,
     Point,
-    Sums,
-    adapting_of,
-    estimate_of,
-    history_of,
     sound_cursor,
-    sums_of,
 )
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
@@ -79,7 +73,7 @@ from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
 @piece
 def judged(lanes: int, estimate: Estimate) -> bool:
-    """Whether memories are scored by estimates of their own, behind those that are played, or by what they play by."""
+    """Whether memories are scored by separate estimates, or by those that are played."""
     return bool(estimate.theta.shape[0] > lanes)
 
 
@@ -90,7 +84,7 @@ def bank_scores_(
     """The bank's choice: every memory proposes arms by its own index, the best-weighted one judges the proposals.
 
     A memory proposes at the explorations e, 1 and e² (one arm where they agree). The judge's score of a proposal is
-    μ(x'θ + κ‖x‖) by its scoring estimate; an arm nobody proposes has bonus -1, which puts it below all others.
+    μ(x'θ + κ‖x‖) by its scoring estimate. An arm that no memory proposes has bonus -1, which puts it below all others.
     """
     mean, bonus, proposed, n = scores.mean, scores.bonus, scores.proposed, scores.mean.size
     for a in range(n):
@@ -121,7 +115,7 @@ def bank_scores_(
 def glm_index_(
     point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, scores: ScoreScratch
 ) -> int:
-    """Mean and bonus of every arm by the lane that acts, or by the judge of a bank of many; the row that acted."""
+    """Mean and bonus of every arm by the acting lane, or by the judge of a bank; returns the row that acted."""
     lanes = sums.G.shape[0]
     if point.flags[ADAPT] == BANK and lanes > 1 and judged(lanes, estimate):
         best = bank_best(own.scores)
@@ -136,19 +130,9 @@ def glm_index_(
 # ------------------------------------------------------------------------------------------ lessons
 
 
-class Lanes(NamedTuple):
-    """Lanes of the generalized linear families, and scratch of their lessons."""
-
-    sums: Sums
-    history: History
-    estimate: Estimate
-    work: LessonScratch
-    surprise: Floats
-
-
 @part
 def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, work: LessonScratch) -> None:
-    """-log p(r) of every memory by its scoring estimate, whose z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
+    """-log p(r) of every memory by its scoring estimate, where z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
     low, pivot, z, link, lanes = work.low, work.pivot, work.z, point.flags[LINK], sums.G.shape[0]
     scoring = lanes if judged(lanes, estimate) else 0
     for k in range(lanes):
@@ -167,7 +151,7 @@ def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate,
 
 @part
 def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
-    """How surprised every memory is; then scoring estimates of their own learn the reward."""
+    """The surprise of every memory; then separate scoring estimates learn the reward."""
     table, theta, H, count = point.table, lanes.estimate.theta, lanes.estimate.H, lanes.sums.G.shape[0]
     newton, x, ridge = lanes.work.newton, lanes.work.z, table[0, SCORE_RIDGE]
     if count == 1:
@@ -190,7 +174,7 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 
 @part
 def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Estimate) -> None:
-    """A memory drops its data for another's, estimates and all."""
+    """Replace the data of a memory by another's, including the estimates."""
     lanes, d = sums.b.shape
     theta, shown, H = estimate.theta, estimate.shown, estimate.H
     for half in range(2 if judged(lanes, estimate) else 1):  # the estimate played, and the one that scores
@@ -209,13 +193,13 @@ def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Est
 
 @part
 def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
-    """A memory drops its data for another's."""
+    """Replace the data of a memory by another's."""
     begin_as_(lane, other, lanes.sums, lanes.history, lanes.estimate)
 
 
 @part
 def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
-    """A lane begins anew."""
+    """Clear a lane."""
     fresh_lane_(lane, lanes.sums, lanes.history)
     forget_(lane, point.table[0, REG], lanes.sums.counters, lanes.history, lanes.estimate)
     for i in range(lanes.sums.b.shape[1]):
@@ -224,8 +208,8 @@ def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
 
 @part
 def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """A lane learns by a row of the table."""
-    glm_lane_(point, row, lane, lesson, lanes.sums, lanes.history, lanes.estimate, lanes.work)
+    """A lane learns with a row of the table."""
+    glm_lane_(point, row, lane, lesson, lanes)
 
 
 LANE = alike(lane_learn_, lane_fresh_, lane_foretell_, lane_follow_)
@@ -240,9 +224,9 @@ def lesson_glm_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float, rho: Floats, largest: float,
 ) -> int:
-    """A lesson; arm < 0 lets time pass without an observation. A policy that stands alone is its one lane's.
+    """A lesson; arm < 0 lets time pass without an observation. Without an adaptation it is a lesson of the one lane.
 
-    FINE, or why nothing was done.
+    Returns FINE, or why nothing was done.
     """
     point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
     estimate, own = estimate_of(flags, floats), adapting_of(flags, floats, ints)
@@ -258,7 +242,7 @@ def lesson_glm_(
 
 
 class Generalized(NamedTuple):
-    """A state with lanes and estimates, and its packed arrays, which a lesson cuts anew."""
+    """A state with lanes and estimates, and its packed arrays, which a lesson cuts again."""
 
     point: Point
     sums: Sums
@@ -289,21 +273,21 @@ def glm_score_(view: Generalized, X: Floats, at: int, scores: ScoreScratch) -> i
 
 
 class Rest(NamedTuple):
-    """What is left of scratch: a lesson cuts it by the atoms in use."""
+    """The rest of scratch: a lesson cuts it by the atoms in use."""
 
     scratch: Floats
 
 
 @piece
 def glm_scratch(view: Generalized, scratch: Floats, start: int, d: int) -> Rest:
-    """Scratch from a place on."""
+    """Scratch from an offset on."""
     return Rest(cut(scratch, start, (scratch.size - start,)))
 
 
 @piece
 def glm_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
-    """The live lesson itself, whose cuts cost nothing beside an estimate: what is inside it would have to be optimised
-    again."""
+    """The live lesson itself. Its cuts cost nothing compared with an estimate, and its inside would have to be
+    optimised again."""
     flags, table = view.point
     lesson_glm_(
         flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
@@ -330,15 +314,16 @@ def _lesson_alone_(
     flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats, at: int, arm: int,
     reward: float, ticks: float, age: float,
 ) -> None:
-    """What lesson_glm_ does where nothing adapts; the state is known to be sound."""
+    """lesson_glm_ without an adaptation; the state is known to be sound."""
     lane = X.size - X.size
-    point, sums, history = Point(flags, table), sums_of(flags, floats), history_of(flags, floats, ints)
+    sums, history = sums_of(flags, floats), history_of(flags, floats, ints)
     work = lesson_scratch_of(scratch, X.shape[1], history.cursor[USED] + 1, sums.G.shape[0])
-    lane_(point, lane, lane, Lesson(X, at, arm, reward, ticks, age), sums, history, estimate_of(flags, floats), work)
+    lanes = Lanes(sums, history, estimate_of(flags, floats), work, work.surprise)
+    lane_(Point(flags, table), lane, lane, Lesson(X, at, arm, reward, ticks, age), lanes)
 
 
 def packed_lesson_(view: Generalized, work: Rest, rho: Floats, largest: float, lesson: Lesson) -> None:
-    """The live lesson itself, of a policy that stands alone."""
+    """The live lesson of a policy without an adaptation."""
     flags, table = view.point
     lesson_(
         flags, table, view.floats, view.ints, work.scratch, lesson.X, lesson.at, lesson.arm, lesson.reward,
@@ -372,7 +357,7 @@ ESTIMATES = {EXACT: "exact", ONE_PASS: "one_pass"}
 
 
 def glm_bound(family: Family, flags: Ints) -> Family:
-    """The family with the pieces that a policy's flags name and no others; an adaptation asks the flags."""
+    """The family with only the pieces that a policy's flags name; an adaptation branches on the flags."""
     if flags[ADAPT] != ALONE:
         return family
     return _alone(family, int(flags[RULE]), int(flags[ESTIMATE]), int(flags[MEMORY]))

@@ -1,9 +1,9 @@
-"""A lesson under an adaptation, over any lane: who takes it, what the lanes learn, the adaptation's turn.
+"""A lesson under an adaptation, over any lane: the lane that learns, its lesson, and the turn of the adaptation.
 
-An adaptation is a file with two pieces. `before_` says which lane takes the lesson, with which arm, and how many rounds
-end; `after_` has its turn once the lanes have learned. A family supplies what they and the loop here ask of a lane:
+An adaptation is a file with two pieces. `before_` returns which lane learns, with which arm, and how many rounds end;
+`after_` runs when the lanes have learned. A family supplies what they and the loop here need of a lane:
 lane_learn_(point, row, lane, lesson, lanes), and the pieces that master.py, bob.py and bank.py name. `lanes` is the
-bundle that the family holds its lanes in; it has `sums` and, for a bank, `surprise`.
+bundle of the family's lanes; it has `sums` and, for a bank, `surprise`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,8 @@ from driftwise.kernels.adapt import alone, bank, bob, master
 from driftwise.kernels.adapt.bank import bank_pick
 from driftwise.kernels.adapt.book import ACTIVE, ALL, ROW
 from driftwise.kernels.binding import bind_named, unbound
-from driftwise.kernels.point import (
-    ADAPT,
-    ALONE,
-    BANK,
-    BOB,
-    CLOCK,
-    MARGIN,
-    MASTER,
-    Adapting,
-    Floats,
-    Lesson,
-    Point,
-)
+from driftwise.kernels.groups import Adapting
+from driftwise.kernels.point import ADAPT, ALONE, BANK, BOB, CLOCK, MARGIN, MASTER, Floats, Lesson, Point
 
 FILES = {ALONE: alone, MASTER: master, BOB: bob, BANK: bank}
 KINDS = {kind: file.__name__.rpartition(".")[2] for kind, file in FILES.items()}
@@ -42,7 +31,7 @@ after_master_ = after_bob_ = after_bank_ = after_
 
 @piece
 def acting_lane(point: Point, own: Adapting) -> int:
-    """The lane whose index is played: the only one, the instance on duty, the memory picked."""
+    """The lane whose index is played: the only one, the active instance, or the selected memory."""
     adaptation = point.flags[ADAPT]
     if adaptation == MASTER:
         return int(own.marks[ACTIVE])
@@ -53,7 +42,7 @@ def acting_lane(point: Point, own: Adapting) -> int:
 
 @piece
 def acting_row(point: Point, own: Adapting, lane: int) -> int:
-    """The row of the table it plays by: the only one, the one drawn, its own."""
+    """The row of the table for it: the only one, the drawn one, or its own."""
     adaptation = point.flags[ADAPT]
     if adaptation == BOB:
         return int(own.marks[ROW])
@@ -75,19 +64,19 @@ def _always(point: Point, lane: int, other: int, lanes: Any) -> bool:
 def _none_sleeps(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> None: ...
 
 
-# What lanes of a bank do that differ in how long they remember and in nothing else.
+# The pieces of lanes of a bank that differ only in the length of their memory.
 ALIKE: dict[str, Callable[..., Any]] = {
     "lane_paid_": _not_noted, "lane_may_follow": _always, "lane_wake_": _none_sleeps
 }  # fmt: skip
 
 
 def alike(*pieces: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """The pieces of a lane by their names: those of its own, and `ALIKE`."""
+    """The pieces of a lane by name: its own, and `ALIKE`."""
     return {**ALIKE, **{one.__name__: one for one in pieces}}
 
 
 def _lesson(point: Point, rho: Floats, lesson: Lesson, largest: float, lanes: Any, own: Adapting) -> None:
-    """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
+    """A lesson for the lanes that learn, then the adaptation's turn; `largest` is the index of the choice."""
     taker, arm, turns = before_(point, lesson, lanes, own)
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
     for k in range(lanes.sums.counters.shape[0]):
@@ -122,7 +111,7 @@ def _after_any(
 
 
 def lesson_of(name: str, lane: Mapping[str, Callable[..., Any]], kind: int | None = None) -> Callable[..., Any]:
-    """The lesson of a family's lanes under one adaptation, or under the one that the flags name."""
+    """The lesson of a family's lanes under one adaptation, or under the one in the flags."""
     kinds = FILES if kind is None else {kind: FILES[kind]}
     turns: dict[str, Callable[..., Any]] = {}
     for code, file in kinds.items():

@@ -12,7 +12,7 @@ from driftwise.kernels.point import CLOCK, GAMMA, WAKES, Floats, Point, Sums
 # of which adds at most a nat (or a level would swallow jumps of preferences), and more than a nat of it is believed.
 EVIDENCE_ROUNDS, MOST_EVIDENCE, BELIEVED = 4000.0, 1.0, 1.0
 # Within the first: the longest memory of preferences within so many nats of the best, levels summed over.
-LEVEL_MARGIN = 1.0
+LEVEL_MARGIN = 0.3
 # What is shared there a reward: while one arm is played nothing tells these memories apart, and what was known of them
 # must not be shared away.
 LEVEL_SHARE = 1e-5

@@ -9,8 +9,10 @@ from driftwise._internal.elementary import log1p
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import KINDS, acting_lane, acting_row, alike, lesson_of
+from driftwise.kernels.belief import Gauge
 from driftwise.kernels.binding import bind
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
+from driftwise.kernels.groups import Adapting, History, Sums, adapting_of, history_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.linear import learning, linear_learn_, linear_scores_
@@ -21,24 +23,18 @@ from driftwise.kernels.point import (
     RULE,
     SCORE_NOISE,
     SCORE_RIDGE,
-    Adapting,
     Floats,
-    History,
     Ints,
     Lesson,
     Point,
-    Sums,
-    adapting_of,
-    history_of,
     sound_cursor,
-    sums_of,
 )
 from driftwise.kernels.rounds import Family
 from driftwise.kernels.scratch import carved
 
 
 class BankScratch(NamedTuple):
-    """Scratch to weigh memories with: slots for eight of them, and every lane's surprise."""
+    """Scratch for weighing memories: slots for eight of them, and every lane's surprise."""
 
     slots: LaneScratch
     surprise: Floats
@@ -48,7 +44,7 @@ bank_scratch_size, bank_scratch_of = carved(BankScratch, "start, d, lanes", slot
 
 
 class Lanes(NamedTuple):
-    """Lanes of the linear family, and what memories are weighed with."""
+    """Lanes of the linear family, and scratch for weighing memories."""
 
     sums: Sums
     history: History
@@ -58,31 +54,32 @@ class Lanes(NamedTuple):
 
 @part
 def lane_learn_(point: Point, row: int, lane: int, lesson: Lesson, lanes: Lanes) -> None:
-    """A lane learns by a row of the table."""
+    """A lane learns with a row of the table."""
     linear_learn_(point, row, lane, lesson, lanes.sums, lanes.history)
 
 
 @part
 def lane_fresh_(point: Point, lane: int, lanes: Lanes) -> None:
-    """A lane begins anew."""
+    """Clear a lane."""
     fresh_lane_(lane, lanes.sums, lanes.history)
 
 
 @part
 def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) -> bool:
-    """How surprised every memory is: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I.
+    """The surprise of every memory: -log N(r; x'θ, R²(1 + ‖x‖²)) up to a constant, θ and ‖x‖ by G + ridge·I.
 
-    Eight at a time; where fewer are left, the last takes their slots. One memory alone is not weighed.
+    Eight at a time; if fewer are left, the last one fills their slots. A single memory is not weighed.
     """
     slots, sums, count = lanes.slots, lanes.sums, lanes.sums.G.shape[0]
     if lesson.arm < 0 or count == 1:
         return False
     noise, ridge = point.table[0, SCORE_NOISE], point.table[0, SCORE_RIDGE]
+    nothing = Gauge(lanes.surprise[: count - count])  # features have no units here
     for first in range(0, count, EIGHT):
         for slot in range(EIGHT):
             slots.who[slot] = min(first + slot, count - 1)
             slots.ridge[slot] = ridge
-        fill_slots_(lesson.X, lesson.at, lesson.arm, sums.G, sums.b, slots)
+        fill_slots_(lesson.X, lesson.at, lesson.arm, nothing, sums.G, sums.b, slots)
         foretell_eight_(slots, False, False)
         for slot in range(min(EIGHT, count - first)):
             error, square = (lesson.reward - slots.value[slot]) / noise, slots.square[slot]
@@ -92,7 +89,7 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 
 @part
 def lane_follow_(lane: int, other: int, lanes: Lanes) -> None:
-    """A lane drops its observations for those of another."""
+    """Replace the observations of a lane by those of another."""
     follow_(lane, other, lanes.sums)
 
 
@@ -105,7 +102,7 @@ def adaptive_learn_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, sums: Sums, history: History, own: Adapting,
     work: BankScratch,
 ) -> None:
-    """A lesson for the lanes that take it, then the adaptation's turn; `largest` is the index the choice had."""
+    """A lesson for the lanes that learn, then the adaptation's turn; `largest` is the index of the choice."""
     lanes = Lanes(sums, history, work.surprise, work.slots)
     lesson_of_lanes_(point, rho, lesson, largest, lanes, own)
 
@@ -114,7 +111,7 @@ def adaptive_learn_(
 
 
 class AdaptiveLinear(NamedTuple):
-    """A state with lanes, and what the adaptation keeps."""
+    """A state with lanes, and the data of the adaptation."""
 
     point: Point
     sums: Sums
@@ -146,18 +143,18 @@ def adaptive_score_(view: AdaptiveLinear, X: Floats, at: int, scores: ScoreScrat
 
 @piece
 def adaptive_scratch(view: AdaptiveLinear, scratch: Floats, start: int, d: int) -> BankScratch:
-    """Scratch of the bank from a place of scratch on."""
+    """Scratch of the bank from an offset on."""
     return bank_scratch_of(scratch, start, d, view.sums.G.shape[0])
 
 
 @piece
 def adaptive_lesson_(view: AdaptiveLinear, work: BankScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
-    """The lanes that take it learn, then the adaptation has its turn."""
+    """The lanes learn, then the adaptation has its turn."""
     adaptive_learn_(view.point, rho, lesson, largest, view.sums, view.history, view.own, work)
 
 
 def adaptive_bound(family: Family, flags: Ints) -> Family:
-    """The family with a policy's adaptation and the lessons of its memory, and no others."""
+    """The family with only a policy's adaptation and the lessons of its memory."""
     return _with_adaptation(family, int(flags[ADAPT]), int(flags[MEMORY]), int(flags[RULE]))
 
 

@@ -1,7 +1,7 @@
-"""MASTER over any lane: instances on many scales, tests that look for a change, a schedule that can be recomputed.
+"""MASTER over any lane: instances on many scales, tests for a change, and a schedule that can be recomputed.
 
-A lane is known by its pieces: lane_learn_ (kernels/adapt/lesson.py) and lane_fresh_. The instance that chose learns,
-the others stand frozen but for their clocks.
+A lane is given by its pieces: lane_learn_ (kernels/adapt/lesson.py) and lane_fresh_. The instance that chose learns;
+the others do not change, except for their clocks.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from driftwise.kernels.adapt.book import (
     to_clear_,
 )
 from driftwise.kernels.chance import uniform
+from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (
     CLOCK,
     DROPPED,
@@ -40,7 +41,6 @@ from driftwise.kernels.point import (
     KEY_LOW,
     LAST_ORDER,
     TEST_SCALE,
-    Adapting,
     Floats,
     Lesson,
     Point,
@@ -49,7 +49,7 @@ from driftwise.kernels.point import (
 
 @piece
 def schedule_(own: Adapting) -> None:
-    """MASTER at the start of a round: fresh instances where the draws say so; the shortest one covering it acts.
+    """At the start of a round: begin instances as the draws say; the shortest one that covers the round acts.
 
     At offset τ of a block of order n, an instance of order m < n with 2^m | τ begins with probability 2^{-(n-m)/2};
     that of order n begins with the block. Equal orders never overlap, so each has one lane.
@@ -80,7 +80,7 @@ def schedule_(own: Adapting) -> None:
 
 @piece
 def master_lane(own: Adapting, born_in: int) -> int:
-    """The lane that acted in a round of the current block, if its instance is still there; -1 if not.
+    """The lane that acted in a round of the current block, if its instance still exists; otherwise -1.
 
     The schedule is recomputed from the key, so that a late reward finds the instance that chose.
     """
@@ -104,7 +104,7 @@ def master_lane(own: Adapting, born_in: int) -> int:
 
 @piece
 def begin_block_(own: Adapting, order: int) -> None:
-    """A block of MASTER begins at the coming round; instances of the last one are over."""
+    """Begin a block at the next round. The instances of the last block end."""
     marks = own.marks
     marks[BLOCK] = marks[ROUND]
     marks[ORDER] = order
@@ -118,7 +118,7 @@ def begin_block_(own: Adapting, order: int) -> None:
 
 @piece
 def master_test_(point: Point, own: Adapting, largest: float, reward: float, rho: Floats) -> bool:
-    """After the reward of a round with largest index `largest`: whether either test calls for a restart.
+    """After the reward of a round with largest index `largest`: whether one of the tests fires.
 
     rho[t] is ρ̂(t). Test 1, for each instance that ends now: its mean reward ≥ U + 9ρ̂(2^m); Test 2: the mean of
     index - reward over the block ≥ 3ρ̂(rounds so far).
@@ -148,7 +148,9 @@ def master_test_(point: Point, own: Adapting, largest: float, reward: float, rho
 
 @piece
 def master_turn_(point: Point, own: Adapting, fired: bool) -> None:
-    """The round is over: a block begins anew at the first order after a test, at the next after its end."""
+    """At the end of a round: after a test a new block of the first order begins, after a block's end one of the next
+    order.
+    """
     marks, table = own.marks, point.table
     marks[ROUND] += 1
     length = 1 << int(marks[ORDER])
@@ -162,7 +164,7 @@ def master_turn_(point: Point, own: Adapting, fired: bool) -> None:
 
 @piece
 def master_taker(own: Adapting, lesson: Lesson) -> int:
-    """The lane that takes a lesson: the active one, or for a late reward the one that chose; -1 if that is gone."""
+    """The lane that learns: the active one or, for a late reward, the one that chose; -1 if that no longer exists."""
     if lesson.arm >= 0 and lesson.age > 0.0:
         return master_lane(own, math.ceil(own.notes[TICK] - lesson.age) - 1)
     return int(own.marks[ACTIVE])
@@ -170,7 +172,7 @@ def master_taker(own: Adapting, lesson: Lesson) -> int:
 
 @part
 def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[int, int, int]:
-    """The lane that takes the lesson, none if its instance is gone; the arm taken; how many rounds end."""
+    """The lane that learns, none if its instance no longer exists; the arm; how many rounds end."""
     turns = pass_time_(own, lesson.ticks)
     taker = master_taker(own, lesson)
     if taker < 0:
@@ -183,7 +185,7 @@ def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[in
 def after_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
 ) -> None:
-    """Tests, then the schedule; instances that begin are cleared and keep the time."""
+    """Tests, then the schedule. Instances that begin are cleared and keep the time."""
     count, fired = lanes.sums.counters, False
     if lesson.arm >= 0:
         fired = master_test_(point, own, largest, lesson.reward, rho)

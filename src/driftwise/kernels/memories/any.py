@@ -1,4 +1,4 @@
-"""Memories by their flag: the phases that ask at run time which one it is, as live entries and adaptations do.
+"""Memories by their flag: the phases that branch at run time on the memory, for live entries and adaptations.
 
 Every file of this folder that has a CODE is a memory. `sums` is for linear lanes, `atoms` for generalized linear ones,
 whose history is atoms as well; `trends` also knows memories for which θ moves.
@@ -29,10 +29,10 @@ def _files() -> dict[int, ModuleType]:
 
 
 def _asking(name: str, among: dict[int, dict[str, Callable[..., Any]]]) -> Callable[..., Any]:
-    """A piece that asks the flag: Keep's, but for memories that have their own.
+    """A piece that branches on the flag: Keep's, except for memories that have their own.
 
-    Its text is written here, a line a memory: a chain of functions, each of which knows one memory, has the same code
-    and takes longer to compile.
+    Its text is written here, one line per memory: a chain of functions, each for one memory, has the same code and
+    takes longer to compile.
     """
     keeps: Any = among[keep.CODE][name]
     own = {f"own{code}": pieces[name] for code, pieces in among.items() if pieces[name] is not keeps}
@@ -46,14 +46,14 @@ def _asking(name: str, among: dict[int, dict[str, Callable[..., Any]]]) -> Calla
 
 
 def _phases(name: str, moves: bool, atoms: bool) -> Phases:
-    """The phases of whichever memory the flag names; of those too for which θ moves, if asked for."""
+    """The phases of the memory in the flag; with `moves`, also of memories for which θ moves."""
     among = {code: pieces_of(one, atoms) for code, one in MEMORIES.items() if moves or getattr(one, "STILL", True)}
     return made_of(name, {one: _asking(one, among) for one in PIECES})
 
 
 @cache
 def lessons_of(code: int, atoms: bool = False) -> Phases:
-    """The phases of the one memory with this code, for rounds, which play no other."""
+    """The phases of the one memory with this code, for rounds that use no other."""
     return phases_of(MEMORIES[code], atoms)
 
 

@@ -1,7 +1,7 @@
 """Weighted atoms of a lane: the distinct vectors played, with Σw and Σwr of each.
 
-Columns 0..cursor[USED]-1 are in use. A vector is known by its value (-0 is 0), so fixed, duplicate, vanishing and fresh
-arms are one structure. A look-up walks over the first coordinates, which costs little beside the estimate.
+Columns 0..cursor[USED]-1 are in use. A vector is identified by its value (-0 is 0), so fixed, duplicate, vanishing and
+fresh arms are one structure. A look-up compares first coordinates, which costs little compared with the estimate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 from driftwise.kernels import piece
 from driftwise.kernels.binding import bind, unbound
-from driftwise.kernels.point import LOST, USED, Floats, History, Lesson
+from driftwise.kernels.groups import History
+from driftwise.kernels.point import LOST, USED, Floats, Lesson
 
 coordinate = unbound("coordinate", "reads a coordinate of the vector that is looked for")
 
@@ -62,7 +63,7 @@ def drop_atom_(a: int, history: History) -> None:
 
 @piece
 def lightest_atom(weights: Floats, used: int) -> int:
-    """The column with the least weight over all lanes."""
+    """The column with the smallest weight over all lanes."""
     least, place = math.inf, 0
     for a in range(used):
         total = 0.0
@@ -75,7 +76,8 @@ def lightest_atom(weights: Floats, used: int) -> int:
 
 @piece
 def place_atom_(lesson: Lesson, count: Floats, history: History) -> int:
-    """The column of a lesson's vector, made if need be; a full table loses its lightest atom and accounts for it."""
+    """The column of a lesson's vector, made if necessary. A full table drops its lightest atom and counts its
+    weight."""
     a: int = find_atom(lesson, history)
     if a >= 0:
         return a
@@ -94,7 +96,7 @@ def place_atom_(lesson: Lesson, count: Floats, history: History) -> int:
 
 @piece
 def fade_atoms_(lane: int, factor: float, count: Floats, history: History) -> None:
-    """All weights of a lane times factor; what was lost fades too."""
+    """Multiply all weights of a lane by factor; lost weight fades too."""
     for a in range(history.cursor[USED]):
         history.weights[lane, a] *= factor
         history.targets[lane, a] *= factor
@@ -103,7 +105,7 @@ def fade_atoms_(lane: int, factor: float, count: Floats, history: History) -> No
 
 @piece
 def clear_atoms_(lane: int, count: Floats, history: History) -> None:
-    """A lane forgets everything; columns that no lane needs any more are freed."""
+    """Clear a lane, and free the columns that no lane needs."""
     fade_atoms_(lane, 0.0, count, history)
     a = history.cursor[USED] - 1
     while a >= 0:
@@ -118,9 +120,9 @@ def clear_atoms_(lane: int, count: Floats, history: History) -> None:
 
 @piece
 def leave_atom_(lane: int, weight: float, place: int, history: History) -> None:
-    """Take the observation at a place of the ring, the lightest there, out of its atom; an atom left empty goes.
+    """Remove the observation at a place of the ring, the lightest there, from its atom; an empty atom is freed.
 
-    Another observation of the same vector weighs no less; what rounding leaves does.
+    Another observation of the same vector weighs at least as much; what remains by rounding weighs less.
     """
     a = find_in_ring(place, history)
     if a >= 0:

@@ -1,10 +1,11 @@
-"""Fade: weight γ^age. All weights change by one factor, so that sums follow without single observations."""
+"""Fade: weight γ^age. All weights change by one factor, so sums need no single observations."""
 
 from __future__ import annotations
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import piece
-from driftwise.kernels.point import CLOCK, FADE, GAMMA, LOG_GAMMA, SQUARES, WEIGHT, Floats, History, Point, Sums
+from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.point import CLOCK, FADE, GAMMA, LOG_GAMMA, SQUARES, WEIGHT, Floats, Point
 
 CODE = FADE
 
@@ -19,7 +20,7 @@ def decay(table: Floats, row: int, ticks: float) -> float:
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
-    """Time passes; the factor by which G, b and atoms fade."""
+    """Time passes; returns the factor by which G, b and atoms fade."""
     factor = decay(point.table, row, ticks)
     sums.counters[lane, CLOCK] += ticks
     sums.counters[lane, WEIGHT] *= factor

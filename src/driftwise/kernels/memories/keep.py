@@ -1,10 +1,11 @@
-"""Keep: weight 1 at every age. What another memory does not say is as here."""
+"""Keep: weight 1 at every age. The pieces that another memory does not define are these."""
 
 from __future__ import annotations
 
 from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.sums import blend_
-from driftwise.kernels.point import CLOCK, KEEP, History, Lesson, Point, Sums
+from driftwise.kernels.point import CLOCK, KEEP, Lesson, Point
 
 CODE = KEEP
 
@@ -32,10 +33,10 @@ def weight(point: Point, row: int, age: float) -> float:
 def absorb_(
     point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
 ) -> None:
-    """The sums fade by factor and take an observation in with this weight."""
+    """The sums fade by factor, and an observation is added with this weight."""
     blend_(lane, factor, weight, lesson, sums)
 
 
 @piece
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
-    """Nothing is due."""
+    """Nothing to do."""

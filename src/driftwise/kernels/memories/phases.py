@@ -1,4 +1,5 @@
-"""A lesson is run, absorb, turn: these phases, bound to the pieces of one memory or to those that ask which it is."""
+"""A lesson is run, absorb, turn: these phases, bound to the pieces of one memory or to those that branch on the
+flag."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from typing import Any, NamedTuple
 
 from driftwise.kernels import piece
 from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories import keep, ring
 from driftwise.kernels.memories.sums import scale_
-from driftwise.kernels.point import COUNT, DROPPED, SQUARES, WEIGHT, History, Lesson, Point, Sums
+from driftwise.kernels.point import COUNT, DROPPED, SQUARES, WEIGHT, Lesson, Point
 
 run_ = unbound("run_", "lets time pass")
 accepts = unbound("accepts", "says whether an observation of an age still counts")
@@ -21,7 +23,7 @@ take_ = unbound("take_", "takes an observation in if it still counts")
 
 
 class Phases(NamedTuple):
-    """What a lesson of a memory is made of. The last two are made of the others."""
+    """The pieces of a memory's lesson. The last two are made of the others."""
 
     name: str
     run_: Callable[..., Any]
@@ -42,9 +44,9 @@ PIECES = Phases._fields[1:6]
 
 
 def _take(point: Point, row: int, lane: int, factor: float, lesson: Lesson, sums: Sums, history: History) -> bool:
-    """Phase two: fade by factor, and one observation, born `age` ago, with the weight its age leaves it; or neither.
+    """Phase two: fade by factor and add one observation of this age with its weight; or neither.
 
-    Whether it was taken; if not, the caller fades.
+    Returns whether it was added; if not, the caller fades.
     """
     count = sums.counters
     if not accepts(point, row, lane, lesson.age, sums, history):
@@ -70,7 +72,7 @@ def _learn(point: Point, row: int, lane: int, lesson: Lesson, sums: Sums, histor
 
 
 def pieces_of(memory: ModuleType, atoms: bool = False) -> dict[str, Callable[..., Any]]:
-    """The pieces of one memory, for sums alone or for sums and atoms; what its file does not say is Keep's."""
+    """The pieces of one memory, for sums only or for sums and atoms; those that its file does not define are Keep's."""
     found: dict[str, Any] = {one: getattr(memory, one, getattr(keep, one)) for one in PIECES}
     name = memory.__name__.rpartition(".")[2] + ("_atoms" if atoms else "")
     kept = ring.bound(name, found["weight"], atoms)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.sums import clear_
-from driftwise.kernels.point import CLOCK, LENGTH, RESTART, SINCE, History, Point, Sums
+from driftwise.kernels.point import CLOCK, LENGTH, RESTART, SINCE, Point
 
 CODE = RESTART
 
 
 @piece
 def last_before(clock: float, period: float) -> float:
-    """The last multiple of the period that the clock has passed."""
+    """The last multiple of the period before the clock."""
     return period * (math.ceil(clock / period) - 1.0)
 
 
 @piece
 def last_until(clock: float, period: float) -> float:
-    """The last multiple that it has passed or shows now."""
+    """The last multiple of the period up to the clock."""
     return period * math.floor(clock / period)
 
 
@@ -33,7 +34,7 @@ def restart_(lane: int, boundary: float, sums: Sums) -> None:
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
-    """Time passes; what lies behind a restart goes."""
+    """Time passes; observations before a restart are dropped."""
     sums.counters[lane, CLOCK] += ticks
     restart_(lane, last_before(sums.counters[lane, CLOCK], point.table[row, LENGTH]), sums)
     return 1.0
@@ -47,5 +48,5 @@ def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: 
 
 @piece
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
-    """A restart due exactly now, so that the next choice starts afresh."""
+    """A restart that is due now, before the next choice."""
     restart_(lane, last_until(sums.counters[lane, CLOCK], point.table[row, LENGTH]), sums)

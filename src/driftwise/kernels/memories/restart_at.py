@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.restart import accepts, restart_
-from driftwise.kernels.point import CLOCK, COLUMNS, RESTART_AT, Floats, History, Point, Sums
+from driftwise.kernels.point import CLOCK, COLUMNS, RESTART_AT, Floats, Point
 
 __all__ = ["CODE", "accepts", "run_", "turn_"]
 
@@ -13,7 +14,7 @@ CODE = RESTART_AT
 
 @piece
 def last_listed(table: Floats, row: int, clock: float, now: bool) -> float:
-    """The last listed time before the clock, or with `now` up to it; 0 where there is none."""
+    """The last listed time before the clock, or with `now` up to it; 0 if there is none."""
     last = 0.0
     for place in range(COLUMNS, table.shape[1]):
         time = table[row, place]
@@ -24,7 +25,7 @@ def last_listed(table: Floats, row: int, clock: float, now: bool) -> float:
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
-    """Time passes; what lies behind a restart goes."""
+    """Time passes; observations before a restart are dropped."""
     sums.counters[lane, CLOCK] += ticks
     restart_(lane, last_listed(point.table, row, sums.counters[lane, CLOCK], False), sums)
     return 1.0
@@ -32,5 +33,5 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 
 @piece
 def turn_(point: Point, row: int, lane: int, sums: Sums) -> None:
-    """A restart due exactly now, so that the next choice starts afresh."""
+    """A restart that is due now, before the next choice."""
     restart_(lane, last_listed(point.table, row, sums.counters[lane, CLOCK], True), sums)

@@ -1,7 +1,7 @@
-"""Observations kept one by one, for a memory that takes single ones out or weighs them anew.
+"""Single observations, for a memory that removes them one by one or changes their weights.
 
-The ring is sorted by birth. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `bound` puts
-its weight into them, and the atoms where a family has them.
+The ring is sorted by age. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `bound` binds
+its weight to them, and the atoms if the family has them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from driftwise.kernels import piece, routine
 from driftwise.kernels.binding import bind, unbound
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.atoms import find_in_ring, leave_atom_
 from driftwise.kernels.memories.sums import scale_
 from driftwise.kernels.point import (
@@ -24,10 +25,8 @@ from driftwise.kernels.point import (
     USED,
     WEIGHT,
     Floats,
-    History,
     Lesson,
     Point,
-    Sums,
 )
 
 weight = unbound("weight", "gives the weight of an observation of an age")
@@ -45,14 +44,14 @@ def age_at(lane: int, place: int, sums: Sums, history: History) -> float:
 
 @piece
 def has_place(lane: int, age: float, sums: Sums, history: History) -> bool:
-    """Whether an observation of this age finds a place: in a full ring it has to be younger than the oldest."""
+    """Whether there is a place for an observation of this age: in a full ring it must be younger than the oldest."""
     ring, cursor, born = history.ring, history.cursor, sums.counters[lane, CLOCK] - age
     return not (cursor[SIZE] == ring.shape[0] and born <= ring[cursor[HEAD], ring.shape[1] - 1])
 
 
 @routine
 def move_(lane: int, weight: float, square: float, place: int, sums: Sums, ring: Floats) -> None:
-    """Add the observation at a place with this weight and its square; both below 0 take it away."""
+    """Add the observation at a place with this weight and its square; negative values remove it."""
     d = sums.b.shape[1]
     for i in range(d):
         xi = weight * ring[place, i]
@@ -67,7 +66,7 @@ def move_(lane: int, weight: float, square: float, place: int, sums: Sums, ring:
 
 
 def _rebuild(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """The sums anew from the ring: what rounding left behind after many removals goes."""
+    """Compute the sums again from the ring, which removes the rounding errors of many removals."""
     count, cursor = sums.counters, history.cursor
     scale_(lane, 0.0, sums)
     count[lane, WEIGHT] = 0.0
@@ -82,7 +81,7 @@ def _rebuild(point: Point, row: int, lane: int, sums: Sums, history: History) ->
 
 
 def _recount(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """The atoms anew from the ring."""
+    """Compute the atoms again from the ring."""
     weights, targets, cursor = history.weights, history.targets, history.cursor
     for a in range(cursor[USED]):
         weights[lane, a] = 0.0
@@ -97,7 +96,7 @@ def _recount(point: Point, row: int, lane: int, sums: Sums, history: History) ->
 
 
 def _forget_oldest(point: Point, row: int, lane: int, sums: Sums, history: History) -> None:
-    """Take the oldest observation out; rebuild when as many were taken out as are left."""
+    """Remove the oldest observation; rebuild when as many were removed as are left."""
     count, cursor = sums.counters, history.cursor
     w = weight(point, row, age_at(lane, cursor[HEAD], sums, history))
     leave_(lane, w, cursor[HEAD], history)
@@ -114,7 +113,7 @@ def _forget_oldest(point: Point, row: int, lane: int, sums: Sums, history: Histo
 
 @routine
 def remember_(lane: int, weight: float, lesson: Lesson, sums: Sums, history: History) -> None:
-    """Put an observation into a ring with room: late ones move up from the young end."""
+    """Insert an observation into a ring with a free place, in the order of age."""
     d = sums.b.shape[1]
     ring, cursor, born = history.ring, history.cursor, sums.counters[lane, CLOCK] - lesson.age
     capacity = ring.shape[0]
@@ -140,7 +139,7 @@ def remember_(lane: int, weight: float, lesson: Lesson, sums: Sums, history: His
 def absorb_(
     point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
 ) -> None:
-    """An observation enters; in a full ring the oldest makes room and is counted."""
+    """Add an observation; in a full ring the oldest is dropped and counted."""
     if history.cursor[SIZE] == history.ring.shape[0]:
         sums.counters[lane, DROPPED] += 1.0
         forget_oldest_(point, row, lane, sums, history)
@@ -156,7 +155,7 @@ def _no_atoms(point: Point, row: int, lane: int, sums: Sums, history: History) -
 
 
 def bound(name: str, weight: Callable[..., Any], atoms: bool) -> dict[str, Callable[..., Any]]:
-    """What a memory's file names of this one, for the memory of this name and weight, with atoms or without."""
+    """The pieces of this file for the memory of this name and weight, with atoms or without."""
     rebuild = routine(bind(_rebuild, f"rebuild_{name}", weight=weight))
     leave = leave_atom_ if atoms else _no_atom_leaves
     oldest = bind(_forget_oldest, f"forget_oldest_{name}", weight=weight, rebuild_=rebuild, leave_=leave)

@@ -1,8 +1,8 @@
 """Weighted sums of a lane: faded, added to, cleared, copied.
 
-G = Σ w x x' (lower triangle), twin = Σ w² x x' where a rule asks for it, b = Σ w r x; the ridge is never inside. A lane
-of Trend whose stiffness is above 0 also has the sums with w·lag and w·lag². An observation is handed on as column `arm`
-of X[at], so that nothing is copied.
+G = Σ w x x' (lower triangle), twin = Σ w² x x' if a rule needs it, b = Σ w r x; the ridge is never inside. A lane of
+Trend whose stiffness is above 0 also has the sums with w·lag and w·lag². An observation is passed as column `arm` of
+X[at], so that nothing is copied.
 """
 
 from __future__ import annotations
@@ -10,20 +10,8 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import piece
-from driftwise.kernels.point import (
-    CLOCK,
-    COUNT,
-    HEAD,
-    REMOVED,
-    SINCE,
-    SIZE,
-    SQUARES,
-    WEIGHT,
-    Floats,
-    History,
-    Lesson,
-    Sums,
-)
+from driftwise.kernels.groups import History, Sums
+from driftwise.kernels.point import CLOCK, COUNT, HEAD, REMOVED, SINCE, SIZE, SQUARES, WEIGHT, Floats, Lesson
 
 
 @piece
@@ -42,7 +30,7 @@ def scale_(lane: int, factor: float, sums: Sums) -> None:
 
 @piece
 def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) -> None:
-    """All weights times factor, then one more observation: the two steps of a round in one pass over the sums."""
+    """Multiply all weights by factor, then add one observation: the two steps of a round in one pass over the sums."""
     X, at, arm = lesson.X, lesson.at, lesson.arm
     for i in range(sums.b.shape[1]):
         xi = weight * X[at, i, arm]
@@ -61,7 +49,7 @@ def blend_(lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums) 
 def blend_offset_(
     lane: int, factor: float, weight: float, lesson: Lesson, center: Floats, row: int, level: float, sums: Sums
 ) -> None:
-    """The same for what the observation is besides center[row] and a level."""
+    """The same for the difference of an observation from center[row] and a level."""
     X, at, arm, reward = lesson.X, lesson.at, lesson.arm, lesson.reward - level
     for i in range(sums.b.shape[1]):
         xi = weight * (X[at, i, arm] - center[row, i])
@@ -72,7 +60,8 @@ def blend_offset_(
 
 @piece
 def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
-    """Every lag grows by `ticks` while weights fade by factor; G and b stand where they stood, and fade after this."""
+    """Increase every lag by `ticks` while weights fade by factor; G and b still have their old values and fade
+    later."""
     square = ticks * ticks
     for i in range(sums.b.shape[1]):
         sums.lag_reward[lane, i] = factor * (sums.lag_reward[lane, i] + ticks * sums.b[lane, i])
@@ -84,7 +73,7 @@ def shift_lags_(lane: int, factor: float, ticks: float, sums: Sums) -> None:
 
 @piece
 def blend_lags_(lane: int, weight: float, lesson: Lesson, sums: Sums) -> None:
-    """One more observation in the lagged sums; one of age 0 has no lag and would change nothing."""
+    """Add one observation to the lagged sums; one of age 0 would change nothing."""
     X, at, arm, age = lesson.X, lesson.at, lesson.arm, lesson.age
     for i in range(sums.b.shape[1]):
         xi = age * weight * X[at, i, arm]
@@ -96,7 +85,7 @@ def blend_lags_(lane: int, weight: float, lesson: Lesson, sums: Sums) -> None:
 
 @piece
 def clear_(lane: int, sums: Sums) -> None:
-    """Forget every observation of a lane; the clock goes on."""
+    """Forget every observation of a lane; the clock continues."""
     scale_(lane, 0.0, sums)
     sums.counters[lane, COUNT] = 0.0
     sums.counters[lane, WEIGHT] = 0.0
@@ -105,7 +94,7 @@ def clear_(lane: int, sums: Sums) -> None:
 
 @piece
 def fresh_lane_(lane: int, sums: Sums, history: History) -> None:
-    """A lane begins anew, its clock included."""
+    """Clear a lane, including its clock."""
     clear_(lane, sums)
     sums.counters[lane, CLOCK] = 0.0
     sums.counters[lane, SINCE] = -math.inf
@@ -117,14 +106,14 @@ def fresh_lane_(lane: int, sums: Sums, history: History) -> None:
 
 @piece
 def follow_(lane: int, other: int, sums: Sums) -> None:
-    """A lane drops its observations for those of another."""
+    """Replace the observations of a lane by those of another."""
     for i in range(sums.b.shape[1]):
         sums.b[lane, i] = sums.b[other, i]
         for j in range(i + 1):
             sums.G[lane, i, j] = sums.G[other, i, j]
             if sums.twin.shape[0] > 0:
                 sums.twin[lane, i, j] = sums.twin[other, i, j]
-    if sums.lag.shape[0] > 0:  # those of a lane without a slope are 0, and so a trend that follows it begins flat
+    if sums.lag.shape[0] > 0:  # those of a lane without a slope are 0, so a trend that copies it begins flat
         for i in range(sums.b.shape[1]):
             sums.lag_reward[lane, i] = sums.lag_reward[other, i]
             for j in range(i + 1):

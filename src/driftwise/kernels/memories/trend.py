@@ -1,11 +1,12 @@
-"""Trend: weight γ^age, and θ taken to have moved in a line, for which a lane has the sums with lags as well."""
+"""Trend: weight γ^age, with θ assumed to move in a line. A lane has the sums with lags as well."""
 
 from __future__ import annotations
 
 from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories import fade
 from driftwise.kernels.memories.sums import blend_, blend_lags_, shift_lags_
-from driftwise.kernels.point import MEMORY, STIFFNESS, TREND, History, Lesson, Point, Sums
+from driftwise.kernels.point import MEMORY, STIFFNESS, TREND, Lesson, Point
 
 CODE, STILL = TREND, False
 weight = fade.weight
@@ -20,7 +21,7 @@ def sloped(point: Point, row: int) -> bool:
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
-    """Time passes; every lag grows by it."""
+    """Time passes; every lag grows."""
     factor = fade_(point, row, lane, ticks, sums, history)
     if sloped(point, row):
         shift_lags_(lane, factor, ticks, sums)
@@ -31,7 +32,7 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 def absorb_(
     point: Point, row: int, lane: int, factor: float, weight: float, lesson: Lesson, sums: Sums, history: History
 ) -> None:
-    """The sums take an observation in, and those with lags a late one."""
+    """Add an observation to the sums, and a late one also to those with lags."""
     blend_(lane, factor, weight, lesson, sums)
     if lesson.age > 0.0 and sloped(point, row):
         blend_lags_(lane, weight, lesson, sums)

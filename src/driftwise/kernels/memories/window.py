@@ -1,10 +1,11 @@
-"""Window: weight 1 while an observation is younger than the length; it is then taken out of the sums again."""
+"""Window: weight 1 while an observation is younger than the length; then it is removed from the sums."""
 
 from __future__ import annotations
 
 from driftwise.kernels import piece
+from driftwise.kernels.groups import History, Sums
 from driftwise.kernels.memories.ring import absorb_, forget_oldest_, has_place, recount_
-from driftwise.kernels.point import CLOCK, HEAD, LENGTH, REMOVED, SIZE, WINDOW, History, Point, Sums
+from driftwise.kernels.point import CLOCK, HEAD, LENGTH, REMOVED, SIZE, WINDOW, Point
 
 __all__ = ["CODE", "absorb_", "accepts", "run_"]
 
@@ -13,7 +14,7 @@ CODE = WINDOW
 
 @piece
 def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: History) -> float:
-    """Time passes; observations that have reached the length go."""
+    """Time passes; observations that reach the length are removed."""
     cursor = history.cursor
     sums.counters[lane, CLOCK] += ticks
     oldest = sums.counters[lane, CLOCK] - point.table[row, LENGTH]
@@ -26,5 +27,5 @@ def run_(point: Point, row: int, lane: int, ticks: float, sums: Sums, history: H
 
 @piece
 def accepts(point: Point, row: int, lane: int, age: float, sums: Sums, history: History) -> bool:
-    """Whether an observation is in the window and finds a place there."""
+    """Whether an observation is in the window and there is a place for it."""
     return bool(age < point.table[row, LENGTH] and has_place(lane, age, sums, history))

@@ -1,1 +1,1 @@
-"""The largest index over a set of arms that is no list."""
+"""The largest index over a continuous set of arms."""

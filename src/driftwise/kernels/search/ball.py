@@ -1,25 +1,41 @@
-"""The largest index over a ball or an ellipsoid, with a proof: each search returns a bound that no point exceeds."""
+"""The largest index over a ball or an ellipsoid, with a proof: each search returns an upper bound of all points."""
 
 from __future__ import annotations
 
 import math
 
 from driftwise.kernels import entry, piece, routine
+from driftwise.kernels.algebra import multiply_lower_, multiply_turned_lower_
 from driftwise.kernels.point import Floats
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.basis import (
     ALONG,
     GAPS,
+    HALVINGS,
+    TILTED,
+    TURNED,
+    VALUES,
     along_theta_,
     back_,
+    dot,
     eigenbasis_,
     largest,
     nudge_,
     place_,
     shift_of,
 )
-from driftwise.kernels.search.centred import centred_summit_
-from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TILT, TOP, WEIGHT, IndexForm, index_form_of
+from driftwise.kernels.search.index_form import (
+    FOUND,
+    SHIFT,
+    THETA,
+    TILT,
+    TOP,
+    WEIGHT,
+    IndexForm,
+    index_form_of,
+    square_at,
+    value_at,
+)
 from driftwise.kernels.search.sums import sum_summit_
 from driftwise.kernels.search.tridiagonal import tridiagonal_summit_
 
@@ -51,10 +67,103 @@ def plain_summit_(form: IndexForm) -> bool:
     return True
 
 
+# ------------------------------------------------------------------------------------------ arms seen from a centre
+
+
+@routine
+def centred_at(form: IndexForm, t: float) -> tuple[float, float]:
+    """For a guess t of √q: the largest c'y + (w/2)(q(y)/t + t), an upper bound of the index, and √q where it is
+    reached.
+
+    vec[TURNED] is that y, by the secular equation ‖y‖ = 1 of the quadratic; vec[FOUND] is overwritten.
+    """
+    vec, numbers = form.vec, form.numbers
+    w, d = numbers[WEIGHT], vec.shape[1]
+    for i in range(d):
+        vec[FOUND, i] = vec[ALONG, i] * (t / w) - vec[TILTED, i]
+    nudge_(vec, int(FOUND), largest(vec))
+    delta = shift_of(vec, int(FOUND), False, 1.0)
+    place_(vec, int(FOUND), delta)
+    mean, square = 0.0, numbers[page.CONSTANT_PART]
+    for i in range(d):
+        y = vec[TURNED, i]
+        mean += vec[ALONG, i] * y
+        square += (vec[VALUES, i] * y - 2.0 * vec[TILTED, i]) * y
+    square = max(square, 0.0)
+    return mean + 0.5 * w * (square / t + t), math.sqrt(square)
+
+
+@routine
+def centred_summit_(form: IndexForm) -> None:
+    """The largest c'y + w√q(y), q(y) = y'Ay - 2b'y + c. For every t > 0 the largest c'y + (w/2)(q/t + t) is a bound,
+    convex in t, and is reached where √q = t; bisection finds that t."""
+    vec, numbers = form.vec, form.numbers
+    w = numbers[WEIGHT]
+    if not w > 0.0:
+        along_theta_(form)
+        return
+    lean = math.sqrt(dot(vec, int(TILTED), vec, int(TILTED)))
+    far = math.sqrt(largest(vec) + 2.0 * lean + numbers[page.CONSTANT_PART])
+    near, top = 1e-9 * far, math.inf
+    for _ in range(HALVINGS):
+        t = math.sqrt(near) * math.sqrt(far)
+        bound, root = centred_at(form, t)
+        top = min(top, bound)
+        if root > t:
+            near = t
+        else:
+            far = t
+        if far - near <= 1e-14 * far:
+            break
+    numbers[page.TOP] = numbers[page.SHIFT] + top
+    centred_at(form, far)
+    back_(form, int(FOUND))
+    ascend_(form)
+    best = value_at(form, vec, int(FOUND))
+    for i in range(vec.shape[1]):
+        form.low[0, i] = vec[FOUND, i]
+    centred_at(form, near)  # if two points tie, the bound is not reached, and the ends are on both sides of it
+    back_(form, int(FOUND))
+    ascend_(form)
+    if value_at(form, vec, int(FOUND)) < best:
+        for i in range(vec.shape[1]):
+            vec[FOUND, i] = form.low[0, i]
+
+
+@routine
+def ascend_(form: IndexForm) -> None:
+    """Ascend from vec[FOUND]: the gradient of a convex index, scaled to the edge of the ball, never has a lower
+    index."""
+    vec, d = form.vec, form.vec.shape[1]
+    for _ in range(50):
+        root = math.sqrt(square_at(form, vec, int(FOUND)))
+        if not root > 0.0:
+            return
+        length, moved = 0.0, 0.0
+        for i in range(d):
+            t = -vec[page.TILT, i]
+            for j in range(d):
+                t += form.A[i, j] * vec[FOUND, j]
+            vec[TURNED, i] = vec[THETA, i] + form.numbers[WEIGHT] * t / root
+            length += vec[TURNED, i] * vec[TURNED, i]
+        length = math.sqrt(length)
+        if not length > 0.0:
+            return
+        for i in range(d):
+            y = vec[TURNED, i] / length
+            moved = max(moved, abs(y - vec[FOUND, i]))
+            vec[FOUND, i] = y
+        if moved <= 1e-15:
+            return
+
+
+# ------------------------------------------------------------------------------------------ the entry
+
+
 @entry
 def summit_(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
-    """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, F lower triangular, or F[0, 0]·I where straight; numbers[TOP] is
-    the bound. θ, b and A of the form become those in y. False where there are no eigenvalues."""
+    """out <- the x = Fy, ‖y‖ ≤ 1, of largest index, F lower triangular, or F[0, 0]·I if straight; numbers[TOP] is the
+    bound. θ, b and A of the form become those in y. False if there are no eigenvalues."""
     form, found, tilted = index_form_of(scratch, out.size), True, False
     through_(form, F, straight)
     for i in range(out.size):
@@ -76,7 +185,7 @@ def summit_(scratch: Floats, F: Floats, straight: bool, out: Floats) -> bool:
 
 @piece
 def outward_(form: IndexForm, F: Floats, straight: bool, out: Floats) -> None:
-    """out = Fy of the y found."""
+    """out = Fy for the y found."""
     for i in range(out.size):
         if straight:
             out[i] = F[0, 0] * form.vec[FOUND, i]
@@ -100,20 +209,11 @@ def through_(form: IndexForm, F: Floats, straight: bool) -> None:
             for j in range(d):
                 A[i, j] *= r * r
         return
-    for i in range(d):
-        for j in range(d):
-            t = 0.0
-            for k in range(j, d):
-                t += A[i, k] * F[k, j]
-            work[i, j] = t
+    multiply_lower_(A, F, work)
+    multiply_turned_lower_(F, work, A)
     for i in range(d):
         theta, tilt = 0.0, 0.0
         for k in range(i, d):
             theta += F[k, i] * vec[THETA, k]
             tilt += F[k, i] * vec[TILT, k]
         vec[THETA, i], vec[TILT, i] = theta, tilt
-        for j in range(d):
-            t = 0.0
-            for k in range(i, d):
-                t += F[k, i] * work[k, j]
-            A[i, j] = t

@@ -1,9 +1,9 @@
-"""The eigenbasis that an index over a ball is searched in, and the curve on which all maximisers lie.
+"""The eigenbasis for the search of an index over a ball, and the curve on which all maximisers lie.
 
-With m the eigenvalues of A, c = u'θ and M the largest m that curve is y_i ∝ c_i/(δ + M - m_i) for δ in (0, ∞): from the
-direction that is known least to that of θ. Where c has no part along the first, the curve has a corner there (the hard
-case of Moré and Sorensen 1983); c is then nudged by 1e-14 of the index along it, with a sign that is fixed, which moves
-no index by more than that and leaves no case apart.
+With m the eigenvalues of A, c = u'θ and M the largest m, that curve is y_i ∝ c_i/(δ + M - m_i) for δ in (0, ∞): from
+the direction that is known least to that of θ. If c has no part along the first, the curve has a corner there (the hard
+case of Moré and Sorensen 1983). Then c is changed by 1e-14 of the index along it, with a fixed sign, which changes no
+index by more than that and removes the special case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driftwise.kernels.solvers.eigen import eigen_
 NUDGE = 1e-14
 NEWTON, HALVINGS = 60, 200
 
-# What the rows of vec hold here: gaps of eigenvalues to the largest, c, y and b in the eigenbasis, and eigenvalues.
+# The rows of vec here: gaps of eigenvalues to the largest, c, y and b in the eigenbasis, and eigenvalues.
 GAPS, ALONG, TURNED, TILTED, VALUES = page.FIRST, page.SECOND, page.THIRD, page.FOURTH, page.FIFTH
 
 
@@ -134,7 +134,7 @@ def back_(form: IndexForm, to: int) -> None:
 
 
 @piece
-def spread_of(vec: Floats) -> float:
+def width_of(vec: Floats) -> float:
     """√(y'Ay) of vec[TURNED]."""
     total = 0.0
     for i in range(vec.shape[1]):
@@ -144,7 +144,7 @@ def spread_of(vec: Floats) -> float:
 
 @routine
 def along_theta_(form: IndexForm) -> None:
-    """The search where θ alone counts: its direction, the first coordinate's where it has none."""
+    """The search if only θ matters: its direction, or the first coordinate if θ = 0."""
     vec = form.vec
     length = math.sqrt(dot(vec, int(THETA), vec, int(THETA)))
     for i in range(vec.shape[1]):

@@ -1,6 +1,6 @@
 """The largest convex index over a box: a vertex, found by a tree over its sides with a bound for every branch.
 
-A node has its first coordinates at an end and the others in the middle of their side, h away from both. What is left to
+A node has its first coordinates at an end and the others in the middle of their side, h away from both. The possible
 gain, for any t > 0, is at most Σ|a_i + (w/t)g_i|h_i + (w/2t)Σ|A_ij|h_i h_j over the free ones, by √q ≤ (q/t + t)/2 with
 g half the gradient of q.
 """
@@ -16,7 +16,7 @@ from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.index_form import IndexForm, index_form_of, square_at, value_at
 
-# What a branch must promise above the best vertex seen, as a share of it: the rounding of the sums.
+# By how much a branch's bound must exceed the best vertex, relative to it: the rounding of the sums.
 ROUNDING = 1e-13
 
 
@@ -24,7 +24,7 @@ ROUNDING = 1e-13
 def promise(
     theta: Floats, g: Floats, depth: int, order: Ints, half: Floats, mean: float, q: float, left: float, w: float
 ) -> float:
-    """A bound of the index below a node, at the best of three t."""
+    """An upper bound of the index below a node, with the best of three t."""
     d = order.size
     slack, along = 0.0, 0.0
     for k in range(depth, d):
@@ -37,7 +37,7 @@ def promise(
     t = math.sqrt(max(q + 2.0 * slack + left, 0.0))
     for _ in range(3):
         if not t > 0.0:
-            return min(best, mean + along)  # q is 0 wherever the node leads
+            return min(best, mean + along)  # q is 0 in the whole branch
         gain, at = 0.0, q + left
         for k in range(depth, d):
             i = order[k]
@@ -51,7 +51,7 @@ def promise(
 
 @routine
 def polish_(form: IndexForm, low: Floats, high: Floats, x: Floats) -> float:
-    """x[0] from vertex to vertex, a coordinate at a time, as long as the index rises; the index there."""
+    """Move x[0] from vertex to vertex, one coordinate at a time, while the index rises; returns the index."""
     best = value_at(form, x, 0)
     rising = True
     while rising:
@@ -69,14 +69,14 @@ def polish_(form: IndexForm, low: Floats, high: Floats, x: Floats) -> float:
 
 @piece
 def take_(x: Floats, out: Floats) -> None:
-    """out <- x[0]: array expressions, which may raise, are no machine code of a wheel."""
+    """out <- x[0], by a loop: array expressions may raise, and wheels cannot hold such machine code."""
     for i in range(out.size):
         out[i] = x[0, i]
 
 
 @kernel
 def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
-    """out <- the vertex of largest index; numbers[TOP] bounds all of them. How many nodes were looked into."""
+    """out <- the vertex of largest index; numbers[TOP] bounds all of them. Returns the number of nodes visited."""
     d = low.size
     form = index_form_of(scratch, d)
     A, theta, w = form.A, form.vec[page.THETA], form.numbers[page.WEIGHT]
@@ -88,7 +88,7 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
     best = polish_(form, low, high, x)
     take_(x, out)
     order = np.arange(d)
-    for k in range(1, d):  # those that decide most come first; NumPy's sort takes longer to compile than all of this
+    for k in range(1, d):  # the most important come first; NumPy's sort takes longer to compile than this file
         i, m = order[k], k
         while m > 0 and weight[order[m - 1]] < weight[i]:
             order[m] = order[m - 1]
@@ -145,9 +145,9 @@ def corner_(scratch: Floats, low: Floats, high: Floats, out: Floats) -> float:
 
 @kernel
 def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floats) -> float:
-    """out <- the best of what coordinate ascent finds from the rows of starts; its index. Nothing is proven.
+    """out <- the best point of coordinate ascent from the rows of starts; returns its index. Nothing is proven.
 
-    A coordinate moves to the best of 33 places of its side, then of 33 around that, four times over.
+    A coordinate moves to the best of 33 places of its side, then of 33 around that, four times.
     """
     d = low.size
     form = index_form_of(scratch, d)
@@ -172,7 +172,7 @@ def climb_(scratch: Floats, low: Floats, high: Floats, starts: Floats, out: Floa
 
 @routine
 def along_side_(form: IndexForm, low: float, high: float, i: int, x: Floats, value: float) -> float:
-    """x[0, i] <- the best place of a side that a grid, refined around it, finds; the index there."""
+    """x[0, i] <- the best place of a side on a grid, refined around it; returns the index."""
     start, stop, place = low, high, x[0, i]
     for _ in range(5):
         for k in range(33):

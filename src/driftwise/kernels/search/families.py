@@ -1,6 +1,6 @@
-"""What the index of a family is now, as a form: the entries beside those that score lists of arms.
+"""The current index of a family as a form: the entries beside those that score lists of arms.
 
-They read the same factors that scores are computed from, so that the point a search finds has the score it promised.
+They read the same factors from which scores are computed, so that a point that is found has its promised score.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ import math
 
 from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import entry, piece, routine
+from driftwise.kernels.adapt.belief import ACTING as ACTING
+from driftwise.kernels.adapt.belief import LOOK
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row
 from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
+from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.chance import normal
 from driftwise.kernels.glm import QUANTILE, glm_radius
+from driftwise.kernels.groups import Adapting, Sums, adapting_of, estimate_of, sums_of
 from driftwise.kernels.level import FOUR, Levels, believe_preferences_, center_, guess_of, levels_of
 from driftwise.kernels.linear import linear_factors_, linear_scale, two_matrices
 from driftwise.kernels.links import IDENTITY
@@ -42,10 +46,6 @@ from driftwise.kernels.point import (
     Ints,
     Point,
     S,
-    Sums,
-    adapting_of,
-    estimate_of,
-    sums_of,
 )
 from driftwise.kernels.point import THETA as DRAWS_THETA
 from driftwise.kernels.sampling import BY_ROUND, round_of
@@ -66,8 +66,9 @@ from driftwise.kernels.search.index_form import (
 )
 from driftwise.kernels.solvers.ball import length_of
 
-# Whose index: that of the lane that acts; of a bank of clicks that is judged, the judge's; from 0 on a lane's own.
-ACTING, JUDGE = -1, -2
+# Whose index: that of the lane that acts, or what a decision is for (kernels/adapt/belief.py); of a bank of clicks that
+# is judged, the judge's; from 0 on a lane's own.
+JUDGE = -2
 
 
 @piece
@@ -83,7 +84,7 @@ def estimate_from_(form: IndexForm) -> None:
 
 @routine
 def linear_form_(point: Point, row: int, lane: int, sums: Sums, form: IndexForm) -> None:
-    """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: what linear_scores_ computes for a list."""
+    """x'V⁻¹b and β‖x‖ in the norm of V⁻¹, or of V⁻¹ṼV⁻¹ for two matrices: the values of linear_scores_."""
     d, pivot = form.vec.shape[1], form.vec[PIVOT]
     linear_factors_(point, row, lane, sums, form.low, form.other, pivot, form.vec[WHITE])
     plain_(form, int(RISES), int(IDENTITY), linear_scale(point, row, lane, sums, pivot))
@@ -111,13 +112,14 @@ def linear_form_(point: Point, row: int, lane: int, sums: Sums, form: IndexForm)
 def belief_form_(
     point: Point, row: int, lane: int, audit: bool, sums: Sums, gauge: Gauge, form: IndexForm
 ) -> None:
-    """θ̂ and a quantile of the belief, or for an audit the radius of the theorem: belief_scores_ and audit_scores_."""
+    """θ̂ and a quantile of the belief as belief_scores_ has it, or for a look a theorem's radius with δ = 1/t and the
+    ridge ρ₀ (docs/math.md#audits): R(√d + √(2 log t + d log(1 + tr G/(ρ₀d)))), in whose first part √ρ₀S = R√d."""
     d, link = form.vec.shape[1], point.flags[LINK]
     pivot, z = form.vec[PIVOT], form.vec[WHITE]
     prior = prior_of(point, row, gauge, d)
-    believe_(point, row, lane, prior.ridge, sums, form.low, form.other, pivot, z)
+    believe_(point, row, lane, prior.ridge, gauge, sums, form.low, form.other, pivot, z)
     if audit:
-        grown = d * log1p(trace_of(sums.G, lane) / (prior.ridge * d))
+        grown = d * log1p(trace_of(sums.G, lane, gauge) / (prior.ridge * d))
         weight = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
     else:
         weight = quantile_of(point, row, sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
@@ -130,7 +132,7 @@ def belief_form_(
 
 @routine
 def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge, form: IndexForm) -> None:
-    """The index of a lane with a level apart, whose arms are seen from centres: level_scores_."""
+    """The index of a lane with a separate level, whose arms are relative to centres: level_scores_."""
     d, link, vec = form.vec.shape[1], point.flags[LINK], form.vec
     pivot, z, centre = vec[PIVOT], vec[WHITE], form.other
     prior, total, first = prior_of(point, row, gauge, d), 0.0, lane - lane
@@ -145,7 +147,7 @@ def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge,
         k = lane % FOUR + (lane // FOUR + turn + 1) % memories * FOUR
         own = k % levels.filters.shape[0]
         level = center_(point, row, guess, levels.filters, own, 0.0, centre, first)
-        believe_preferences_(k, prior.ridge, levels.sums, form.low, pivot, z)
+        believe_preferences_(k, prior.ridge, gauge, levels.sums, form.low, pivot, z)
         invert_(form.low, pivot, form.work)
         share = levels.weights[k] / total
         add_square_(share, form.work, form.A)
@@ -166,43 +168,46 @@ def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge,
 # ------------------------------------------------------------------------------------------ entries
 
 
-@entry
-def form_linear_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
-    """The linear family, alone or adapting. FINE, or why nothing was done."""
+write_ = unbound("write_", "writes whose index it is to a form")
+
+
+def _form_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
+    """The current index as a form. Returns FINE, or why nothing was done."""
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
-    lane = acting_lane(point, own)
-    form = index_form_of(scratch, flags[DIM])
-    linear_form_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), form)
+    write_(point, own, floats, whose, index_form_of(scratch, flags[DIM]))
     return FINE
 
 
-@entry
-def form_belief_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
-    """Beliefs, alone or in a bank; whose = JUDGE is that of an audit. FINE, or why nothing was done."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
+@piece
+def acting_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
+    """The linear family, alone or adapting."""
+    lane = acting_lane(point, own)
+    linear_form_(point, acting_row(point, own, lane), lane, sums_of(point.flags, floats), form)
+
+
+@piece
+def believed_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
+    """Beliefs, alone or in a bank, for what a decision is for."""
+    flags, table = point
     sums, levels, gauge = sums_of(flags, floats), levels_of(flags, floats), gauge_of(flags, floats)
-    form, with_level = index_form_of(scratch, flags[DIM]), level_lane(levels.weights, levels.evidence)
+    with_level = level_lane(levels.weights, levels.evidence)
     if with_level >= 0 and whose == ACTING:
         level_form_(point, int(table.shape[0] - levels.weights.size + with_level), with_level, levels, gauge, form)
-        return FINE
-    lane = acting_lane(point, own) if whose == ACTING else int(table[0, AUDIT_LANE])
-    row = acting_row(point, own, lane) if whose == ACTING else lane
-    belief_form_(point, row, lane, whose == JUDGE, sums, gauge, form)
-    return FINE
+        return
+    look = whose <= LOOK
+    lane = int(table[0, AUDIT_LANE]) if look else acting_lane(point, own)
+    row = lane if look else acting_row(point, own, lane)
+    belief_form_(point, row, lane, look, sums, gauge, form)
 
 
-@entry
-def form_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, whose: int) -> int:
-    """The generalized linear families: of the lane that acts, of one lane, or of a judge. FINE, or DAMAGED."""
-    point, own = Point(flags, table), adapting_of(flags, floats, ints)
-    if not sound_marks(point, own):
-        return DAMAGED
+@piece
+def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
+    """The generalized linear families: of the acting lane, of one lane, or of a judge."""
+    flags, table = point
     sums, estimate = sums_of(flags, floats), estimate_of(flags, floats)
-    form, d, link = index_form_of(scratch, flags[DIM]), flags[DIM], flags[LINK]
+    d, link = flags[DIM], flags[LINK]
     lane = acting_lane(point, own) if whose < 0 else whose
     row = acting_row(point, own, lane) if whose < 0 else lane
     pivot, weight, kind, judge = form.vec[PIVOT], 0.0, int(SUM), whose == JUDGE
@@ -225,12 +230,16 @@ def form_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: F
     add_square_(1.0, form.work, form.A)
     for i in range(d):
         form.vec[THETA, i] = form.vec[WHITE, i]
-    return FINE
+
+
+form_linear_ = entry(bind(_form_, "form_linear_", write_=acting_form_))
+form_belief_ = entry(bind(_form_, "form_belief_", write_=believed_form_))
+form_glm_ = entry(bind(_form_, "form_glm_", write_=generalized_form_))
 
 
 @routine
 def draw_theta_(link: int, scale: float, key: Ints, draw: int, form: IndexForm, root: Floats) -> None:
-    """θ + scale·root'z, z the normals of a draw's first try: what add_normal_ puts on the arms of a list, before
+    """θ + scale·root'z, z the normals of a draw's first attempt: what add_normal_ adds to the arms of a list, before
     its link."""
     d = form.vec.shape[1]
     for k in range(d):

@@ -1,8 +1,8 @@
-"""An index as a function of any x: what the families' scores of a list of arms are made of, in scratch of its own.
+"""An index as a function of any x: the form of the families' scores of a list of arms, in its own scratch.
 
 All indices of this library but those of set rules are one of two kinds. With z = shift + x'θ and
 spread = weight·√(x'Ax - 2x'b + c), an index RISES with z + spread (it is that, or μ of that), or it is the SUM
-μ(z) + spread. b and c are 0 but for lanes with a level apart, whose arms are seen from a centre.
+μ(z) + spread. b and c are 0 except for lanes with a separate level, whose arms are relative to a centre.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from driftwise.kernels.scratch import carved
 
 # Kinds of an index.
 RISES, SUM = 0, 1
-# Places of numbers: kind and link, shift, weight and c of the index; the upper bound a search has proven, and steps;
-# mean and bonus of the point found, where they are asked for.
+# Places of numbers: kind and link, shift, weight and c of the index; the upper bound that a search has proven, and
+# steps; mean and bonus of the point found, if they are requested.
 KIND, LINK_CODE, SHIFT, WEIGHT, CONSTANT_PART, TOP, STEPS, MEAN, BONUS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NUMBERS = 9
-# Rows of vec: θ and b; the point found; 1/diagonal of a factor of V and what it makes of b; then what searches
-# scribble on.
+# Rows of vec: θ and b; the point found; 1/diagonal of a factor of V and its solution for b; then scratch of searches.
 THETA, TILT, FOUND, PIVOT, WHITE, FIRST, SECOND, THIRD, FOURTH, FIFTH = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 VECTORS = 10
-# Intervals that a search has set aside at most: each is half of the one before.
+# The largest number of intervals that a search has postponed: each is half of the one before.
 DEEP = 256
 
 
 class IndexForm(NamedTuple):
-    """numbers and vec by the names above, A, four more matrices and a stack to scribble on."""
+    """numbers and vec by the names above, A, four more matrices and a stack as scratch."""
 
     numbers: Floats
     vec: Floats
@@ -89,7 +88,7 @@ def add_square_(share: float, work: Floats, A: Floats) -> None:
 
 @routine
 def square_at(form: IndexForm, x: Floats, row: int) -> float:
-    """x'Ax - 2x'b + c of x[row]; rounding takes none below 0."""
+    """x'Ax - 2x'b + c of x[row], never below 0."""
     A, tilt, total = form.A, form.vec, form.numbers[CONSTANT_PART]
     for i in range(A.shape[0]):
         t = -2.0 * tilt[TILT, i]
@@ -101,7 +100,7 @@ def square_at(form: IndexForm, x: Floats, row: int) -> float:
 
 @routine
 def value_at(form: IndexForm, x: Floats, row: int) -> float:
-    """The index of x[row]; of one that rises, z + spread."""
+    """The index of x[row]; for one that rises, z + spread."""
     numbers = form.numbers
     z = numbers[SHIFT]
     for i in range(x.shape[1]):
@@ -114,7 +113,7 @@ def value_at(form: IndexForm, x: Floats, row: int) -> float:
 
 @entry
 def values_(scratch: Floats, X: Floats, out: Floats) -> None:
-    """The index of every row of X (n, d); of one that rises, z + spread."""
+    """The index of every row of X (n, d); for one that rises, z + spread."""
     form = index_form_of(scratch, X.shape[1])
     for a in range(X.shape[0]):
         out[a] = value_at(form, X, a)

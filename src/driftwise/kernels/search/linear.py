@@ -1,6 +1,6 @@
 """The linear family on a ball or an ellipsoid in one call: from sums to the best point, its score and a bound.
 
-Between three calls, a form, a search and a score, Python took longer than the arithmetic.
+With three calls, for a form, a search and a score, Python took longer than the arithmetic.
 """
 
 from __future__ import annotations
@@ -9,17 +9,10 @@ from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.book import sound_marks
 from driftwise.kernels.adapt.lesson import acting_lane, acting_row
 from driftwise.kernels.cut import cut
+from driftwise.kernels.groups import adapting_of, sums_of
 from driftwise.kernels.index import ScoreScratch
 from driftwise.kernels.linear import linear_index_
-from driftwise.kernels.point import (
-    DAMAGED,
-    FINE,
-    Floats,
-    Ints,
-    Point,
-    adapting_of,
-    sums_of,
-)
+from driftwise.kernels.point import DAMAGED, FINE, Floats, Ints, Point
 from driftwise.kernels.search.ball import outward_, plain_summit_, through_
 from driftwise.kernels.search.families import linear_form_
 from driftwise.kernels.search.index_form import (
@@ -34,7 +27,7 @@ from driftwise.kernels.search.index_form import (
     index_form_of,
 )
 
-# What a search reports whose matrix has no eigenvalues.
+# The status of a search whose matrix has no eigenvalues.
 NO_ROOT = 1
 
 

@@ -1,4 +1,4 @@
-"""The largest sum of a link and a norm over the unit ball, with a bound that no point of it exceeds."""
+"""The largest sum of a link and a norm over the unit ball, with an upper bound."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from driftwise.kernels.search.basis import (
     largest,
     nudge_,
     place_,
-    spread_of,
+    width_of,
 )
 from driftwise.kernels.search.index_form import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, IndexForm
 
-# Intervals of a search over z, and the share of the index it leaves unproven.
+# The intervals of a search over z, and the share of the index that remains unproven.
 INTERVALS, CLOSE = 2000, 1e-11
 
 
@@ -32,7 +32,7 @@ def climb(link: int, w: float, vec: Floats, delta: float) -> tuple[float, float,
     """At y(δ): z, √(y'Ay), the slope of the latter in z, the index μ(z) + w√(y'Ay), and its slope in z."""
     t = place_(vec, int(ALONG), delta)
     z = dot(vec, int(ALONG), vec, int(TURNED))
-    spread = spread_of(vec)
+    spread = width_of(vec)
     fall = -t / spread
     return z, spread, fall, link_mean(link, z) + w * spread, slope(link, z) + w * fall
 
@@ -60,8 +60,8 @@ def sum_summit_(form: IndexForm) -> None:
 
 @routine
 def concave_(form: IndexForm, link: int, w: float, near: float, far: float) -> float:
-    """Where a concave index has slope 0, halving the logarithm of δ; the bound is where the tangents at the last two
-    ends meet, which no point between them and none outside exceeds."""
+    """The point at which a concave index has slope 0, by halving the logarithm of δ; the bound is where the tangents at
+    the last two ends meet, an upper bound between and outside them."""
     vec, numbers = form.vec, form.numbers
     for _ in range(HALVINGS):
         middle = math.sqrt(near) * math.sqrt(far)
@@ -88,7 +88,7 @@ def concave_(form: IndexForm, link: int, w: float, near: float, far: float) -> f
 def ceiling_of(
     z0: float, z1: float, low: float, high: float, mean0: float, mean1: float, fall0: float, fall1: float, w: float
 ) -> float:
-    """No index between z0 and z1 exceeds it: a convex μ lies below its chord, a concave h below its tangents."""
+    """An upper bound of the index between z0 and z1: a convex μ is below its chord, a concave h below its tangents."""
     if not z1 > z0:
         return max(low, high)
     chord = (mean1 - mean0) / (z1 - z0)
@@ -101,8 +101,8 @@ def ceiling_of(
 
 @routine
 def branched_(form: IndexForm, link: int, w: float, near: float, far: float) -> float:
-    """Intervals of z, halved where their ceiling lies above the best index seen. The bound is the highest ceiling that
-    was not looked into."""
+    """Intervals of z, halved if their upper bound is above the best index so far. The bound is the highest one of the
+    intervals that were not searched."""
     vec, numbers, stack = form.vec, form.numbers, form.stack
     z0, _, fall0, low, _ = climb(link, w, vec, near)
     z1, _, fall1, high, _ = climb(link, w, vec, far)

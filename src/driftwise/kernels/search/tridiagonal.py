@@ -1,10 +1,10 @@
-"""The plain index over the unit ball by three diagonals: a quick road, with the eigenbasis behind it.
+"""The plain index over the unit ball by a tridiagonal form: a fast method, with the eigenbasis as fallback.
 
-Reflections lay θ on the first coordinate and A on three diagonals. There g(η) = θ'(ηI - A)⁻¹θ is a continued fraction,
-whose pivots are all positive where η lies above every eigenvalue, and so are its slopes. The η looked for has
-Σ m c²/(η - m)² = -ηg' - g = w², and no index exceeds √(η(w² + g)) (ball.py). In the hard case, where θ has next to no
-part along what is known least, η comes so close to the largest eigenvalue that rounding decides: the index of the point
-found then misses that bound, and the caller takes the other road.
+Reflections bring θ to the first coordinate and A to three diagonals. There g(η) = θ'(ηI - A)⁻¹θ is a continued
+fraction. Its pivots are all positive if η is above every eigenvalue, and so are its slopes. The η wanted has Σ m c²/(η
+- m)² = -ηg' - g = w², and √(η(w² + g)) is an upper bound of the index (ball.py). In the hard case, if θ has almost no
+part along the direction that is known least, η is so close to the largest eigenvalue that rounding decides: then the
+index of the point found misses that bound, and the caller uses the eigenbasis.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from driftwise.kernels.search import index_form as page
 from driftwise.kernels.search.index_form import FOUND, SHIFT, THETA, TOP, WEIGHT, IndexForm
 from driftwise.kernels.solvers.eigen import normal_, reflect_, reflect_both_, tridiagonalise_
 
-# Steps of the root's search, and the share of the index by which the point found may miss its bound.
+# The steps of the search for the root, and the share of the index by which the point found may miss its bound.
 STEPS, MISS = 25, 1e-14
 
-# What the rows of vec hold here: what stands beside the diagonal, its squares, the normal that lays θ on its first
-# place, 2/‖normal‖² of the others, and 1/pivots.
+# The rows of vec here: the off-diagonal, its squares, the normal that brings θ to its first coordinate, 2/‖normal‖² of
+# the others, and 1/pivots.
 BESIDE, SQUARED, NORMAL, HALVES, PIVOTS = page.FIRST, page.SECOND, page.THIRD, page.FIFTH, page.FOURTH
 
 
@@ -38,7 +38,7 @@ class Slopes(NamedTuple):
 
 @routine
 def slopes_at(vec: Floats, T: Floats, square: float, eta: float) -> Slopes:
-    """All of them by the pivots of ηI - T from its end and their slopes; g = 0 where η is no bound of T's eigenvalues.
+    """All of them by the pivots of ηI - T from its end and their slopes; g = 0 if η is not above T's eigenvalues.
 
     The first pivot is ‖θ‖²/g, and their product the characteristic polynomial.
     """
@@ -63,12 +63,12 @@ def slopes_at(vec: Floats, T: Floats, square: float, eta: float) -> Slopes:
 
 @routine
 def level_of(vec: Floats, T: Floats, square: float, w: float) -> float:
-    """η, by Newton's method on 1/√(Σ m c²/(η - m)²), which rises to it from below; 0 where it is not found in time.
+    """η, by Newton's method on 1/√(Σ m c²/(η - m)²), which rises to it from below; 0 if it is not found in time.
 
     From above it may step below the largest eigenvalue; Laguerre's step for that one never does, and is taken then.
     """
     d = T.shape[0]
-    reach = math.sqrt(square * T[0, 0]) / w  # how far above all eigenvalues η lies at most
+    reach = math.sqrt(square * T[0, 0]) / w  # the largest distance of η from the eigenvalues
     # Jensen: the mean eigenvalue, weighed by m c², and reach on top of it, lie below η
     eta = T[0, 0] + vec[SQUARED, 0] / T[0, 0] + reach
     for step in range(STEPS):
@@ -82,7 +82,7 @@ def level_of(vec: Floats, T: Floats, square: float, w: float) -> float:
             eta *= 1.0 + 1e-15
             continue
         norm, steep = eta * at.fall - at.g, eta * at.bend - 2.0 * at.fall
-        if not steep > 0.0:  # rounding is all there is
+        if not steep > 0.0:  # only rounding is left
             return 0.0
         following = eta + 2.0 * norm / steep * (math.sqrt(max(norm, 0.0)) / w - 1.0)
         down = d / (at.first + math.sqrt(max((d - 1.0) * (d * at.second - at.first * at.first), 0.0)))
@@ -94,7 +94,7 @@ def level_of(vec: Floats, T: Floats, square: float, w: float) -> float:
 
 @routine
 def meet_(form: IndexForm, eta: float, length: float) -> tuple[float, float]:
-    """vec[FOUND] = y ∝ (ηI - T)⁻¹ (±1, 0, …), of norm 1; the bound that η gives, infinite where it gives none, and the
+    """vec[FOUND] = y ∝ (ηI - T)⁻¹ (±1, 0, …), of norm 1; returns the bound of η, infinite if there is none, and the
     index of y."""
     vec, T, w, d = form.vec, form.work, form.numbers[WEIGHT], form.vec.shape[1]
     pivot = eta - T[d - 1, d - 1]
@@ -122,7 +122,7 @@ def meet_(form: IndexForm, eta: float, length: float) -> tuple[float, float]:
 
 @routine
 def tridiagonal_summit_(form: IndexForm) -> bool:
-    """vec[FOUND] = the y of largest c'y + w√(y'Ay), w > 0, numbers[TOP] the bound; False where they do not meet."""
+    """vec[FOUND] = the y of largest c'y + w√(y'Ay), w > 0, numbers[TOP] the bound; False if they do not meet."""
     vec, T, numbers, d = form.vec, form.work, form.numbers, form.vec.shape[1]
     w = numbers[WEIGHT]
     for i in range(d):

@@ -1,1 +1,2 @@
-"""Small programs solved inside a round: estimates, projections, optimistic points. They know atoms, not policies."""
+"""Small programs that are solved inside a round: estimates, projections, optimistic points. They depend on atoms
+only."""

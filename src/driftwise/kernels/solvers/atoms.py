@@ -1,6 +1,6 @@
-"""The weighted atoms of a lane and the equation they stand in, and the sums over them that every solver takes.
+"""The weighted atoms of a lane and their equation, and the sums over them that every solver uses.
 
-Four sums at a time, added in a fixed order: loops vectorise, and bits do not depend on by how much.
+Four sums at a time, added in a fixed order: loops vectorise, and bits do not depend on the vector length.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nearest point of a ball in a quadratic norm: what projection becomes when only θ̂ and its Hessian are left."""
+"""The nearest point of a ball in a quadratic norm: the projection if only θ̂ and its Hessian are known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of a symmetric matrix: Householder's reflections to three diagonals, then implicit QL.
 
-No library is asked, so that the same bits come of it compiled, interpreted, and on every machine with the same C
-library. Lengths are square roots of sums, not math.hypot, whose last bit Python rounds otherwise than compiled code.
+No library is used, so that the bits are the same compiled, interpreted, and on every machine. Lengths are square roots
+of sums, not math.hypot, whose last bit Python rounds differently from compiled code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPSILON = 2.220446049250313e-16
 
 @routine
 def eigen_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
-    """A = rows' diag(values) rows, an eigenvector a row; A is scribbled over. False where it does not converge."""
+    """A = rows' diag(values) rows, one eigenvector per row; A is overwritten. False if it does not converge."""
     d = values.size
     scale = 0.0
     for i in range(d):
@@ -44,7 +44,7 @@ def eigen_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> bool:
 
 @routine
 def reduce_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> None:
-    """Three diagonals that have A's eigenvalues: values, and beside with its last place unused; rows turn A to them."""
+    """A tridiagonal matrix with A's eigenvalues: values, and beside, whose last place is unused; rows turn A to it."""
     d = values.size
     tridiagonalise_(A, values, beside)
     for k in range(d - 3, -1, -1):
@@ -58,8 +58,8 @@ def reduce_(A: Floats, values: Floats, rows: Floats, beside: Floats) -> None:
 
 @routine
 def tridiagonalise_(A: Floats, halves: Floats, beside: Floats) -> None:
-    """A, symmetric and whole, to its diagonal and beside; row k keeps behind it the normal of a reflection, halves its
-    2/‖normal‖², 0 where there is none."""
+    """A, symmetric and full, to its diagonal and beside; after its diagonal row k keeps the normal of a reflection, and
+    halves its 2/‖normal‖², 0 if there is none."""
     d = A.shape[0]
     for k in range(d - 2):
         beside[k], halves[k] = normal_(A, k, k + 1)
@@ -72,8 +72,8 @@ def tridiagonalise_(A: Floats, halves: Floats, beside: Floats) -> None:
 
 @routine
 def normal_(u: Floats, row: int, first: int) -> tuple[float, float]:
-    """u[row, first:] becomes the normal of the reflection that lays it on its first place; what stands there then,
-    and 2/‖normal‖², or 0 where it lies there already."""
+    """u[row, first:] becomes the normal of the reflection that brings it to its first coordinate; returns the value
+    there and 2/‖normal‖², or 0 if it is there already."""
     square, head = 0.0, u[row, first]
     for i in range(first + 1, u.shape[1]):
         square += u[row, i] * u[row, i]
@@ -88,9 +88,9 @@ def normal_(u: Floats, row: int, first: int) -> tuple[float, float]:
 
 @routine
 def reflect_both_(A: Floats, u: Floats, row: int, first: int, half: float, beside: Floats) -> None:
-    """A from place first on, between two reflections at the normal u[row, first:]; beside is scribbled on from there.
+    """A from index first on, between two reflections at the normal u[row, first:]; beside is overwritten from there.
 
-    A is kept whole, though it is symmetric: then all loops run along rows.
+    A is kept full, although it is symmetric, so that all loops run along rows.
     """
     d = A.shape[0]
     for i in range(first, d):

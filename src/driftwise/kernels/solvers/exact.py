@@ -1,7 +1,7 @@
 """Most e'θ over {‖g(θ)-b‖_{H(θ)⁻¹} ≤ ρ, ‖θ‖ ≤ S}, e = vec[ARM] of length 1; the set need not be convex, nor connected.
 
-F is ‖g-b‖_{H⁻¹(θ)}. From any start an augmented Lagrangian over the ball finds the place, Newton on the KKT system
-e = ν∇F + κθ the digits. At d = 1 a march in from the end of the interval cannot jump over a point of the set.
+F is ‖g-b‖_{H⁻¹(θ)}. From any start an augmented Lagrangian over the ball finds the place, and Newton on the KKT system
+e = ν∇F + κθ the digits. At d = 1 a march inward from the end of the interval cannot jump over a point of the set.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def eliminate_(K: Floats, n: int) -> bool:
 
 @routine
 def newton_(p: Atoms, z: SetScratch, rho: float, nu: float, kappa: float) -> float:
-    """Newton from vec[THETA] on e = ν∇F + κθ, F = ρ, and ‖θ‖ = S or κ = 0; the residual, inf where it leads nowhere.
+    """Newton from vec[THETA] on e = ν∇F + κθ, F = ρ, and ‖θ‖ = S or κ = 0; returns the residual, inf if it fails.
 
-    Whether the ball is active is at first taken from κ, and changed when κ < 0 or ‖θ‖ > S comes out.
+    Whether the ball is active is first taken from κ, and changed if the result has κ < 0 or ‖θ‖ > S.
     """
     K, e, theta, grad, hess = z.kkt, z.vec[ARM], z.vec[THETA], z.vec[GRAD], z.mat[HESS]
     d = theta.size
@@ -223,7 +223,7 @@ def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts
     """Rows of starts to climb from; how many.
 
     The end of the ellipsoid around θ̂ or, unless the set is known to be convex (lone), Se and at d = 2 wherever the
-    rim turns away from e, then its best corner; the last is worth a climb only if nothing better was found.
+    rim turns away from e, then its best corner; the last is used only if nothing better was found.
     """
     e, spare = z.vec[ARM], z.vec[SPARE]
     d = e.size
@@ -262,9 +262,9 @@ def summit_(
 ) -> tuple[float, float]:
     """Most e'θ and the residual, the point in vec[THETA]; on failure e'CENTRE and inf. Se is taken to be outside.
 
-    The best local maximum over the starts. A climb that ends below its start, a point of the set, has slid over to a
-    lower hill: again, with a stiffer penalty. Long, for each level of calls below which descend_ lies costs seconds of
-    compilation.
+    The best local maximum over the starts. A climb that ends below its start, a point of the set, has moved to a lower
+    maximum: it is repeated with a stiffer penalty. The function is long, because each level of calls above descend_
+    costs seconds of compilation.
     """
     vec, number = z.vec, z.number
     theta, kept, e, spare = vec[THETA], vec[KEPT], vec[ARM], vec[SPARE]

@@ -4,12 +4,12 @@ theta (lanes, d) holds the estimates. Matrices are lower triangles. Any number o
 rows of Z (capacity long) for x_a'θ, the residuals c_a = w_a μ - s_a, the curvatures h_a = w_a μ' and the bends
 e_a = w_a μ''; rows of P (d long) for vectors; M for factors.
 
-How far to step. With |μ''| ≤ M μ' (M is `bend` of links.py) and
-τ = M max_a |x_a'p|, the loss along the Newton direction p changes by at most λ²(-α + (e^{τα} - 1 - τα)/τ²), λ² its
-decrement: a full step lowers it when τ ≤ 1, and so does α = log(1 + τ)/τ always. A longer step is halved until the
-loss, which is convex, does not rise at its end, but not below that α. So the loss never rises, yet is never computed,
-and its rounding stalls nothing. A short step (τ ≤ 1/2) gets Chebyshev's correction -H⁻¹ Σ e_a (x_a'p)² x_a / 2,
-which costs no link and leaves an error of about τ² of the step: the last step is foreseen, not confirmed by another.
+How far to step. With |μ''| ≤ M μ' (M is `bend` of links.py) and τ = M max_a |x_a'p|, the loss along the Newton
+direction p changes by at most λ²(-α + (e^{τα} - 1 - τα)/τ²), λ² its decrement: a full step lowers it when τ ≤ 1, and so
+does α = log(1 + τ)/τ always. A longer step is halved until the loss, which is convex, does not rise at its end, but not
+below that α. So the loss never rises, yet it is never computed, and its rounding stops nothing. A short step (τ ≤ 1/2)
+gets Chebyshev's correction -H⁻¹ Σ e_a (x_a'p)² x_a / 2, which needs no link and leaves an error of about τ² of the
+step: the last step is predicted, not confirmed by another.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from driftwise.kernels.solvers.atoms import Atoms, along, linear_predictor_, spr
 CONVERGED, UNFINISHED, BROKEN = 0, 1, 2
 
 TOLERANCE = 1e-10
-AHEAD = 1e-3  # margin of the step foreseen: the bound on it is in the norm of H, whose condition this leaves room for
+AHEAD = 1e-3  # margin of the predicted step: its bound is in the norm of H, and this allows for the condition of H
 SHORT = 0.5  # τ up to which a corrected step is sure to lower the loss
 STILL = 1e-5  # τ up to which H may be taken for the Hessian at the step's end
 STEPS = 100
-PATIENCE = 8  # steps after which a gradient of mere rounding errors is looked for
+PATIENCE = 8  # steps after which a gradient of only rounding errors is tested for
 
 
 # Rows of P.
@@ -56,7 +56,7 @@ GRADIENT, STEP, CORRECTION = 0, 1, 2
 
 
 class NewtonScratch(NamedTuple):
-    """Scratch as large as any kernel here or in project.py wants it: rows of Z for atoms, of P for vectors, and M."""
+    """Scratch for any kernel here or in project.py: rows of Z for atoms, of P for vectors, and M."""
 
     Z: Floats
     P: Floats
@@ -82,7 +82,7 @@ def weigh_(p: Atoms, mu: Floats, dmu: Floats, c: Floats, h: Floats) -> None:
 def residuals_(p: Atoms, z: Floats, c: Floats, h: Floats, e: Floats) -> None:
     """c_a = w_a μ(z_a) - s_a, h_a = w_a μ'(z_a), e_a = w_a μ''(z_a); an atom without weight costs nothing.
 
-    Where μ nears 1 it is c = (w - s) - w(1 - μ): of an atom that was only ever rewarded, no digit is lost.
+    Near 1, μ enters as c = (w - s) - w(1 - μ): for an atom with only rewards of 1 no digit is lost.
     """
     link, w, s, used, k = p.link, p.w, p.s, p.used, p.lane
     if link == LOGISTIC:
@@ -143,7 +143,7 @@ def backward_(F: Floats, d: int, v: Floats) -> None:
 
 @piece
 def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
-    """The step -H⁻¹g into P, the factor of H into F; what factor_ says."""
+    """The step -H⁻¹g into P, the factor of H into F; returns the result of factor_."""
     d = H.shape[0]
     raised = factor_(H, d, reg, F)
     if raised >= 0:
@@ -193,7 +193,7 @@ def correct_(p: Atoms, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
 
 @routine
 def only_rounding(p: Atoms, theta: Floats, c: Floats, g: Floats, ulps: float) -> bool:
-    """Whether each g_i is within so many units of rounding of the terms it is summed from."""
+    """Whether each g_i is within `ulps` units of rounding of the terms of its sum."""
     A, w, s, k = p.A, p.w, p.s, p.lane
     for i in range(A.shape[0]):
         size = p.reg * abs(theta[k, i])
@@ -229,7 +229,7 @@ def solve_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> int:
     """theta[lane] <- the estimate, from a warm start: 0, or 1 out of steps, or 2 not finite (theta always is).
 
     H is the Hessian where the last step began, which may differ from that at its end by 1e-5 of itself. A start
-    that leads nowhere is followed by a start at 0. One function, as each layer is compiled again with all below it.
+    that fails is followed by a start at 0. It is one function, because each layer is compiled again with all below it.
     """
     k, reg, d = p.lane, p.reg, p.A.shape[0]
     Z, P = newton.Z, newton.P
@@ -264,7 +264,7 @@ def solve_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> int:
             tau = bend(p.link, far) * t
         finite = raised >= 0 and step < math.inf and tau < math.inf
         if not finite or n == STEPS:
-            if finite and raised > 0:  # along what rounding leaves of the data it could go on for ever
+            if finite and raised > 0:  # along directions of only rounding errors it might never end
                 return CONVERGED
             if restarted:
                 return UNFINISHED if finite else BROKEN
@@ -286,7 +286,7 @@ def solve_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> int:
 
 @routine
 def hessian_(p: Atoms, theta: Floats, newton: NewtonScratch, H: Floats) -> None:
-    """H at theta[lane] itself: where `solve_` leaves it, it may be a step old."""
+    """H at theta[lane] itself; `solve_` may leave that of the step before."""
     Z = newton.Z
     linear_predictor_(p, theta, p.lane, Z[0])
     residuals_(p, Z[0], Z[1], Z[2], Z[3])
@@ -299,7 +299,7 @@ def solve_with(
 ) -> int:
     """solve_ for a link of the user's own: evaluate(z) is (μ(z), μ'(z)), increasing; statuses are the same.
 
-    Nothing bounds μ'' here, so the step is halved until the loss, which is convex, no longer rises at its end.
+    There is no bound of μ'' here, so the step is halved until the loss, which is convex, no longer rises at its end.
     """
     z, c, h = newton.Z[0], newton.Z[1], newton.Z[2]
     P, k = newton.P, p.lane

@@ -8,13 +8,13 @@ The method is Newton's along the sphere: halved steps, then a shifted Hessian, u
 stationary inside the ball. In H⁻¹ there can be minima inside, and the least one can be (mostly at d = 1, S = 5, with
 little ridge), so where the value falls inwards the sphere is left.
 
-Local minima. In V⁻¹ the start on the ray of the estimate decides, other starts only after a failure or for Poisson. In
-170,000 made states (d ≤ 10, S ≤ 20, reg from 1e-8 to 10) that missed the best of thirteen starts in 3 of 90,000
+Local minima. In V⁻¹ the start on the ray of the estimate decides; other starts are used only after a failure or for
+Poisson. In
 logistic ones (separable, S = 20), 1 of 40,000 probit and 34 of 45,000 Poisson ones; none at S ≤ 2 but for Poisson. In
 H⁻¹ the best of four starts is taken; it missed in 3, 21 and 18 of the same.
 
-secular.py minimises the same ‖g(θ) - b‖_{H(θ)⁻¹} over the ball for the set rules (its LOCAL). Both stay: they agree to
-1e-6, not to the last bit, and arms are a promise of bits.
+secular.py minimises the same ‖g(θ) - b‖_{H(θ)⁻¹} over the ball for the set rules (its LOCAL). Both are kept: they agree
+to 1e-6, not to the last bit, and the bits of choices are a promise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from driftwise.kernels.solvers.newton import (
 
 TRIALS = 2000
 CLOSE = 1e-11  # a step this short, relative to S, is the last
-LITTLE = 1e-13  # a gain this small, relative to the value, cannot be told from rounding
+LITTLE = 1e-13  # a gain this small, relative to the value, cannot be distinguished from rounding
 SHORTEST = 2.0**-12.0  # part of a step tried before the Hessian is shifted
 STARTS = 4
 GRID = 65
@@ -188,7 +188,7 @@ def retract_(S: float, tangent: bool, alpha: float, P: Floats) -> None:
 def settle_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> tuple[int, float]:
     """Down from TRIAL, a point of the ball, to a local minimum over the ball, left in POINT; status and value.
 
-    One trial a turn, so that there is one call of each piece: every other one costs seconds of compilation.
+    One trial per iteration, so that each piece is called once: every further call costs seconds of compilation.
     """
     S, d = p.S, p.A.shape[0]
     P, M = newton.P, newton.M
@@ -237,14 +237,14 @@ def settle_(by_v: bool, p: Atoms, low: Floats, newton: NewtonScratch) -> tuple[i
             slope += P[DOWN, i] * (alpha * P[MOVE, i] if tangent else step)
         if fresh and shift == 0.0:
             promise = -0.5 * slope
-        # A Newton step whose gain would drown in rounding is right all the same, and the last one.
+        # A Newton step whose gain is lost in rounding is still right, and is the last one.
         last = fresh and (math.sqrt(length) <= CLOSE * S or abs(slope) <= LITTLE * value)
     return ending(value, promise), value
 
 
 @routine
 def ending(value: float, promise: float) -> int:
-    """Whether to go on would, by the last Newton model, have lowered the norm by more than a millionth."""
+    """Whether a further step would, by the last Newton model, have lowered the norm by more than a millionth."""
     norm = math.sqrt(2.0 * value)
     return CONVERGED if norm - math.sqrt(max(0.0, 2.0 * (value - promise))) <= 1e-6 * max(1.0, norm) else UNFINISHED
 

@@ -1,9 +1,9 @@
 """Smooth programs over the ball ‖θ‖ ≤ S: Newton steps whose quadratic model is minimised in the ball itself.
 
-N(θ) = g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a over the atoms of one lane, H(θ) its derivative. A `SetScratch` is
-all that a solver writes to, rows and layers by the names below. Objectives are flags, for a function argument would
-defeat the cache of compiled code; a constant handed on as an argument is wrapped in int(), or numba would compile the
-callee anew for every constant.
+N(θ) = g(θ) - b = reg·θ + Σ (w_a μ(x_a'θ) - s_a) x_a over the atoms of one lane, H(θ) its derivative. A solver writes
+only to a `SetScratch`, whose rows and layers have the names below. Objectives are flags, because a function argument
+would defeat the cache of compiled code; a constant that is passed as an argument is wrapped in int(), or numba would
+compile the callee again for every constant.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 from driftwise._internal.elementary import exp, log1p
 from driftwise.kernels import part, routine
-from driftwise.kernels.algebra import backward_divided_, divide_divided_, factor_shifted_, forward_divided_
+from driftwise.kernels.algebra import (
+    backward_divided_,
+    divide_divided_,
+    factor_shifted_,
+    forward_divided_,
+    multiply_,
+    multiply_turned_lower_,
+)
 from driftwise.kernels.links import LOGISTIC, area, curve, mean, slope, third
 from driftwise.kernels.point import Floats
 from driftwise.kernels.scratch import carved, owned
@@ -23,7 +30,8 @@ from driftwise.kernels.solvers.atoms import Atoms, along, spread
 # augmented Lagrangian of: most tilt'θ subject to ‖N‖_{H(θ)⁻¹} ≤ ρ.
 LOSS, FIXED, LOCAL, ELLIPSOID, AUGMENTED = 0, 1, 2, 3, 4
 
-# Rows of vec. THETA and GRAD have two places, so that a refused step costs nothing. From HAT on the caller's own.
+# Rows of vec. THETA and GRAD have two places, so that a refused step costs nothing. The rows from HAT on belong to the
+# caller.
 HERE = 0
 THETA, GRAD, GAP, BACK, TILT, SPARE, ETA, PULL, ZERO = 0, 2, 4, 5, 6, 7, 8, 9, 10
 HAT, CENTRE, ARM, KEPT, BEST = 11, 12, 13, 14, 15
@@ -44,7 +52,7 @@ ROUNDING = 1e-14
 
 
 class SetScratch(NamedTuple):
-    """Scratch, 0 at first: not every triangle is written before it is read."""
+    """Scratch, which must be 0 at first: not every triangle is written before it is read."""
 
     vec: Floats
     mat: Floats
@@ -207,7 +215,7 @@ def spread_(p: Atoms, c: Floats, reg: float, M: Floats) -> None:
 def atoms_(p: Atoms, z: SetScratch, theta: Floats, weigh: bool) -> float:
     """N in vec[GAP], H in mat[INFO], w μ', w μ'', w μ''' in work; Loss, without the atoms' part unless weigh.
 
-    Where μ nears 1, w μ - s is (w - s) - w(1 - μ): of an atom that was only ever rewarded no digit is lost.
+    Near 1, μ enters as (w - s) - w(1 - μ): for an atom with only rewards of 1 no digit is lost.
     """
     w, s, work, gap = p.w, p.s, z.work, z.vec[GAP]
     link, lane = p.link, p.lane
@@ -307,12 +315,7 @@ def toward_(z: SetScratch) -> float:
         back[i] += vec[GAP, i]
     times_(B, back, pull)
     value = 0.5 * dot(pull, back)
-    for i in range(d):
-        for j in range(d):
-            t = 0.0
-            for k in range(i, d):
-                t += R[k, i] * B[k, j]
-            cross[i, j] = t
+    multiply_turned_lower_(R, B, cross)
     divide_(low, cross, cross)
     copy_(eta, spare)
     length = forward_(low, spare) if kappa > 0.0 else math.inf
@@ -340,12 +343,7 @@ def sandwich_(p: Atoms, z: SetScratch, M: Floats, grad: Floats, hess: Floats) ->
         work[CURVE, a] *= work[ALONG, a]
     spread_(p, work[CURVE], 0.0, hess)
     times_(info, u, grad)
-    for i in range(d):
-        for j in range(d):
-            t = 0.0
-            for k in range(d):
-                t += info[i, k] * M[k, j]
-            cross[i, j] = t
+    multiply_(info, M, cross)
     for i in range(d):
         for j in range(d):
             for k in range(d):
@@ -409,8 +407,8 @@ def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
 def descend_(kind: int, p: Atoms, z: SetScratch, kappa: float, tolerance: float) -> tuple[float, float, float]:
     """A local minimum over the ball from vec[THETA], left there: its value, the ball's multiplier, the last step.
 
-    A step that does not lower the objective as foreseen is tried again with a ridge added to the Hessian. The last
-    step, at most tolerance·(1+‖θ‖) on success, is taken without another look at the objective.
+    A step that does not lower the objective as predicted is repeated with a ridge added to the Hessian. The last step,
+    at most tolerance·(1+‖θ‖) on success, is taken without evaluating the objective again.
     """
     vec, mat, move = z.vec, z.mat, z.vec[SPARE]
     d = move.size

@@ -56,11 +56,12 @@ EXACT, CONVEX = 0, 1
 VALUE, BOUND, SIZE, MEAN, WIDTH = 0, 1, 2, 3, 4
 COLUMNS = 5
 
-SLACK = 1e-9  # by which a bound from solved arms is raised, as they are solved to a tolerance
+SLACK = 1e-9  # by which a bound from solved arms is raised, because they are solved to a tolerance
 
 
 class Region(NamedTuple):
-    """One of the two sets: ρ, B, Loss(θ̂), the radius of x'θ ≤ x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}, whether known to be convex."""
+    """One of the two sets: ρ, B, Loss(θ̂), the radius of x'θ ≤ x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}, whether known to be
+    convex."""
 
     kind: int
     L: float
@@ -115,7 +116,7 @@ def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> Region:
 def enter_(p: Atoms, z: SetScratch, r: Region) -> bool:
     """Whether the region meets the ball, with a point of both in vec[CENTRE].
 
-    If not, vec[CENTRE] is what stands in for it: argmin over the ball of ‖g-b‖_{H⁻¹(θ)}, or of Loss for CONVEX.
+    If not, vec[CENTRE] replaces it: argmin over the ball of ‖g-b‖_{H⁻¹(θ)}, or of Loss for CONVEX.
     """
     theta, hat, centre = z.vec[THETA], z.vec[HAT], z.vec[CENTRE]
     copy_(hat, theta)
@@ -192,7 +193,7 @@ def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
         root, rate, last = math.sqrt(max(gap, 0.0)), turn_(z, kappa), miss
         miss = math.sqrt(r.level) - root
         new = tau + 2.0 * miss * root / (tau * rate) if rate > 0.0 else math.inf
-        if not (new > low and new < high and abs(miss) <= 0.5 * last):  # where κ sets in, Newton may go to and fro
+        if not (new > low and new < high and abs(miss) <= 0.5 * last):  # where κ becomes positive, Newton may oscillate
             new = 0.5 * (low + high) if high < math.inf else min(10.0 * tau, max(new, 2.0 * tau))
         miss = abs(miss)
         new = min(max(new, 0.1 * tau), 10.0 * tau)

@@ -1,8 +1,8 @@
 """argmin of ‖g(θ)-b‖_{H(θ)⁻¹} over {‖θ‖ ≤ S, |y_j'θ| ≤ limit_j}: the estimate of Logistic-UCB-2 (Faury et al. 2020).
 
-A logarithmic barrier, its weight lowered tenfold at a time, each time Newton: 0 is always strictly inside, so no search
-for a feasible point is needed, and the number of constraints hardly matters. Compiled, not scipy's SLSQP, as it runs
-in every round in which θ̂ leaves the shrinking set, with as many constraints as arms were played.
+A logarithmic barrier whose weight is lowered tenfold at a time, each time with Newton steps: 0 is always strictly
+inside, so no feasible point must be searched, and the number of constraints hardly matters. It is compiled instead of
+scipy's SLSQP, because it runs in every round in which θ̂ leaves the shrinking set, with one constraint per arm played.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def centre_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weigh
         ridge = 0.0
         while not factor_(hess, ridge, low):
             ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]), TINY)
-            if not ridge < HUGE:  # a wall so near that its pull is no number
+            if not ridge < HUGE:  # a wall so near that its force is not finite
                 return False
         for i in range(theta.size):
             move[i] = -grad[i]
