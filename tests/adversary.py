@@ -67,7 +67,7 @@ def drawn(rng, T, dims=(1, 2, 3, 5, 7, 8, 9, 12, 16, 17), sizes=(1, 3, 8, 9, 20,
 
 
 def by(road, policy, arms, theta, draws, noise):
-    """Arms, regret and sums of the rounds by one road."""
+    """Arms, regret and sums of the rounds with one engine."""
     T = len(theta)
     chosen, regret, state = np.empty(T, dtype=np.int64), np.empty(T), policy.start()
     with engines.forced(road):

@@ -251,7 +251,7 @@ def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(t
     scheduler.process.kill()
     said = driver.communicate(timeout=60)[1]
     assert driver.returncode == 2 and said.count("\n") == 1
-    assert re.match(r"driftwise: on: the scheduler at tcp://127\S+ does not answer .*the same command goes on", said)
+    assert re.match(r"driftwise: on: the scheduler at tcp://127\S+ does not answer .*the same command continues", said)
     assert before < played(out) < 400
     found = [trials.play([parse(text, "spread.toml")], folder) for folder in (out, writable(tmp_path / "threads"))]
     assert write(found[0], out) == write(found[1], tmp_path / "threads") | {".lock": b""}

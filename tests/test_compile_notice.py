@@ -73,7 +73,7 @@ def test_loops_of_an_entry_are_not_unrolled_and_add_up_the_same():
 
 @pytest.mark.slow  # compiles all of it
 def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
-    """Everything here leans on numba's private side; without it the rounds are the same."""
+    """Everything here uses numba's private parts; without them the rounds are the same."""
     otherwise = "import numba.core.codegen as c\ndel c.CPUCodeLibrary._finalize_dynamic_globals\n"
     # what is missing is put back before numba compiles: only our look at it must have failed
     restored = "import numba.core.codegen as c\nkept = c.CPUCodeLibrary._finalize_dynamic_globals\n" + otherwise

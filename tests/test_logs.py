@@ -149,7 +149,7 @@ def changed(name, row, value):
 @pytest.mark.parametrize(
     ("name", "value", "word"),
     [
-        ("propensity", 0.0, "chance"), ("propensity", 1.5, "chance"), ("propensity", "half", "number"),
+        ("propensity", 0.0, "probability"), ("propensity", 1.5, "probability"), ("propensity", "half", "number"),
         ("propensity", float("inf"), "finite"), ("arm", 4, "n - 1"), ("arm", -2, "n - 1"), ("seq", 2**64, "64 bits"),
         ("seq", 1.5, "whole"), ("seq", True, "whole"), ("n", 0, "at least 1"), ("x", [1.0, 2.0], "numbers"),
         ("x", [1.0, float("nan"), 0.0], "finite"), ("x", "abc", "vector"), ("reward", None, "verdict"),
@@ -157,7 +157,7 @@ def changed(name, row, value):
         ("verdict", None, "text"), ("decision_id", "\ud800", "UTF-8"), ("item", 7, "text"), ("at", "noon", "time"),
         ("born", 99, "after"), ("arms", [[1.0, 2.0]], "3 numbers"), ("arms", [[1.0, 2.0, 3.0]], "as n says"),
         ("candidates", ["a"], "as n says"), ("candidates", [1], "texts"), ("context", {"a": [1]}, "numbers"),
-        ("explored", "no", "true"), ("seq", 3, "one row a decision"),
+        ("explored", "no", "true"), ("seq", 3, "one row per decision"),
     ],
 )  # fmt: skip
 def test_the_validator_names_row_and_column(name, value, word):

@@ -26,9 +26,8 @@ PIECES = {
 ANSWERS = {"Arm", "Decided", "Rewarded", "Refusal", "Counts", "RampAnswer", "StreamAnswer", "Streams", "Explained"}
 # Names that stand for two things. None may be added.
 OLD = {
-    "Asked", "Connection", "Engine", "Estimate", "Known", "Listed", "Live", "Log", "Region", "Sums",
-    "back_", "backward_", "bound", "clear_", "declared", "dot", "eliminate_", "factor_", "forward_", "invert_",
-    "largest", "offered", "play", "reduce_", "shape_", "solve_", "summit_", "through_", "written",
+    "Estimate", "Live", "Region", "Sums", "back_", "backward_", "bound", "clear_", "dot", "eliminate_", "factor_",
+    "forward_", "invert_", "largest", "play", "reduce_", "shape_", "solve_", "summit_", "through_",
 }  # fmt: skip
 
 

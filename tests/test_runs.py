@@ -240,7 +240,7 @@ def test_results_of_another_run_are_not_taken_for_these(written, tmp_path, capsy
         np.savez_compressed(folder / "curves.npz", **{key: 2 * arrays[key] for key in arrays.files})
     with pytest.raises(SystemExit, match="2"):
         main(["plot", str(folder)])
-    assert "curves.npz is not the one" in capsys.readouterr().err
+    assert "curves.npz does not belong" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["curves.npz", "figure.png", "specs", ".lock", "timings.jsonl"])
@@ -290,7 +290,7 @@ def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
     assert process.returncode == 130
     assert [line for line in said.splitlines() if line != compile_notice._ONCE] == [
         "driftwise: stopping after the trials under way; again to stop at once",
-        "driftwise: interrupted; the same command goes on where it was",
+        "driftwise: interrupted; the same command continues where it stopped",
     ]
 
 

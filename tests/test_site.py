@@ -109,7 +109,7 @@ def test_every_extra_that_a_page_installs_is_there():
 
 
 def test_the_program_for_Slurm_is_Python_and_calls_what_is_there():
-    """It needs a cluster, so that nobody can run it here."""
+    """It needs a cluster, so it is not run here."""
     from driftwise.experiments.run import trials
 
     (text,) = (body for head, body in FENCE.findall(NAMES["docs/cluster.md"]) if head.strip() == "text")

@@ -1,6 +1,6 @@
 """driftwise: choosing under drift.
 
-Names are imported on first use. Importing all of them takes half a second, and some commands must answer at once.
+Names are imported on first use. Importing all of them takes half a second, and some commands must respond at once.
 """
 
 from driftwise._internal import interrupts  # isort: skip - first, for what follows takes half a second

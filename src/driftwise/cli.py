@@ -134,12 +134,13 @@ def compare(
 
     maker, label = board.find_maker(policy), policy.rpartition(":")[2]
     whole("trials", trials, 2, "two make an interval")
-    specs = [spec.repeated(min(trials, spec.trials), None) for spec in specs_of(chosen(on_worlds))]
+    specs = [spec.repeated(min(trials, spec.trials), None) for spec in specs_of(chosen(on_worlds, "worlds"))]
+    board.rehearse(maker, policy, specs)
     with alone(out) as folder:
         outcomes = [beside(one) for one in play(specs, folder, jobs)]
         outcomes = board.with_own(outcomes, maker, label, folder, trials)
         rows = {one.spec.key: page.ranks(one, label) for one in outcomes}
-        page.write_field(on_worlds, outcomes, folder, rows)
+        page.write_field(on_worlds, outcomes, folder, rows, label)
     table = [[key, *row] for key, row in rows.items()]
     _table(label, ("world", "rank", "regret ± 95%", "best of the others"), table, numeric=(1, 2))
     print(f"wrote {folder / 'field.html'}, {folder / 'field.md'}, {folder / 'figures'}", file=sys.stderr)
@@ -195,6 +196,8 @@ def _run(
         else:
             print(f"wrote {folder / 'curves.npz'}, {folder / 'summary.json'}; no picture without matplotlib: "
                   f'pip install "driftwise[plot]", then driftwise plot {folder}', file=sys.stderr)  # fmt: skip
+    facts = results.versions()
+    print(f"rounds: {facts['rounds']}; machine code: {facts['machine code']}", file=sys.stderr)
     if not page or not plots.can_draw():
         for outcome in outcomes:
             _report(outcome)
@@ -279,7 +282,7 @@ def bench(
 def evidence(
     out: Annotated[Path, typer.Option(help="Folder for evidence.html, evidence.md, results.json and all plays.")],
     only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.data.sets; may be repeated.")] = None,
-    draws: Annotated[int, typer.Option(help="Orders of arms, and draws of what is drawn.")] = 8,
+    draws: Annotated[int, typer.Option(help="Number of draws: each has its own order of arms and its own chance.")] = 8,
 ) -> None:
     """Play Auto, half-lives and a static policy on real data; the same command continues an interrupted run."""
     from driftwise.experiments.evidence.page import signed_difference
@@ -327,7 +330,7 @@ def evaluate(
 
     source = read_log(log)
     if policy == "Auto" and not clicks and only_clicks(source):
-        print("every reward is 0 or 1: pass --clicks where they are clicks, for another model of them", file=sys.stderr)
+        print("every reward is 0 or 1: pass --clicks if they are clicks; clicks have another model", file=sys.stderr)
     made = named_policy(policy, source, half_life, L, clicks=clicks)
     found = judge(
         made, source, method=method, epsilon=epsilon, model=model, blocks=blocks, name=policy, rewards=rewards,  # type: ignore[arg-type]
@@ -414,7 +417,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:  # usually stdout: code that writes result folders raises its own errors
         _fail(f"output: wanted somewhere to write, got {error.strerror or error}; send it elsewhere")
     except MemoryError:
-        _fail("memory: wanted sizes that fit in it, got no more; pass a smaller dim, arms, window or horizon")
+        _fail("memory: wanted sizes that fit, got too little memory; pass a smaller dim, arms, window or horizon")
     except Exception as error:
         # Typer has its own copy of click or uses the installed one, so errors are recognised by their attributes.
         if type(error).__name__ == "Abort":

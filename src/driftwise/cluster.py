@@ -24,7 +24,7 @@ _CALM = {
     "distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
 }  # fmt: skip
-_RESUME = "the same command goes on where it was"
+_RESUME = "the same command continues where it stopped"
 _CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 _WANTED = "local:N, or the address of a Dask scheduler such as tcp://127.0.0.1:8786"
 
@@ -41,7 +41,7 @@ def on(where: str, tls: Path | None = None) -> Iterator[Executor]:
     if not processes:
         _checked(where, tls)
     elif not 1 <= int(processes[1]) <= 10_000:
-        raise BadInput("on", where, "local:N with at least one process", "pass local:2, say")
+        raise BadInput("on", where, "local:N with at least one process", "pass local:2 for example")
     try:
         import dask
         import distributed
@@ -119,13 +119,13 @@ def _sentences(where: str) -> Iterator[None]:
         raise
     except distributed.scheduler.KilledWorker as error:
         last = getattr(getattr(error, "last_worker", None), "address", "unknown")
-        told = f"on: a chunk lost its worker {AGAIN + 1} times, the last at {last}"
-        raise SchedulerLost(f"{told}; look at its memory; {_RESUME}") from None
+        lost = f"on: a chunk lost its worker {AGAIN + 1} times, the last at {last}"
+        raise SchedulerLost(f"{lost}; check its memory; {_RESUME}") from None
     except (CommClosedError, FutureCancelledError, CancelledError, asyncio.CancelledError, TimeoutError) as error:
         said = f"on: the scheduler at {where} does not answer ({type(error).__name__})"
         raise SchedulerLost(f"{said}; {_RESUME}") from None
     except ImportError as error:
-        raise BadInput("worker", str(error), "the driftwise of the driver", "install it on every worker") from None
+        raise BadInput("worker", str(error), "the same driftwise as the driver", "install it on every worker") from None
     except OSError as error:
         if isinstance(error.filename, str):  # an error of a file, not of the network
             raise

@@ -1,4 +1,4 @@
-"""The exceptions of driftwise. A message is one sentence: what was wrong, what was wanted, what came, and what to do.
+"""The exceptions of driftwise. A message is one sentence: what was wrong, what was wanted, what was given, what to do.
 """
 
 from __future__ import annotations

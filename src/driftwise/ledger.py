@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     DEFAULTED = "defaulted"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
-    KEPT = "kept"  # stored by the service and not learned: the unit is excluded from training, or it was a fallback
+    KEPT = "kept"  # stored and not learned: the unit is excluded from training, or it was a fallback
 
 
 # The statuses of a decision, in the order of their codes in a snapshot.
@@ -63,7 +63,7 @@ class Terms(NamedTuple):
         return self.expire_after is not None and tick - born > self.expire_after
 
     def limit(self, tick: int) -> float:
-        """Decisions that were born before this tick are overdue."""
+        """Decisions made before this tick are overdue."""
         return -np.inf if self.expire_after is None else tick - self.expire_after
 
 

@@ -109,7 +109,7 @@ def test_parts_of_other_features_in_one_folder_are_read(tmp_path):
 
 
 def failing(name):
-    """An encoder that fails on the rows of two decisions, as on a value that nobody thought of."""
+    """An encoder that fails on the rows of two decisions, as for an unexpected value."""
     good = getattr(write, f"_{name}")
 
     def encode(rows, *more):

@@ -245,7 +245,7 @@ class Dice(Greedy):
 
 
 class Moody(Greedy):
-    """Samples by its state, so that nobody can say how often it would play what."""
+    """Samples by its state, so its propensities are unknown."""
 
     deterministic = False
 
@@ -261,7 +261,7 @@ def test_propensities_of_those_that_sample_say_what_they_are_worth():
 
 
 class Returns:
-    """Chooses whatever it is told."""
+    """Chooses the arm that it is given."""
 
     def __init__(self, choice):
         self.choice = choice

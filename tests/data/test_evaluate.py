@@ -98,7 +98,7 @@ class Fixed:
 
 
 def mean_of_fixed():
-    """E[x] of the arm that Fixed plays, over contexts drawn anew: its value is this times θ."""
+    """E[x] of the arm that Fixed plays, over newly drawn contexts: its value is this times θ."""
     rng = np.random.default_rng(99)
     total = np.zeros(D)
     for n in (3, 4):
@@ -159,7 +159,7 @@ def test_the_policy_that_logged_gains_nothing():
         assert found.estimates[name].value == pytest.approx(np.mean(columns["reward"]), rel=0, abs=1e-12)
         assert found.gains[name].value == pytest.approx(0.0, abs=1e-12)
         assert found.gains[name].error == pytest.approx(0.0, abs=1e-12)
-    assert "as much of this policy as 200 rows" in verdict(found) and "a larger epsilon, says more" in verdict(found)
+    assert "is worth 200 rows" in verdict(found) and "a larger epsilon, gives a narrower interval" in verdict(found)
 
 
 def test_blocks_and_discounts_see_drift():
@@ -281,13 +281,13 @@ def test_refusals_are_sentences():
         dw.evaluate(policy, without("propensity"))
     with refused("log", "candidates with items", "arms=True"):
         dw.evaluate(policy, without("arms"))
-    with refused("log", "says nothing of other arms", "epsilon="):
+    with refused("log", "nothing is known about other arms", "epsilon="):
         dw.evaluate(policy, log_of(**{**columns, "propensity": np.ones(120)}))
     with refused("log", "1/n in every row", 'method="weights"'):
         dw.evaluate(policy, log_of(**columns), method="replay")
     with refused("log", "row 7", "column propensity"):
         dw.evaluate(policy, changed("propensity", 7, 0.0))
-    with refused("log", "row 9", "column propensity", "nothing at all"):
+    with refused("log", "row 9", "column propensity", "nothing"):
         dw.evaluate(policy, changed("propensity", 9, math.nan))
     with refused("log", "row 3", "column arm"):
         dw.evaluate(policy, changed("arm", 3, 11))

@@ -264,7 +264,7 @@ def test_refusals_are_sentences():
     found = sums(log, fade)
     with refused("clock", "learn_log"):
         found.agent(fade, rewards=(-9.0, 9.0), clock="rewards")
-    with refused("tick", "younger"):
+    with refused("tick", "a later tick"):
         found.at(found.tick - 1)
     with refused("policy", "reduce the log for it"):
         found.state(POLICIES[0])

@@ -7,7 +7,7 @@ import driftwise as dw
 
 
 def slope(horizons, trials, **fields):
-    """Least squares of log regret on log T for LB-WeightUCB, tuned anew to one turn in each horizon."""
+    """Least squares of log regret on log T for LB-WeightUCB, tuned again to one turn in each horizon."""
     regret = []
     for horizon in horizons:
         world = dw.worlds.Turn(horizon=horizon)

@@ -43,7 +43,7 @@ def test_the_papers_order_of_algorithms(figure_1):
 
 
 def test_d_linucb_as_published_is_lb_weightucb(figure_1):
-    """The slip in the published code makes its bonus collapse to that of one matrix (docs/math.md#linear)."""
+    """The error in the published code makes its bonus collapse to that of one matrix (docs/math.md#linear)."""
     published, one = figure_1.final("as published"), figure_1.final("LB-WeightUCB")
     assert published.mean() == pytest.approx(one.mean(), rel=0.02)
     # ... and not to the correct one's, which is 6% better in every such run.

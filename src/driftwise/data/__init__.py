@@ -1,1 +1,1 @@
-"""What stands above the agent: sums of logs, evaluation, real data."""
+"""Work on logs and data: sums of logs, evaluation, real data."""

@@ -3,10 +3,10 @@
 With p the propensity of the logged arm, π the share with which the policy plays it, w = π/p, r the reward and q̂ a
 model of rewards: IPS is the mean of w r (Horvitz, Thompson 1952), SNIPS Σw r/Σw (Swaminathan, Joachims 2015), the
 doubly robust one the mean of Σ_a π(a) q̂(a) + w (r - q̂) (Dudík, Langford, Li 2011). Policy and model may have learned
-from earlier rows: terms are then no longer independent, but each has the mean it should have given what came before.
+from earlier rows. Then the terms are not independent, but each has the right mean given the rows before it.
 
-Intervals are by empirical likelihood (likelihood.py), which knows that w has mean 1 and how large it may be. An
-estimate that lies outside its interval, as IPS may where few weights are large, is moved to its end.
+Intervals use empirical likelihood (likelihood.py), with the facts that w has mean 1 and a known largest value. An
+estimate outside its interval, which IPS may be if few weights are large, is moved to the interval's end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from driftwise.data.likelihood import Sample, likelihood_interval, mean_interval
 from driftwise.kernels.point import Floats
 
-# The share of the reward range from which on an interval says nothing.
+# An interval wider than this share of the reward range is not shown.
 _OPEN = 0.98
 
 
@@ -31,7 +31,7 @@ class Estimate:
     """A mean with its standard error and its 95% interval from `low` to `high`. `effective` is the number of rows of
     equal weight that would be worth as much.
 
-    If the log cannot tell, `reason` says why and the value is NaN.
+    If the log has too little information, `reason` says why and the value is NaN.
     """
 
     value: float
@@ -73,12 +73,12 @@ class RowTerms:
         return len(self.reward)
 
     def cut(self, rows: slice) -> RowTerms:
-        """A stretch of it."""
+        """The terms of a range of rows."""
         said, expected = (None if one is None else one[rows] for one in (self.logged, self.expected))
         return RowTerms(self.reward[rows], self.weight[rows], said, expected, self.range, self.most)
 
     def within(self, range: tuple[float, float], most: float) -> RowTerms:
-        """The same where rewards and weights are known to be in these bounds."""
+        """The same terms with known bounds of rewards and weights."""
         most = max(most, float(self.weight.max()))
         return RowTerms(self.reward, self.weight, self.logged, self.expected, range, most)
 
@@ -87,7 +87,7 @@ class RowTerms:
         return ("SNIPS", "IPS") if self.logged is None else ("DR", "SNIPS", "IPS")
 
     def parts(self, name: str) -> tuple[Floats, Floats]:
-        """Numerators and denominators: the estimate is the one's sum over the other's."""
+        """Numerators and denominators: the estimate is the sum of the first divided by the sum of the second."""
         if name == "IPS":
             return self.weight * self.reward, np.ones(len(self))
         if name == "SNIPS":
@@ -96,18 +96,20 @@ class RowTerms:
         return self.expected + self.weight * (self.reward - self.logged), np.ones(len(self))
 
     def effective(self, discounts: Floats) -> float:
-        """(Σw)²/Σw², w with the discounts."""
+        """(Σw)²/Σw², where w includes the discounts."""
         return effective(self.weight * discounts)
 
 
 def effective(weights: Floats) -> float:
-    """(Σw)²/Σw²: equal weights that would say as much."""
+    """(Σw)²/Σw²: the number of equal weights with the same information."""
     squares = float(weights @ weights)
     return float(weights.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def ratio(top: Floats, bottom: Floats, discounts: Floats) -> tuple[float, Floats]:
-    """Σg t/Σg b, and the influence of each row on it: their sum is 0, the root of their squares' sum the error."""
+    """Σg t/Σg b, and the influence of each row on it. The influences sum to 0; the root of the sum of squares is the
+    error.
+    """
     total = float(discounts @ bottom)
     if total <= 0.0:
         return math.nan, np.full(len(top), math.nan)
@@ -143,7 +145,7 @@ def estimates(
 
 
 def _reason(terms: RowTerms, discounts: Floats, share: float) -> str | None:
-    """Why the log cannot tell, if it cannot."""
+    """The reason if the log has too little information; None if it has enough."""
     if not (terms.weight * discounts).any():
         return "no logged row plays what the policy would play"
     if share >= _OPEN:
@@ -153,7 +155,7 @@ def _reason(terms: RowTerms, discounts: Floats, share: float) -> str | None:
 
 
 def sample_of(terms: RowTerms, discounts: Floats, with_model: bool) -> Sample:
-    """Rows in units of the reward range; those that say the same are counted once."""
+    """Rows in units of the reward range. Equal rows are counted once."""
     low, high = terms.range
     total, squares = float(discounts.sum()), float(discounts @ discounts)
     share, n = discounts / total, total * total / squares
@@ -190,7 +192,7 @@ def logged(terms: RowTerms, discounts: Floats | None = None) -> Estimate:
 
 
 def _plain(terms: RowTerms, g: Floats) -> Estimate:
-    """The mean of rewards that these weights discount."""
+    """The mean of rewards with these discounts."""
     low, high = terms.range
     if not g.any():
         reason = "no row in which the policy plays what was played"
@@ -202,6 +204,6 @@ def _plain(terms: RowTerms, g: Floats) -> Estimate:
 
 
 def weight_spread(influence: Floats) -> float:
-    """The standard error that influences make, with n/(n-1) for the mean that was taken off."""
+    """The standard error from influences, with n/(n-1) because their mean was subtracted."""
     n = len(influence)
     return math.sqrt(float(influence @ influence) * n / (n - 1)) if n > 1 else math.inf

@@ -1,8 +1,8 @@
-"""What another policy would have earned, estimated from a log of choices with propensities.
+"""Estimates what another policy would have earned, from a log of choices with propensities.
 
-`evaluate` lets a policy walk through a log in the order of time. With importance weights the policy learns every logged
-reward when it had come, and says at each row what it would have played. With replay (Li et al. 2011) it learns only
-from rows in which it would have played the logged arm, which is valid on logs that explored uniformly.
+`evaluate` replays a log with a policy in the order of time. With importance weights the policy learns every logged
+reward when it came, and reports at each row what it would have played. With replay (Li et al. 2011) it learns only from
+rows in which it would have played the logged arm, which is valid on logs that explored uniformly.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Evaluation:
     estimates use the rows of `cohort`; the policy also learns from the rows `aside`. `arms` is what the policy would
     have played, `report` its report at the end, `drift` its drift meter.
 
-    Intervals are for other rows like these: contexts count as chance. They cover what the rows of this log would have
-    paid more often than 95%, the more so the better the model of DR is.
+    Intervals are for other rows like these: contexts count as random. They cover the rewards of exactly these rows more
+    often than 95%, especially if the model of DR is good.
     """
 
     policy: str
@@ -76,7 +76,7 @@ class Evaluation:
 
     @property
     def best(self) -> str:
-        """The estimate to look at first."""
+        """The name of the estimate to read first."""
         return next(name for name in ("DR", "SNIPS", "replay") if name in self.estimates)
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Evaluation:
 
     def reasons(self) -> list[str]:
         """Why an estimate over the whole log cannot be given, one line each."""
-        return [f"{name} cannot be told: {one.reason}" for name, one in self.estimates.items() if one.reason]
+        return [f"{name} is not known: {one.reason}" for name, one in self.estimates.items() if one.reason]
 
 
 def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -170,7 +170,7 @@ def evaluate(
 
 
 def _range(rewards: object, book: Ledger) -> tuple[float, float]:
-    """A range of rewards that all of the log are in."""
+    """A range that contains all rewards of the log."""
     way_out = "pass (0, 1) for clicks"
     if not isinstance(rewards, (tuple, list)) or len(rewards) != 2:
         raise BadInput("rewards", rewards, "the least and the largest reward", way_out)
@@ -185,7 +185,7 @@ def _judged(
     name: str, method: Method, terms: RowTerms, arms: Ints, blocks: int, half_life: float | None, book: Ledger,
     report: dict[str, Any], drift: Drift,
 ) -> Evaluation:
-    """Estimates of all kinds from the terms."""
+    """All estimates from the terms."""
     n = len(terms)
     half = n / 4.0 if half_life is None else half_life
     fading = np.exp(np.arange(n - 1, -1, -1) * (-math.log(2.0) / half))

@@ -1,8 +1,8 @@
-"""The numbers of a log that order a walk: which lessons a choice knew, and the tick of the state it was made on.
+"""The order of a log's replay: which lessons a choice knew, and the tick of the state on which it was made.
 
-A log is read twice: its numbers here, in full, and then its arms, a stretch at a time. A choice knew the lessons that
-`state_seq` says, or where that is not logged those that had come before it by time or by tick; it was made on the state
-at the tick `upon`, or where that is not logged (version 1) at the tick that the clock implies (docs/contract.md#ticks).
+A log is read twice: here its numbers, in full, and then its arms, in batches. A choice knew the number of lessons in
+`state_seq`; if that is not logged, those that had come before it by time or by tick. It was made on the state at the
+tick `upon`; if that is not logged (version 1), at the tick that the clock implies (docs/contract.md#ticks).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NEEDED = ("arm", "reward", "propensity")
 _MAY_HAVE = (
     "seq", "born", "upon", "state_seq", "reward_tick", "reward_seq", "at", "reward_at", "n", "cohort", "draws",
 )  # fmt: skip
-# By what share a propensity may be off 1/n on a log that explored uniformly.
+# The largest relative difference between a propensity and 1/n on a log that explored uniformly.
 _UNIFORM = 1e-6
-# A choice less likely than this is never seen. Its weight to the fourth, which intervals need, would not be finite.
+# A choice less likely than this never occurs. The fourth power of its weight, which intervals need, would be infinite.
 _LEAST = 1e-50
-# Distinct propensities that a uniform draw over several numbers of arms may well have.
+# The number of distinct propensities that uniform draws among several numbers of arms may have.
 _FEW = 10
 
 
@@ -38,9 +38,9 @@ _FEW = 10
 class Ledger:
     """Rows with a reward, in the order of the log.
 
-    `row` is the number of each among all rows of the log, `known` how many of `lessons` its choice knew, `counts`
-    whether estimates are made of it: those of the live cohort are, or, where that never explored, of the baseline. Of
-    the rest the policy learns. Ticks are those of the `wall` clock, or counted from the state of the first choice.
+    `row` is the number of each among all rows of the log, `known` the number of `lessons` that its choice knew,
+    `counts` whether estimates use it: those of the live cohort or, if that never explored, of the baseline. The policy
+    learns from the other rows too. Ticks are those of the `wall` clock, or counted from the state of the first choice.
     """
 
     row: Ints
@@ -65,7 +65,7 @@ class Ledger:
 
     @property
     def choices(self) -> Ints:
-        """Rows in the order of the states that they were chosen on."""
+        """Rows in the order of the states on which they were chosen."""
         return np.lexsort((self.seq, self.born, self.known))
 
     @property
@@ -74,21 +74,21 @@ class Ledger:
         return np.lexsort((np.arange(len(self)), self.seq, self.born))
 
     def range(self) -> tuple[float, float]:
-        """What a reward may be where that was not told: from 0 to 1 where all are from there and one is an end, else
-        from the least to the largest seen."""
+        """The default range of rewards: 0 to 1 if all rewards are in that range and one is at an end, otherwise from
+        the smallest to the largest reward."""
         low, high = float(self.reward.min()), float(self.reward.max())
         if low >= 0.0 and high <= 1.0 and (low == 0.0 or high == 1.0):
             return 0.0, 1.0
         return (low, high) if low < high else (low - 0.5, high + 0.5)
 
     def most(self) -> float:
-        """The largest weight that was possible: n over the least share of a uniform draw that an arm had; infinite
-        where propensities were counted, see `_lossy`."""
+        """The largest possible weight: n divided by the smallest share of uniform draws that an arm had. Infinite if
+        propensities were counted, see `_lossy`."""
         p, n = self.propensity[self.counts], self.n[self.counts]
         return math.inf if _lossy(p, self.draws[self.counts]) else float(n.max() / (p * n).min())
 
     def check_uniform(self) -> None:
-        """Replay needs choices drawn uniformly, or the sentence with the first that was not."""
+        """Refuse a log for replay whose choices were not drawn uniformly; the error names the first such row."""
         off = np.abs(self.propensity * self.n - 1.0) > _UNIFORM
         if off.any():
             one = int(np.argmax(off))
@@ -97,9 +97,9 @@ class Ledger:
 
 
 def _lossy(propensity: Floats, draws: Ints) -> bool:
-    """Whether weights may have a mean below 1: propensities that were counted as k of D draws have inverses of mean
-    (1 - (1-p)^D)/p, because an arm is never counted to have none. Where a share of choices is drawn uniformly besides,
-    the mean is 1. Logs of version 1 do not say D; agents count over 1000."""
+    """Whether weights may have a mean below 1. A propensity counted as k of D draws has an inverse of mean (1 -
+    (1-p)^D)/p, because an arm that was played is counted at least once. If a share of choices is also drawn uniformly,
+    the mean is 1. Logs of version 1 do not contain D; agents count over 1000 draws."""
     tries = np.where(draws > 0, draws, TRIES)
     whole = np.abs(propensity * tries - np.rint(propensity * tries)) < 1e-9
     if (draws >= 0).all():
@@ -108,10 +108,10 @@ def _lossy(propensity: Floats, draws: Ints) -> bool:
 
 
 def read_events(log: Log) -> Ledger:
-    """The ledger of a log, or the sentence that says why there is none."""
+    """The ledger of a log, or a BadInput."""
     if "propensity" not in log.columns:
         raise BadInput("log", "no column propensity", "the propensity of each choice", HOW)
-    log.require(_NEEDED, "which estimates are made of")
+    log.require(_NEEDED, "which estimates need")
     names = [name for name in (*_NEEDED, *_MAY_HAVE) if name in log.columns]
     if "n" not in names:
         names.append("arms" if "arms" in log.columns else "candidates")
@@ -133,7 +133,7 @@ def _numbered(log: Log, names: list[str]) -> Iterator[tuple[Batch, int]]:
 
 
 def _numbers(batch: Batch, number: int) -> dict[str, Any]:
-    """The numbers of all rows of a batch, those with a reward proven."""
+    """The numbers of all rows of a batch. Those with a reward are checked."""
     rows = np.arange(number, number + batch.rows)
     reward, arm, propensity = batch.reward, batch.arm, batch.propensity
     assert reward is not None and arm is not None and propensity is not None
@@ -154,7 +154,7 @@ def _numbers(batch: Batch, number: int) -> dict[str, Any]:
         "cohort": np.full(batch.rows, None) if batch.cohort is None else np.array(batch.cohort, dtype=object),
     }  # fmt: skip
     if batch.seq is None:
-        made["seq"] = -rows - 1  # counted anew when rows without a reward are left out
+        made["seq"] = -rows - 1  # numbered again after rows without a reward are left out
     made["foreign"], made["streamed"] = np.zeros(batch.rows, dtype=bool), np.zeros(batch.rows, dtype=bool)
     if batch.stream is not None and batch.score is not None:
         made["streamed"] = np.array([one is not None for one in batch.stream])
@@ -163,7 +163,7 @@ def _numbers(batch: Batch, number: int) -> dict[str, Any]:
 
 
 def _counts(batch: Batch) -> Ints:
-    """How many arms each choice was made among."""
+    """The number of arms of each choice."""
     if batch.n is not None:
         return batch.n
     if batch.arms is not None:
@@ -173,7 +173,7 @@ def _counts(batch: Batch) -> Ints:
 
 
 def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, reward: Floats, paying: Any) -> None:
-    """Arms, propensities and rewards of rows with a reward can be."""
+    """Check arms, propensities and rewards of rows with a reward."""
     with np.errstate(invalid="ignore"):
         rules = (
             ("arms", n > 0, "no arms at all", "the arms that were allowed"),
@@ -188,12 +188,12 @@ def _check(batch: Batch, arm: Ints, n: Ints, propensity: Floats, reward: Floats,
             row = int(np.argmax(bad))
             value = got or {"arm": arm, "propensity": propensity, "reward": reward}[column][row].item()
             way_out = "rescale rewards" if column == "reward" else HOW
-            raise batch.bad(row, column, "nothing at all" if value != value else value, wanted, way_out)
+            raise batch.bad(row, column, "nothing" if value != value else value, wanted, way_out)
     if batch.reward_tick is not None and batch.born is not None:
         bad = paying & (batch.reward_tick < batch.born)
         if bad.any():
             row = int(np.argmax(bad))
-            wanted = f"a tick from {batch.born[row]}, its choice's, up"
+            wanted = f"a tick of at least {batch.born[row]}, that of its choice"
             raise batch.bad(row, "reward_tick", int(batch.reward_tick[row]), wanted)
 
 
@@ -212,7 +212,7 @@ def _ordered(every: dict[str, Any]) -> Ledger:
     known, lessons = _known(one)
     wall = bool((one["upon"] == one["born"]).any())
     zero = 0 if wall else int(one["upon"].min())
-    if (every["upon"] >= 0).any():  # the first choice may have brought no reward
+    if (every["upon"] >= 0).any():  # the first choice may have no reward
         zero = min(zero, int(every["upon"][every["upon"] >= 0].min()))
     counts, cohort = _counted(one)
     return Ledger(
@@ -222,8 +222,8 @@ def _ordered(every: dict[str, Any]) -> Ledger:
 
 
 def _upon(one: dict[str, Any]) -> Ints:
-    """The tick of the state that a choice was made on, by the clock that births follow: those that count decisions or
-    lessons come a tick after it, those of the wall clock share it."""
+    """The tick of the state on which a choice was made, from the tick of the decision: on clocks that count decisions
+    or lessons the decision is one tick later, on the wall clock both are equal."""
     born: Ints = one["born"]
     counted = np.array_equal(born, one["seq"]) or np.array_equal(born, one["state_seq"] + 1)
     if counted or len(np.unique(born)) == len(born):
@@ -232,7 +232,7 @@ def _upon(one: dict[str, Any]) -> Ints:
 
 
 def _known(one: dict[str, Any]) -> tuple[Ints, Ints]:
-    """How many lessons each choice knew, and the rows in the order of their lessons."""
+    """The number of lessons that each choice knew, and the rows in the order of their lessons."""
     numbers, paid = one["reward_seq"], one["paid"]
     numbered = len(np.unique(numbers)) == len(numbers)
     lessons = np.lexsort((numbers, paid))
@@ -245,11 +245,11 @@ def _known(one: dict[str, Any]) -> tuple[Ints, Ints]:
     known = np.where(told, np.searchsorted(numbers[lessons], one["state_seq"], side="right"), known)
     turn = np.empty(len(lessons), dtype=np.int64)
     turn[lessons] = np.arange(len(lessons))
-    return np.minimum(known, turn), lessons  # its own reward no choice knew
+    return np.minimum(known, turn), lessons  # no choice knew its own reward
 
 
 def _counted(one: dict[str, Any]) -> tuple[Any, str | None]:
-    """Which rows estimates are made of, and the name of their cohort."""
+    """The rows that estimates use, and the name of their cohort."""
     propensity, n, cohort = one["propensity"], one["n"], one["cohort"]
     _check_mixed(one)
     drawn = (propensity != 1.0) | (n == 1)
@@ -262,13 +262,14 @@ def _counted(one: dict[str, Any]) -> tuple[Any, str | None]:
     for rows, name in groups:
         if rows.sum() >= 2 and drawn[rows].any():
             return rows, name
-    wanted = "choices some of which were drawn: a propensity of 1 says nothing of other arms"
+    wanted = "choices some of which were drawn: with propensity 1 nothing is known about other arms"
     raise BadInput("log", "propensity 1 in every row", wanted, HOW)
 
 
 def _check_mixed(one: dict[str, Any]) -> None:
-    """An export of version 1 has no cohorts. One of a stream with a holdback has two propensities: rows whose arm is
-    not the policy's are all drawn uniformly, or all the first arm for certain, and others are not."""
+    """Refuse an export of version 1, which has no cohorts, of a stream with a holdback. It has two kinds of
+    propensities: rows with another arm than the policy's are all drawn uniformly, or all the first arm for certain,
+    unlike the others."""
     foreign, own = one["foreign"], one["streamed"] & ~one["foreign"]
     if not foreign.any() or not own.any():
         return

@@ -1,12 +1,12 @@
 """Intervals of a mean by empirical likelihood, for weights that are rarely large (docs/evaluation.md has the coverage).
 
-Rows are drawn with weights w of mean 1. Distributions on the rows seen, and on rows that were possible and not seen,
-compete: those whose likelihood is within a quantile of the largest, and under which the controls have mean 0, give the
-interval of the mean of a term (Owen 2001; for logged choices Karampatziakis, Langford, Mineiro 2020). Rows that were
-not seen matter: an arm that the log plays once in 10,000 rows is missing from most samples of 5,000, and with it the
-largest weight, which the variance of the sample does not contain.
+Rows are drawn with weights w of mean 1. Consider all distributions on the rows seen, and on rows that were possible and
+not seen. Those whose likelihood is within a quantile of the largest, and under which the controls have mean 0, give the
+interval of the mean of a term (Owen 2001; for logged choices Karampatziakis, Langford, Mineiro 2020). Unseen rows
+matter: an arm that the log plays once in 10,000 rows is missing from most samples of 5,000, and with it the largest
+weight, which the variance of the sample does not contain.
 
-With shares p of the rows, controls c and term g the upper end is the least value over (a, b) of
+With shares p of the rows, controls c and term g, the upper end is the smallest value over (a, b) of
 
     a - exp(Σ p log z - φ), z = a + b'c - g, where z ≥ 0 at every possible row,
 
@@ -24,10 +24,10 @@ import numpy as np
 from driftwise._internal.intervals import t_quantile
 from driftwise.kernels.point import Floats
 
-# Weights of the barrier at rows that were not seen, in rows: the last is as good as none.
+# Weights of the barrier at unseen rows, in rows. The last one is negligible.
 _BARRIERS = (0.3, 1e-4)
 _STEPS = 50
-# How far an end may be from the least value, in units of the reward range.
+# The largest distance of an end from the smallest value, in units of the reward range.
 _CLOSE = 1e-9
 # Least degrees of freedom of the quantile.
 _LEAST = 3.0
@@ -35,9 +35,9 @@ _LEAST = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of a log in units of the reward range: rewards r from 0 to 1 with weights w of at most `most` (inf where
-    that is not known, or where weights may have a mean below 1), in shares p that are worth `n` rows; and where a model
-    predicts rewards, its prediction q of the logged arm and e of the policy, from 0 to 1."""
+    """Rows of a log in units of the reward range: rewards r from 0 to 1, with weights w of at most `most` (infinite if
+    that is unknown, or if weights may have a mean below 1), in shares p that are worth `n` rows. If a model predicts
+    rewards: also its prediction q of the logged arm and e of the policy, from 0 to 1."""
 
     weight: Floats
     reward: Floats
@@ -49,15 +49,15 @@ class Sample:
 
     @property
     def controls(self) -> Floats:
-        """(k, rows): w - 1, and where there is a model w q - e. Their means are 0."""
+        """(k, rows): w - 1 and, with a model, w q - e. Their means are 0."""
         rows = [self.weight - 1.0]
         if self.said is not None and self.expected is not None:
             rows.append(self.weight * self.said - self.expected)
         return np.array(rows)
 
     def possible(self) -> Floats:
-        """(k, corners): controls at the corners of what is possible, with w = 0 and w = most; those of the latter are
-        divided by `most`, which may be infinite."""
+        """(k, corners): controls at the corners of what is possible, at w = 0 and w = most. The latter are divided by
+        `most`, which may be infinite."""
         inverse = 1.0 / self.most
         if self.said is None or self.expected is None:
             return np.array([[-1.0, 1.0 - inverse]])
@@ -76,7 +76,7 @@ def likelihood_interval(sample: Sample, minus_logged: bool = False) -> tuple[flo
 
 
 def mean_interval(reward: Floats, share: Floats, n: float) -> tuple[float, float]:
-    """The 95% interval of the mean of rewards from 0 to 1 that all count alike."""
+    """The 95% interval of the mean of rewards from 0 to 1 with equal weights."""
     return likelihood_interval(Sample(np.ones(len(reward)), reward, share, n, math.inf))
 
 
@@ -87,7 +87,7 @@ def _ends(sample: Sample, term: Floats, minus_logged: bool) -> tuple[float, floa
     scale = np.where(heavy, inverse, 1.0)
     half = _quantile(sample, minus_logged) / 2.0
     phi = half / sample.n + _free(controls, corners, scale, sample.share, sample.n)
-    top, bottom = heavy.astype(np.float64), np.zeros(len(heavy))  # largest and least term there: w r with r = 1 or 0
+    top, bottom = heavy.astype(np.float64), np.zeros(len(heavy))  # largest and smallest w r there: r = 1 or 0
     if minus_logged:  # w r - r: from 0 to w - 1, and from -1 to 0
         top, bottom = np.where(heavy, 1.0, 0.0), np.where(heavy, -inverse, -1.0)
     high = _end(term, controls, corners, scale, top, sample.share, phi, sample.n)
@@ -96,9 +96,9 @@ def _ends(sample: Sample, term: Floats, minus_logged: bool) -> tuple[float, floa
 
 
 def _quantile(sample: Sample, minus_logged: bool) -> float:
-    """The quantile of twice the log likelihood ratio: Student's squared, with as many degrees of freedom as there are
-    influences ψ that weigh alike, n (Σpψ²)²/Σpψ⁴, less one. That is χ² where rows are many and alike. ψ is that of
-    SNIPS, w (r - v), or of DR."""
+    """The quantile of twice the log likelihood ratio: Student's t squared, with the number of equal influences ψ, n
+    (Σpψ²)²/Σpψ⁴, less one, as degrees of freedom. It approaches χ² for many equal rows. ψ is that of SNIPS, w (r - v),
+    or of DR."""
     w, r, p = sample.weight, sample.reward, sample.share
     if sample.said is None or sample.expected is None:
         total = float(p @ w)
@@ -115,8 +115,8 @@ def _quantile(sample: Sample, minus_logged: bool) -> float:
 
 
 def _free(controls: Floats, corners: Floats, scale: Floats, share: Floats, n: float) -> float:
-    """The largest Σ p log(1 + b'c) over b for which 1 + b'c ≥ 0 at every possible row: how unlikely the rows seen make
-    controls of mean 0."""
+    """The largest Σ p log(1 + b'c) over b with 1 + b'c ≥ 0 at every possible row: how unlikely controls of mean 0 are,
+    given the rows seen."""
 
     def asked(at: Floats, barrier: float) -> tuple[float, Floats, Floats]:
         z, edge = 1.0 + at @ controls, scale + at @ corners
@@ -127,7 +127,7 @@ def _free(controls: Floats, corners: Floats, scale: Floats, share: Floats, n: fl
         slope = -(pull @ share) - barrier * push.sum(axis=1)
         return value, slope, (pull * share) @ pull.T + barrier * (push @ push.T)
 
-    # Half of the reflection w ≥ 0, which is possible however large weights are.
+    # Half of the reflection w ≥ 0, which is inside for weights of any size.
     start = np.zeros(len(controls))
     start[0] = 0.5
     return -_least(asked, start, n)
@@ -136,7 +136,7 @@ def _free(controls: Floats, corners: Floats, scale: Floats, share: Floats, n: fl
 def _end(
     term: Floats, controls: Floats, corners: Floats, scale: Floats, most: Floats, share: Floats, phi: float, n: float
 ) -> float:
-    """The upper end; `most` is the largest term at each corner. With b = 2 and a = 4 every corner is inside."""
+    """The upper end. `most` is the largest term at each corner. The point b = 2, a = 4 is inside at every corner."""
     design = np.vstack([np.ones(len(term)), controls])
     edges = np.vstack([scale, corners])
 
@@ -159,7 +159,7 @@ def _end(
 
 
 def _least(asked: Callable[[Floats, float], tuple[float, Floats, Floats]], at: Floats, n: float) -> float:
-    """The least value by damped Newton steps inside the barrier, which is lowered until it is nothing."""
+    """The smallest value, by damped Newton steps inside the barrier, which is lowered to a negligible weight."""
     value = math.inf
     for height in _BARRIERS:
         barrier = height / n
@@ -182,7 +182,7 @@ def _least(asked: Callable[[Floats, float], tuple[float, Floats, Floats]], at: F
 
 
 def _solved(curve: Floats, slope: Floats) -> Floats:
-    """The Newton step; the least one where rounding left the curvature singular."""
+    """The Newton step; the shortest one if rounding made the curvature singular."""
     try:
         return np.asarray(np.linalg.solve(curve, slope), dtype=np.float64)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Full information: the reward of every arm on offer is known, and policies are played against it."""
+"""Full information: the reward of every available arm is known, and policies are played against it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from driftwise.simulation import t_interval
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcomes:
     """A log in which every arm's reward is known: arms (n, d), or (T, n, d) for other arms in each round, and rewards
-    (T, n), NaN where an arm was not on offer.
+    (T, n), NaN if an arm was not available.
 
     Rounds are in the order of time. `names` are those of the arms.
     """
@@ -42,20 +42,20 @@ class Outcomes:
         except (TypeError, ValueError):
             paid = np.zeros(0)
         if paid.ndim != 2 or 0 in paid.shape or np.isinf(paid).any():
-            wanted = "finite numbers (T, n), NaN where an arm was not on offer"
-            way_out = "pass what each arm would have paid each round"
+            wanted = "finite numbers (T, n), NaN if an arm was not available"
+            way_out = "pass the reward of each arm in each round"
             raise BadInput("rewards", f"shape {np.shape(paid)}", wanted, way_out)
         rounds, count = paid.shape
         empty = np.flatnonzero(np.isnan(paid).all(axis=1))
         if len(empty):
-            raise BadInput("rewards", f"no arm in round {empty[0]}", "an arm on offer every round", "leave it out")
+            raise BadInput("rewards", f"no arm in round {empty[0]}", "an available arm in every round", "leave it out")
         fresh = np.ndim(self.arms) == 3
         shape = (rounds, count, None) if fresh else (count, None)
         wanted = f"pass an array ({count}, d), or ({rounds}, {count}, d) for other arms each round"
         sets = array("arms", self.arms, shape, wanted)
         names = tuple(map(str, self.names)) or tuple(map(str, range(count)))
         if len(names) != count:
-            raise BadInput("names", f"{len(names)} of them", f"{count}, one an arm", "leave them out, or name all")
+            raise BadInput("names", f"{len(names)} of them", f"{count}, one per arm", "leave them out, or name all")
         for name, value in (("_sets", sets if fresh else sets[np.newaxis]), ("_paid", paid), ("names", names)):
             object.__setattr__(self, name, value)
 
@@ -74,7 +74,7 @@ class Outcomes:
 
     @property
     def paid(self) -> Floats:
-        """The reward of each arm in each round, NaN where it is not on offer."""
+        """The reward of each arm in each round, NaN if it is not available."""
         return self._paid
 
     def shuffled(self, seed: int) -> Outcomes:
@@ -91,7 +91,7 @@ class Outcomes:
         return Outcomes(arms=arms, rewards=self._paid[:, order], names=[self.names[place] for place in order])
 
     def offers(self) -> Callable[[int], tuple[ArmSet, npt.NDArray[np.int64]]]:
-        """A function from a round to the arms on offer and their numbers; sets that come again are laid out once."""
+        """A function from a round to the available arms and their numbers. Sets that occur again are prepared once."""
         kept: dict[bytes, tuple[ArmSet, npt.NDArray[np.int64]]] = {}
         open_, fresh = ~np.isnan(self._paid), len(self._sets) > 1
 
@@ -110,7 +110,7 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Backtest:
-    """What policies would have earned: rewards and arms (rounds,) by name, and the reports of the policies at the end.
+    """Rewards and arms of each policy, (rounds,) by name, and the reports of the policies at the end.
     """
 
     rewards: dict[str, Floats]
@@ -125,7 +125,7 @@ class Backtest:
     def difference(self, name: str, against: str, blocks: int = 40) -> tuple[float, float]:
         """Mean reward per round minus that of another policy, and the half-width of its 95% interval.
 
-        Rounds near each other are alike. The interval is Student's over `blocks` stretches of time of nearly equal
+        Rounds near each other are correlated. The interval is Student's over `blocks` stretches of time of nearly equal
         length, as if the stretches were independent.
         """
         return t_interval(block_means(self.rewards[name] - self.rewards[against], blocks))
@@ -149,7 +149,7 @@ class Backtest:
 
 
 def block_means(values: Floats, blocks: int) -> Floats:
-    """The means of so many stretches of a row that differ in length by one at most."""
+    """The means of `blocks` consecutive stretches, whose lengths differ by at most one."""
     blocks = min(whole("blocks", blocks, 2, "pass how many stretches of time to compare, e.g. 40"), len(values))
     edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
     return np.asarray(np.add.reduceat(values, edges[:-1]) / np.diff(edges))
@@ -160,7 +160,7 @@ def backtest(
 ) -> Backtest:
     """Play every policy through a log with full information. A policy sees the reward of the arm it plays and no other.
 
-    Arms that are not on offer in a round are not shown; `choose` returns an index among the arms shown.
+    Arms that are not available in a round are not shown; `choose` returns an index among the arms shown.
     """
     named = dict(policies) if isinstance(policies, Mapping) else {called(policies): policies}
     if not isinstance(log, Outcomes):
@@ -182,7 +182,7 @@ def backtest(
 def walk(
     policy: Asked, state: Any, log: Outcomes, tick: Callable[[float], None], watch: Callable[[int], None] | None = None
 ) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """One policy through all rounds: what it earned and which arms it played. `watch` is called before each round."""
+    """Play one policy through all rounds. Returns its rewards and arms. `watch` is called before each round."""
     earned, played = np.empty(log.rounds), np.empty(log.rounds, dtype=np.int64)
     offered, paid = log.offers(), log.paid
     for t in range(log.rounds):

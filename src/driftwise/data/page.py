@@ -17,7 +17,7 @@ _SIZES = {"": (7.0, 3.4), "-narrow": (4.0, 3.4)}
 
 
 def write_page(found: Evaluation, folder: Path) -> list[Path]:
-    """report.html and report.md, with the charts where matplotlib is there; the files written."""
+    """Write report.html and report.md, with charts if matplotlib is installed. Returns the files."""
     drawn = can_draw()
     if drawn:
         for kind, ending in (("", ".svg"), ("-narrow", ".svg"), ("", ".png")):
@@ -30,59 +30,59 @@ def write_page(found: Evaluation, folder: Path) -> list[Path]:
 
 
 def page(found: Evaluation, drawn: bool) -> Page:
-    """All that is said, in words, tables and charts."""
+    """The page: text, tables and charts."""
     gain = found.gains[found.best]
     blocks: list[Block] = [Heading("Would it have helped?"), Text(verdict(found)), _table(*found.table())]
     blocks += [
         Text(
             f"Intervals are 95%, for other rows like these. Recent rows: a row's weight halves every "
-            f"{found.half_life:.0f} rows. Effective rows are those of equal weight that would say as much; few of them "
-            "mean that the log hardly plays what the policy would."
+            f"{found.half_life:.0f} rows. Effective rows: as many rows of equal weight have the same information; few "
+            "of them mean that the log rarely plays the policy's arms."
         ),
-        Heading("In the course of time"),
+        Heading("Over time"),
     ]
     if drawn:
         alt = f"{found.best} and what was logged in {len(found.blocks)} stretches of time, with 95% intervals"
-        blocks.append(Picture("blocks", "Reward a row in stretches of time; bars are 95% intervals.", alt))
+        blocks.append(Picture("blocks", "Reward per row over time; bars are 95% intervals.", alt))
     blocks.append(_table(*found.block_table()))
     blocks += [Heading("The drift meter"), Text(_meter(found))]
     if drawn:
         alt = f"Weights of {len(found.drift.memories)} memories over time"
-        blocks.append(Picture("drift", "Shares of belief in each memory, in ticks; the lightest is shortest.", alt))
+        blocks.append(Picture("drift", "Weights of the memories, in ticks; the lightest is the shortest.", alt))
     blocks.append(_table(*found.drift.table()))
     if found.report:
         rows = [[str(name), f"{value:.4g}" if isinstance(value, float) else str(value)]
                 for name, value in found.report.items()]  # fmt: skip
-        blocks += [Heading("What else it had learned", 3), Text("By the end of the log, in the policy's own words."),
+        blocks += [Heading("What else it learned", 3), Text("The policy's report at the end of the log."),
                    Table(["what", "value"], rows, (1,))]  # fmt: skip
-    lead = f"{len(found.terms)} logged rows, of which each has a reward; {found.missing} more had none. "
-    return Page(f"{found.policy} on a log", lead + f"{found.best}: {gain} a row over what was logged.", blocks)
+    lead = f"{len(found.terms)} logged rows with a reward; {found.missing} more had none. "
+    return Page(f"{found.policy} on a log", lead + f"{found.best}: {gain} per row more than was logged.", blocks)
 
 
 def verdict(found: Evaluation) -> str:
-    """One sentence: better, worse, or not to be told, by the interval of the gain."""
+    """One sentence: better, worse, or not certain, by the interval of the gain."""
     gain = found.gains[found.best]
     if gain.reason is not None or found.estimates[found.best].reason is not None:
-        return f"**It cannot be told**: {gain.reason or found.estimates[found.best].reason}."
+        return f"**It is not certain**: {gain.reason or found.estimates[found.best].reason}."
     if gain.low > 0.0:
-        return f"**Yes**: {gain} a row more than was logged, by {found.best}."
+        return f"**Yes**: {gain} per row more than was logged, by {found.best}."
     if gain.high < 0.0:
-        return f"**No**: {gain} a row against what was logged, by {found.best}."
-    told = f"**It cannot be told**: {gain} a row against what was logged, by {found.best}, which may be nothing."
+        return f"**No**: {gain} per row against what was logged, by {found.best}."
+    open_ = f"**It is not certain**: {gain} per row against what was logged, by {found.best}; the interval contains 0."
     effective = found.estimates[found.best].effective
-    known = f"The log says as much of this policy as {effective:.0f} rows of its own would."
-    return f"{told} {known} A longer log, or one drawn with a larger epsilon, says more."
+    known = f"The log is worth {effective:.0f} rows of this policy's own."
+    return f"{open_} {known} A longer log, or one with a larger epsilon, gives a narrower interval."
 
 
 def _meter(found: Evaluation) -> str:
-    """What the meter says, in a paragraph."""
+    """The reading of the meter as a paragraph."""
     drift = found.drift
     how = (
-        "The policy weighs memories of these lengths as it goes."
+        "The policy weighs memories of these lengths while it learns."
         if drift.advantage is None
-        else "The last rewards, predicted once more with memories of these lengths."
+        else "The last rewards were predicted again with memories of these lengths."
     )
-    level = "" if drift.level is None else f" Of what all arms share: {drift.level}."
+    level = "" if drift.level is None else f" The level that all arms share: {drift.level}."
     return f"By the end of the log: {drift.summary}. {how}{level}"
 
 

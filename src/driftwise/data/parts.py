@@ -1,4 +1,4 @@
-"""One part of a log reduced to its sums, and the shelf where sums of parts are kept."""
+"""One part of a log reduced to its sums, and the folder in which sums of parts are kept."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from driftwise.tables.logs import Log, Part
 from driftwise.tables.schema import Batch
 
 COLUMNS = ("born", "x", "reward", "reward_tick")
-# What is older than so many half-lives weighs less than 2^-40 < 1e-12.
+# Rows older than this many half-lives weigh less than 2^-40 < 1e-12.
 HALF_LIVES = 40.0
 ENDING = ".sums"
 
 
 class Recipe(NamedTuple):
-    """What a policy's sums depend on, as plain numbers that can travel; `twin` says whether Σw² xx' is wanted."""
+    """The numbers on which a policy's sums depend, as plain data. `twin` says whether Σw² xx' is computed."""
 
     dim: int
     forget: float
@@ -42,7 +42,7 @@ class Recipe(NamedTuple):
 
     @property
     def span(self) -> float:
-        """How many ticks count."""
+        """How many ticks matter."""
         return HALF_LIVES * math.log(2.0) / -math.log1p(-self.forget) if self.forget else math.inf
 
     def nothing(self) -> Sums:
@@ -52,7 +52,7 @@ class Recipe(NamedTuple):
 
 
 class Shelf:
-    """A folder of sums by the digests of their parts and the memory; without a folder nothing is kept."""
+    """A folder of sums, named by the digests of their parts and the memory. Without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None, recipe: Recipe) -> None:
         self._folder, self._recipe = folder, recipe
@@ -62,12 +62,12 @@ class Shelf:
         return None if self._folder is None else self._folder / f"{name[:32]}-{self._memory}{ENDING}"
 
     def names(self) -> list[str]:
-        """What the parts it has begin with."""
+        """The beginnings of the names of its parts."""
         found = [] if self._folder is None else self._folder.glob(f"*-{self._memory}{ENDING}")
         return sorted(path.name[:32] for path in found)
 
     def get(self, name: str, part: str) -> Sums | None:
-        """The sums of a part, if they are there."""
+        """The sums of a part; None if they are not there."""
         path = self._path(name)
         if path is None or not path.exists():
             return None
@@ -83,24 +83,24 @@ class Shelf:
 
 
 def once(log: Log, names: Sequence[str]) -> None:
-    """No two parts hold the same, or the sentence."""
+    """Raise BadInput if two parts have the same content."""
     seen: dict[str, str] = {}
     for part, name in zip(log.parts, names, strict=True):
         if name in seen:
             wanted = "each part once: its rewards would count twice"
-            raise BadInput("log", f"{part.name}, which holds what {seen[name]} does", wanted, "leave one out")
+            raise BadInput("log", f"{part.name}, which has the content of {seen[name]}", wanted, "leave one out")
         seen[name] = part.name
 
 
 def reduced(part: Part, name: str, recipe: Recipe) -> tuple[Sums, int]:
-    """The sums of a part, and how many rows were too old to be read for it."""
+    """The sums of a part, and the number of rows that were too old to be read."""
     groups, left_out, count = _recent(part, recipe.span)
     found = _fold(groups, recipe, name)
     return replace(found, n=found.n + count), left_out
 
 
 def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
-    """Batch by batch, each at the tick of its own last reward."""
+    """Fold batch by batch, each at the tick of its own last reward."""
     log_gamma, found = math.log1p(-recipe.forget), None
     for batch in batches:
         born, X, reward, paid_at = batch.born, batch.x, batch.reward, batch.reward_tick
@@ -124,7 +124,7 @@ def _fold(batches: Iterator[Batch], recipe: Recipe, name: str) -> Sums:
 
 
 def _check_rows(batch: Batch, lessons: Any, recipe: Recipe) -> None:
-    """Rewards in range, arms no longer than L, and no reward before its choice; or the sentence with the row."""
+    """Check that rewards are in range, arms not longer than L, and no reward before its choice."""
     born, X, reward, paid_at = batch.born, batch.x, batch.reward, batch.reward_tick
     assert born is not None and X is not None and reward is not None and paid_at is not None
     low, high = recipe.low, recipe.high
@@ -135,7 +135,7 @@ def _check_rows(batch: Batch, lessons: Any, recipe: Recipe) -> None:
     wrong = lessons & ((paid_at < born) | (paid_at >= 2**53))
     if wrong.any():
         row = int(wrong.argmax())
-        raise batch.bad(row, "reward_tick", int(paid_at[row]), f"a tick from {born[row]}, its choice's, up")
+        raise batch.bad(row, "reward_tick", int(paid_at[row]), f"a tick of at least {born[row]}, that of its choice")
     lengths = np.einsum("ij,ij->i", X, X)
     wrong = lessons & (lengths > (recipe.reach * (1.0 + 1e-6)) ** 2)
     if wrong.any():
@@ -144,7 +144,7 @@ def _check_rows(batch: Batch, lessons: Any, recipe: Recipe) -> None:
 
 
 def _recent(part: Part, span: float) -> tuple[Iterator[Batch], int, int]:
-    """Batches of a part without row groups that are too old; rows left out, and rewards among them."""
+    """The batches of a part without row groups that are too old; the rows left out, and the rewards among them."""
     groups = part.row_groups() if math.isfinite(span) else None
     last = max((one.paid for one in groups or ()), default=0)
     old = [number for number, one in enumerate(groups or ()) if last - one.born > span]

@@ -1,4 +1,4 @@
-"""A policy of the catalogue for the log at hand, as commands are asked for one."""
+"""A policy of the catalogue for a log, as the commands need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftwise.tables.logs import Log
 
 
 def dim_of(log: Log) -> int:
-    """The length of a log's vectors: of those played, or of all arms."""
+    """The length of a log's vectors: those played, or all arms."""
     if log.dim is not None:
         return log.dim
     for batch in log.batches(["arms"], rows=1):
@@ -33,9 +33,9 @@ def only_clicks(log: Log) -> bool:
 def named_policy(
     name: str, log: Log, half_life: float | None, L: float | None, keeps: bool = False, clicks: bool = False
 ) -> Any:
-    """The policy of this name, with the log's dimension and length as its horizon. A half-life replaces its memory;
-    without one it keeps everything if `keeps`. Auto is told if rewards are `clicks`; other names say it themselves.
-    Auto with a half-life is the one memory that it means, as in `Agent.for_clicks` and `for_values`."""
+    """The policy of this name, with the log's dimension and its length as horizon. A half-life replaces its memory.
+    Without one it keeps everything if `keeps`. Auto needs `clicks`; other names imply it. Auto with a half-life is the
+    single memory that `Agent.for_clicks` and `for_values` use."""
     fields: dict[str, Any] = {"dim": dim_of(log)}
     needs = next((row["needs"] for row in catalogue() if row["name"] == name), ())
     if "horizon" in needs:

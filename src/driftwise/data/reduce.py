@@ -32,7 +32,7 @@ def sums(
     see them at the same paths. Only this process writes.
     """
     forget, found = asked(policy).check_sums(), read_log(log)
-    found.require(COLUMNS, "which sums are made of")
+    found.require(COLUMNS, "which sums need")
     if found.dim is not None and found.dim != policy.dim:
         raise BadInput("log", f"vectors of {found.dim} numbers", f"{policy.dim}, the policy's dim", "match them")
     folder = None if out is None else Path(out)
@@ -55,7 +55,7 @@ def sums(
     if total is None:
         raise BadInput("log", "no parts", "at least one", "pass a log with rows")
     if skipped:
-        told = f"{skipped} rows are older than {HALF_LIVES:g} half-lives, weigh less than 1e-12, and were not read"
+        told = f"{skipped} rows are older than {HALF_LIVES:g} half-lives, weigh less than 1e-12 and were not read"
         warnings.warn(told, stacklevel=2)
     return total if tick is None else total.at(whole("tick", tick, 0, "pass a tick no earlier than the last reward"))
 
@@ -71,7 +71,7 @@ def last_tick(log: Log) -> int:
 
 
 def _here(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool]) -> Iterator[Reduced]:
-    """Part by part in this thread."""
+    """Reduce part by part in this thread."""
     for part, name, skipped in zip(log.parts, _digests(log), old, strict=True):
         if skipped:
             yield name, None, 0
@@ -84,14 +84,14 @@ def _here(log: Log, recipe: Recipe, shelf: Shelf, old: Sequence[bool]) -> Iterat
 
 
 def _digests(log: Log) -> list[str]:
-    """What the parts are known by; the same rows twice are refused before anything is read."""
+    """The digests of the parts. Equal parts are refused before anything is read."""
     names = [part.digest() for part in log.parts]
     once(log, names)
     return names
 
 
 def _tick_range(part: Part) -> tuple[int, int, int] | None:
-    """The newest birth and the newest reward of a Parquet part, and how many rewards it has, by statistics alone."""
+    """The newest decision and reward of a Parquet part, and its number of rewards, from its statistics."""
     groups = part.row_groups()
     if not groups:
         return None

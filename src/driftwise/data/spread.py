@@ -65,7 +65,7 @@ def _path(part: Part) -> Path:
 
 @work.answering
 def reduce_parts(asked: Any) -> work.Found:
-    """Reduce the parts of a chunk; of those that are known, or too old, only the digest is found."""
+    """Reduce the parts of a chunk. For parts that are known or too old, only the digest is computed."""
     recipe, known = Recipe(*asked["recipe"]), set(asked["known"])
     facts, arrays = [], {}
     for number, path, old in asked["parts"]:

@@ -45,7 +45,7 @@ class Sums:
     def at(self, tick: int) -> Sums:
         """The same at a later tick."""
         if tick < self.tick:
-            raise BadInput("tick", tick, f"{self.tick} or later, the sums' own", "sums cannot grow younger")
+            raise BadInput("tick", tick, f"{self.tick} or later, the tick of the sums", "pass a later tick")
         fade = math.exp((tick - self.tick) * math.log1p(-self.forget))
         square = fade * fade
         return replace(
@@ -84,7 +84,7 @@ class Sums:
         It continues after the tick of the sums and counts their rewards as learned. Its drift meter starts empty.
         """
         if options.get("clock") == "rewards":
-            wanted = 'clock="rounds" or "wall": sums do not say how many rewards every tick had'
+            wanted = 'clock="rounds" or "wall": sums do not have the number of rewards of each tick'
             raise BadInput("clock", "rewards", wanted, "fold the log instead, agent.learn_log(log)")
         made = Agent(policy, **options)
         state = self.state(made.policy, options.get("seed", 0))

@@ -30,7 +30,7 @@ from driftwise.tables.schema import Batch
 
 # Numbers of arms that are read at a time, and rows at most: 32 MB.
 _AT_ONCE, _ROWS = 4_000_000, 4096
-# By how much a vector that features make may differ from the one that was logged.
+# The largest difference between a vector that features make and the logged one.
 _SAME = 1e-9
 
 Model = Literal["policy", "ridge"]
@@ -78,7 +78,7 @@ class ArmSource:
         if batch.arms is not None:
             rows = batch.arms[row]
             if not len(rows):
-                raise batch.bad(row, "arms", "no arms at all", "the arms that were allowed", HOW)
+                raise batch.bad(row, "arms", "no arms", "the arms that were allowed", HOW)
             made = ArmSet(rows)
         elif self.encoder is not None:
             made = ArmSet(self._encoded(batch, row))
@@ -108,7 +108,7 @@ class ArmSource:
         named = tuple((batch.candidates[row] if batch.candidates is not None else None) or ())
         unknown = None if known is None else next((one for one in named if one not in known), None)
         if not named or unknown is not None:
-            raise batch.bad(row, "candidates", unknown or "nothing at all", "names of items", "add it to items=")
+            raise batch.bad(row, "candidates", unknown or "nothing", "names of items", "add it to items=")
         return named
 
 
@@ -160,7 +160,7 @@ class Player:
         return int(self.policy.choose(self.at(tick), arms, None if self.policy.deterministic else draw).arm)
 
     def shares(self, arms: ArmSet, draw: int, tick: int) -> tuple[int, Floats]:
-        """The arm it would play, and how likely it plays each."""
+        """The arm it would play, and the probability of each arm."""
         arm = self.choose(arms, draw, tick)
         found = self.policy.shares(self.at(tick), arms, arm, draw)
         return arm, self.epsilon / arms.count + (1.0 - self.epsilon) * found
@@ -178,7 +178,7 @@ class Player:
         return dict(self.policy.report(self._states.front)) if self.policy.reports else {}
 
     def learn(self, row: Lent, reward: float, tick: int, born: int) -> None:
-        """A lesson, as `Agent.reward` teaches it."""
+        """Learn a lesson as `Agent.reward` does."""
         states, x = self._states, row.column
         shown = row if self.policy.taught_with_arms else x
         if states.zero is None:  # on the wall clock time begins with the first lesson
@@ -210,8 +210,8 @@ def weigh_rows(
 ) -> tuple[Ints, RowTerms]:
     """The weight of every row that counts, and the model's predictions, on the state of each choice, in order of time.
 
-    A prediction is clipped to the range of rewards before it is weighted by the policy's shares: the mean of w q̂ is Σπq̂
-    only if both use the same q̂.
+    A prediction is clipped to the range of rewards before it is weighted by the policy's shares: the mean of w q̂ is
+    Σπq̂ only if both use the same q̂.
     """
     ledger, n = source.ledger, len(source.ledger)
     arms, weight = np.empty(n, dtype=np.int64), np.empty(n)

@@ -1,4 +1,4 @@
-"""Sums by a warehouse: the query that reduces a log to one row there, and the sums in that row."""
+"""Sums computed by a data warehouse: the query that reduces a log to one row, and the sums in that row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from driftwise.policies.own import asked
 
 
 def sql(policy: LinearUCB, tick: int, *, table: str = "log", element: str = "x[{i}]") -> str:
-    """The query that has a warehouse reduce the log to one row, for `sums_of_row`.
+    """The query with which a warehouse reduces the log to one row, for `sums_of_row`.
 
-    `element` says how number {i} of the vector is written, counted from 1, or {j}, from 0: "x[{i}]" in PostgreSQL and
+    `element` is how number {i} of the vector is written, counted from 1, or {j}, from 0: "x[{i}]" in PostgreSQL and
     DuckDB, "x[OFFSET({j})]" in BigQuery, "x{i}" for columns of their own.
     """
     forget, d = asked(policy).check_sums(), policy.dim
-    tick = whole("tick", tick, 0, "pass the tick to weigh at: no earlier than the last reward")
+    tick = whole("tick", tick, 0, "pass a tick not earlier than the last reward")
     weight = f"EXP({math.log1p(-forget)!r} * ({tick} - born))" if forget else "1.0"
     x = [element.format(i=i + 1, j=i) for i in range(d)]
     lines = ["COUNT(*) AS n", "SUM(w) AS weight", "SUM(w * w) AS squares"]
@@ -36,12 +36,12 @@ def sql(policy: LinearUCB, tick: int, *, table: str = "log", element: str = "x[{
 
 
 def sums_of_row(policy: LinearUCB, tick: int, row: Mapping[str, Any], part: str) -> Sums:
-    """The sums in the one row that the query of `sql` gives; `part` names what was reduced, to be added once."""
+    """The sums in the row that the query of `sql` returns. `part` names what was reduced, so that it is added once."""
     found, d = nothing(policy, whole("tick", tick, 0), frozenset([str(part)])), policy.dim
 
     def number(name: str) -> float:
         if name not in row:
-            raise BadInput("row", f"no column {name}", "the row that the query of `sql` gives", "run it again")
+            raise BadInput("row", f"no column {name}", "the row that the query of `sql` returns", "run it again")
         return real(f"row[{name!r}]", 0.0 if row[name] is None else row[name], -math.inf)
 
     for i in range(d):

@@ -26,18 +26,18 @@ from driftwise.kernels.point import Floats
 from driftwise.lift.intervals import Interval
 from driftwise.lift.sums import accumulated
 
-# Bets as shares of the largest that can never lose all, and their weights: large ones matter after few units.
+# Bets as shares of the largest bet that can never lose everything, and their weights: large bets matter for few units.
 BETS = np.geomspace(0.75, 1e-5, 30)
 _SHARES = 1.0 / (np.arange(len(BETS)) + 6.0) ** 2
 WEIGHTS = np.log(_SHARES / _SHARES.sum())
-_LARGEST = 0.97  # of b
+_LARGEST = 0.97  # as a share of b
 _STEPS = 48
 _PAIRS = tuple((a, b) for total in range(5) for a in range(total + 1) for b in [total - a])
 _FACTORIAL = (1, 1, 2, 6, 24)
 
 
 class Bets:
-    """Units of a randomised comparison: `share` is the chance of the policy, rewards lie within `rewards`."""
+    """Units of a randomised comparison: `share` is the probability of the policy; rewards lie within `rewards`."""
 
     def __init__(self, share: float, rewards: tuple[float, float]) -> None:
         self.share, (self.least, self.largest) = share, rewards
@@ -45,7 +45,7 @@ class Bets:
         self._centre = np.array([0.5, 1.0])  # the sum of rewards and their number, of which one half is assumed
 
     def add(self, live: Sequence[int], values: Sequence[float]) -> None:
-        """The rewards of more units, one each, in order."""
+        """Add the rewards of further units, one each, in order."""
         if not len(values):
             return
         y = (np.asarray(values, dtype=np.float64) - self.least) / (self.largest - self.least)
@@ -61,7 +61,7 @@ class Bets:
         return round(float(self._sums[0]))
 
     def difference(self, level: float) -> Interval:
-        """The mean over units of the effect, in the unit of rewards, valid at all looks."""
+        """The mean effect over units, in the unit of rewards, valid at all looks."""
         size = self.largest - self.least
         moments = self._moments(1.0)
         if not moments[0]:
@@ -72,9 +72,9 @@ class Bets:
         return Interval(size * float(moments[1] / moments[0]), size * max(low, -1.0), size * min(high, 1.0))
 
     def ratio(self, level: float) -> Interval:
-        """The ratio of means less 1, for rewards that are not negative; no interval where the baseline may be 0.
+        """The ratio of means minus 1, for rewards that are not negative; no interval if the baseline's mean may be 0.
 
-        The contrast u - r v has the mean μ₁ - r μ₀, and both ends are sought from the estimate outward.
+        The contrast u - r v has the mean μ₁ - r μ₀. Both ends are searched from the estimate outward.
         """
         if self.least != 0.0 or not self.units or not self._mean(0, 1) > 0.0:
             return Interval(math.nan)
@@ -126,7 +126,7 @@ def _capital(moments: Floats, d: float, reach: float) -> float:
 
 
 def fourth_factor(b: Floats) -> Floats:
-    """k(b), rounded up: of its series the rest is below b⁴, and where b is larger ten digits remain."""
+    """k(b), rounded up: the rest of its series is below b⁴; for larger b ten digits remain."""
     series = 0.25 + b / 5 + b**2 / 6 + b**3 / 7 + b**4
     exact = (-np.log1p(-b) - b - b**2 / 2 - b**3 / 3) / b**4
     found: Floats = np.where(b < 0.03, series, exact * (1 + 1e-7))
@@ -140,7 +140,7 @@ def _lowest(moments: Floats, reach: float, level: float) -> float:
 
 
 def _crossing(excluded: Callable[[float], bool], inside: float, far: float) -> float:
-    """The end between a value that is inside and one far away, which is the end where nothing is excluded."""
+    """The end between a value inside and one far away. If nothing is excluded the far value is the end."""
     if not excluded(far):
         return far
     out = far

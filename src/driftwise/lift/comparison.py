@@ -1,4 +1,4 @@
-"""A policy compared with a baseline: rewards and guardrails by unit, looked at as often as wanted."""
+"""A policy compared with a baseline: rewards and guardrails by unit. You may look at it as often as you like."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftwise.lift.ratio import ratio_evidence
 from driftwise.lift.sums import Cohort, UnitSums
 
 LEVEL = 0.05
-SPLIT_LEVEL = 0.001  # of the check of the split: a mismatch is a defect, not a result
+SPLIT_LEVEL = 0.001  # the level of the check of the split: a mismatch is a defect, not a result
 
 
 class Guardrail(NamedTuple):
@@ -22,7 +22,7 @@ class Guardrail(NamedTuple):
     better: Literal["lower", "higher"] = "lower"
 
     def harm(self, found: Interval) -> Interval:
-        """How much worse the policy is: the difference, turned so that more is worse."""
+        """How much worse the policy is: the difference, with its sign changed if more is better."""
         if self.better == "lower":
             return found
         return Interval(-found.value, -found.high, -found.low)
@@ -39,7 +39,7 @@ class Look(NamedTuple):
     bounded_lift: Interval
     guardrails: dict[str, Interval]
     split: float  # log of the evidence against the drawn split
-    reach: float  # of rewards, from the least to the largest: a bounded interval of twice that says nothing
+    reach: float  # the width of the range of rewards; a bounded interval of twice that has no information
 
     @property
     def split_holds(self) -> bool:
@@ -47,7 +47,7 @@ class Look(NamedTuple):
 
 
 class Lift:
-    """Sums of a comparison; `share` is the chance of a unit to get the policy, `rewards` the declared range."""
+    """Sums of a comparison. `share` is the probability that a unit gets the policy, `rewards` the declared range."""
 
     def __init__(
         self, share: float, rewards: tuple[float, float], guardrails: Mapping[str, Guardrail] | None = None
@@ -60,7 +60,7 @@ class Lift:
         self, units: Sequence[object], live: Sequence[int], values: Sequence[float],
         metrics: Sequence[Mapping[str, float] | None] | None = None,
     ) -> None:  # fmt: skip
-        """Rewards in the order in which they came, each with its unit and whether the policy chose."""
+        """Add rewards in the order of arrival, each with its unit and whether the policy chose."""
         first = self.sums.add(units, live, values)
         self.bets.add([live[place] for place in first], [values[place] for place in first])
         for name, sums in self.metrics.items() if metrics is not None else ():
@@ -69,7 +69,7 @@ class Lift:
             sums.add([units[place] for place in places], [live[place] for place in places], found)
 
     def look(self, level: float = LEVEL) -> Look:
-        """What can be said now; each interval is wrong at any look, ever, with probability at most `level`."""
+        """The intervals now. Each is wrong at any look, ever, with probability at most `level`."""
         live, baseline = self.sums.arm(1), self.sums.arm(0)
         return Look(
             live, baseline, self.sums.difference(level), self.sums.ratio(level),
@@ -79,8 +79,8 @@ class Lift:
         )  # fmt: skip
 
     def judged(self, level: float) -> tuple[Interval, dict[str, Interval], bool]:
-        """What a ramp decides on: the difference that both intervals allow at half the level each, how much worse each
-        guardrail is, and whether the split holds. `level` is shared by the reward and all guardrails."""
+        """The numbers that a ramp uses: the difference that both intervals allow at half the level each, how much worse
+        each guardrail is, and whether the split holds. `level` is shared by the reward and all guardrails."""
         each = level / (1 + len(self.guardrails))
         found = self.sums.difference(each / 2).meet(self.bets.difference(each / 2))
         harms = {name: rail.harm(self.metrics[name].difference(each)) for name, rail in self.guardrails.items()}

@@ -1,7 +1,7 @@
-"""An estimate with its ends, and the two boundaries that hold at all times at once.
+"""An estimate with its interval, and the two boundaries that hold at all times.
 
-A confidence sequence at level α leaves out the truth at any look, ever, with probability at most α. The normal mixture
-is the asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
+A confidence sequence at level α excludes the true value at any look, ever, with probability at most α. The normal
+mixture is the asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
 asymptotic confidence sequences" (Annals of Statistics 2024), Theorem 2.2.
 """
 
@@ -15,7 +15,7 @@ _NAN = math.nan
 
 
 class Interval(NamedTuple):
-    """An estimate and the ends of its interval; the ends are NaN where no interval can be shown."""
+    """An estimate and the ends of its interval. The ends are NaN if no interval can be shown."""
 
     value: float
     low: float = _NAN
@@ -26,14 +26,14 @@ class Interval(NamedTuple):
         return not math.isnan(self.low)
 
     def meet(self, other: Interval) -> Interval:
-        """The values that both intervals have, at the first one's estimate."""
+        """The intersection of two intervals, with the first one's estimate."""
         lows = [one.low for one in (self, other) if one.shown]
         highs = [one.high for one in (self, other) if one.shown]
         return Interval(self.value, max(lows), min(highs)) if lows else self
 
 
 def error_factor(units: float, level: float) -> float:
-    """How many standard errors the asymptotic interval reaches to each side, where a fixed sample has 1.96.
+    """The half-width of the asymptotic interval in standard errors; a fixed sample has 1.96.
 
     This is Robbins' normal mixture boundary √((t+ρ)/t · (log((t+ρ)/ρ) + 2 log(1/α))), with ρ near the value at which it
     is narrowest at t = TIGHTEST.

@@ -1,9 +1,9 @@
 """A ramp: the share of units that get the policy grows in steps while the policy is no worse than a margin.
 
-Each step is a comparison of its own, because the share of the policy changes and means may drift in between: pooled
-over steps a policy could seem better or worse only because it played at other times. `level` bounds the probability
-that a policy at or below the margin ever advances, or that one at or above it is ever stopped, over all steps: each
-step gets an equal part.
+Each step is a separate comparison, because the share of the policy changes and means may drift in between: pooled over
+steps, a policy could look better or worse only because it played at other times. `level` bounds the probability that a
+policy at or below the margin ever advances, or that one at or above it is ever stopped, over all steps. Each step gets
+an equal part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Step = Literal["advanced", "stopped"]
 
 
 class RampVerdict(NamedTuple):
-    """What a look says of a step: what to do, why, and the numbers it follows from."""
+    """The verdict on a step: what to do, why, and the numbers behind it."""
 
     step: Step | None
     reason: str
@@ -35,11 +35,11 @@ class Ramp(NamedTuple):
     level: float = LEVEL
 
     def judge(self, lift: Lift, place: int) -> RampVerdict:
-        """What to do at a step, from the comparison of that step alone.
+        """What to do at a step, from the comparison of that step only.
 
         It stops when the reward's interval lies below the margin, or a guardrail's beyond its own. It advances when the
-        reward's lower end clears the margin and no guardrail may be beyond its margin. A split that is not the drawn
-        one makes intervals worthless, so it does neither then.
+        reward's lower end is above the margin and no guardrail may be beyond its margin. If the split differs from the
+        drawn one, intervals are not valid, and it does neither.
         """
         reward, harms, split = lift.judged(self.level / len(self.shares))
         if not split:

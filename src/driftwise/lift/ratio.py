@@ -1,16 +1,15 @@
 """A check that units are split as they were drawn, valid at all looks.
 
-A split that differs from the drawn one means that units or rewards are lost in one cohort more than in the other; no
-interval is worth anything then. The test is the beta mixture of Lindon and Malek, "Anytime-valid inference for
-multinomial count data" (NeurIPS 2022): under the drawn share the evidence exceeds 1/α at any look with probability at
-most α.
+If the split differs from the drawn one, one cohort loses more units or rewards than the other, and no interval is
+valid. The test is the beta mixture of Lindon and Malek, "Anytime-valid inference for multinomial count data" (NeurIPS
+2022): under the drawn share the evidence exceeds 1/α at any look with probability at most α.
 """
 
 from __future__ import annotations
 
 import math
 
-_WEIGHT = 100.0  # units that the prior about the drawn share is worth
+_WEIGHT = 100.0  # the weight of the prior on the drawn share, in units
 
 
 def ratio_evidence(live: int, baseline: int, share: float) -> float:
@@ -21,7 +20,7 @@ def ratio_evidence(live: int, baseline: int, share: float) -> float:
 
 
 def mismatch(live: int, baseline: int, share: float, level: float) -> bool:
-    """Whether the split is not the drawn one; wrong at any look with probability at most `level`."""
+    """Whether the split differs from the drawn one. Wrong at any look with probability at most `level`."""
     return ratio_evidence(live, baseline, share) >= math.log(1.0 / level)
 
 

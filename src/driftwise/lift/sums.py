@@ -1,14 +1,15 @@
 """Sums over units, from which the asymptotic interval of a look is computed in constant time.
 
-A unit is what was drawn into a cohort, so units are what varies: a unit has a total and a number of rewards, a cohort's
-mean is the sum of totals over the sum of numbers, and its variance is that of a ratio (linearised). Another reward of a
-unit replaces what the unit had before.
+Units are drawn into cohorts, so units are the independent observations. A unit has a total and a number of rewards. A
+cohort's mean is the sum of totals divided by the sum of numbers, and its variance is that of a ratio (linearised).
+Another reward of a unit replaces the unit's previous numbers.
 
-Why looks stay valid when units come again: write T_t for the sum of the residuals of units at look t. Its variance is
-estimated by the sum V_t of their squares. Rewards of one unit are positively correlated if at all, so the covariance of
-T_s and T_t is at least V_s for s < t, which is that of Brownian motion at V_s. By Slepian's inequality such a process
-crosses a boundary no more often than Brownian motion does. Means that drift do not matter either: cohorts are drawn by
-units, and the covariances of the residuals about the running mean are those of Brownian motion again.
+Looks stay valid when units return, for this reason. Write T_t for the sum of the residuals of units at look t. Its
+variance is estimated by the sum V_t of their squares. Rewards of one unit are positively correlated if at all, so the
+covariance of T_s and T_t is at least V_s for s < t, which is that of Brownian motion at V_s. By Slepian's inequality
+such a process crosses a boundary no more often than Brownian motion does. Means that drift do not matter either:
+cohorts are drawn by units, and the covariances of the residuals about the running mean are those of Brownian motion
+again.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import numpy as np
 from driftwise.kernels.point import Floats
 from driftwise.lift.intervals import Interval, error_factor
 
-# An interval is shown when each cohort has so many units that matter: (Σ r²)²/Σ r⁴ over residuals r, the number of
-# successes where rewards are rare. Below it the residuals are too few or too unequal to be near normal.
+# An interval is shown when each cohort has this many units that matter: (Σ r²)²/Σ r⁴ over residuals r, the number of
+# successes if rewards are rare. With fewer the residuals are too few or too unequal to be nearly normal.
 LEAST = 15.0
 _POWERS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
 _BINOMIAL = (1.0, -4.0, 6.0, -4.0, 1.0)
@@ -40,7 +41,7 @@ class Cohort(NamedTuple):
 
 
 def accumulated(start: Floats, terms: Floats) -> Floats:
-    """Sums after more rows, added one by one: how rows were cut into pieces does not change a bit."""
+    """Sums after further rows, added one by one, so that the division into batches does not change a bit."""
     if not len(terms):
         return start
     found: Floats = np.add.accumulate(np.vstack([start[None], terms]), axis=0)[-1]
@@ -53,10 +54,10 @@ class UnitSums:
     def __init__(self) -> None:
         self._sums = np.zeros((2, len(_POWERS)))
         self._units: dict[object, tuple[float, int]] = {}
-        self._shift: float | None = None  # the first value: sums of powers about it lose no digits
+        self._shift: float | None = None  # the first value; sums of powers around it lose no digits
 
     def add(self, units: Sequence[object], live: Sequence[int], values: Iterable[float]) -> list[int]:
-        """More rewards, in order; the places of those that are the first of their units."""
+        """Add rewards, in order. Returns the places of those that are the first of their units."""
         before, after, first, known = [], [], [], self._units
         for place, (unit, value) in enumerate(zip(units, values, strict=True)):
             if self._shift is None:
@@ -75,7 +76,7 @@ class UnitSums:
         return first
 
     def arm(self, place: int) -> Cohort:
-        """A cohort as it is now."""
+        """The current cohort."""
         n, total, number, *seconds = self._sums[place, :6].tolist()
         units, rewards = round(n), round(number)
         if not units or self._shift is None:
@@ -91,7 +92,7 @@ class UnitSums:
         return Cohort(rewards, units, mean + self._shift, variance, effective)
 
     def difference(self, level: float) -> Interval:
-        """Mean reward of the policy less the baseline's, valid at all looks."""
+        """The mean reward of the policy minus the baseline's, valid at all looks."""
         one, zero = self.arm(1), self.arm(0)
         value = one.mean - zero.mean
         z = _spread(one, zero, level)
@@ -101,8 +102,8 @@ class UnitSums:
         return Interval(value, value - half, value + half)
 
     def ratio(self, level: float) -> Interval:
-        """Mean reward of the policy over the baseline's, less 1: Fieller's set with the boundary of all looks. No
-        interval is shown where the baseline's mean may be 0."""
+        """The mean reward of the policy divided by the baseline's, minus 1: Fieller's set with the boundary for all
+        looks. No interval is shown if the baseline's mean may be 0."""
         one, zero = self.arm(1), self.arm(0)
         value = one.mean / zero.mean - 1.0 if zero.mean else math.nan
         z = _spread(one, zero, level)
@@ -117,7 +118,7 @@ class UnitSums:
 
 
 def _spread(one: Cohort, zero: Cohort, level: float) -> float:
-    """Standard errors to each side; NaN where no interval is shown."""
+    """Standard errors to each side; NaN if no interval is shown."""
     if min(one.effective, zero.effective) < LEAST:
         return math.nan
     return error_factor(one.units + zero.units, level)

@@ -196,7 +196,7 @@ class TablePart(ArrowBased):
         return int(self.table.num_rows)
 
     def digest(self) -> str:
-        """The sha256 of the table as an Arrow stream of one batch, however it is cut."""
+        """The sha256 of the table as an Arrow stream of one batch, whichever batches it has."""
         sink = pa.BufferOutputStream()
         whole = self.table.combine_chunks()
         with pa.ipc.new_stream(sink, whole.schema) as writer:
@@ -254,7 +254,7 @@ def _bools(place: Place, values: Any) -> Any:
 def _times(place: Place, values: Any) -> Any:
     if not pa.types.is_timestamp(values.type):
         return None
-    # A finer unit is cut to microseconds; the zone only says how it is shown.
+    # A finer unit is truncated to microseconds. The zone affects only how a time is shown.
     return column_of(place, values.cast(pa.timestamp("us", values.type.tz), safe=False).to_numpy(zero_copy_only=False))
 
 
@@ -296,7 +296,7 @@ def _ragged(place: Place, values: Any) -> Any:
 
 
 def _texts(place: Place, values: Any) -> Any:
-    """Repeating words as an array that shares equal ones."""
+    """Repeating words, as an array that shares equal words."""
     if not pa.types.is_string(values.type) or place.column not in _REPEATED:
         return None
     coded = values.dictionary_encode()
@@ -312,7 +312,7 @@ _FAST = {
 
 
 def _listed(kind: str, values: Any) -> list[Any]:
-    """Python values of a column; a context may be kept as JSON text."""
+    """The Python values of a column. A context may be stored as JSON text."""
     listed: list[Any] = values.to_pylist()
     if kind == "fields" and (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return [value if value is None else _parsed(value) for value in listed]

@@ -1,4 +1,4 @@
-"""Check of a log: every row is as the schema says, or an error names row and column."""
+"""Check of a log: every row follows the schema, or an error names row and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Rule = tuple[str, Any, Any, str]
 
 
 def check_log(source: Any) -> Log:
-    """Read a log from end to end. Returns the log if every row is as the schema says."""
+    """Read a log from end to end. Returns the log if every row follows the schema."""
     log = read_log(source)
     dim, last = log.dim, 0
     numbers: dict[str | None, list[tuple[str, int, Ints]]] = {}
@@ -36,16 +36,16 @@ def _at(found: Any, row: int) -> Any:
 
 
 def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
-    """What one row owes by itself."""
+    """The rules for a single row."""
     if batch.x is not None:
         width = np.full(batch.rows, batch.x.shape[1])
         yield "x", width == dim, width, f"{dim} numbers, as in the rows before it"
-    for name, least in (("seq", 1), ("n", 1), ("born", -(2**53))):  # below 0: decided before the log begins
+    for name, least in (("seq", 1), ("n", 1), ("born", -(2**53))):  # below 0: decided before the beginning of the log
         values = getattr(batch, name)
         if values is not None:
             good = values >= least
             if name == "n" and batch.arm is not None:
-                good |= (values == 0) & (batch.arm == -1)  # a set that is no list, in which nothing has a place
+                good |= (values == 0) & (batch.arm == -1)  # a continuous set, which has no indices
             yield name, good, values, f"a whole number of at least {least}"
     if batch.propensity is not None:
         p = batch.propensity
@@ -53,7 +53,7 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
         if batch.measure is not None:
             dense = np.array([one is not None for one in batch.measure])
         good = np.isnan(p) | ((p > 0.0) & ((p <= 1.0) | dense))
-        yield "propensity", good, p, "a chance above 0 and of at most 1, a density with a measure, or nothing"
+        yield "propensity", good, p, "a probability above 0 and at most 1, a density with a measure, or nothing"
     if batch.verdict is not None:
         known = np.array([one in VERDICTS for one in batch.verdict])
         yield "verdict", known, batch.verdict, f"one of {', '.join(VERDICTS)}"
@@ -64,13 +64,13 @@ def _rules(batch: Batch, dim: int | None) -> Iterator[_Rule]:
         yield "draws", batch.draws >= -1, batch.draws, "a whole number of at least 0, or nothing"
     if batch.upon is not None and batch.born is not None:
         good = (batch.upon == -1) | ((batch.upon >= 0) & (batch.upon <= batch.born))
-        yield "upon", good, batch.upon, "a tick from 0 to the one that the choice was born at, or nothing"
+        yield "upon", good, batch.upon, "a tick from 0 to that of the decision, or nothing"
     yield from _choices(batch)
     yield from _lessons(batch)
 
 
 def _choices(batch: Batch) -> Iterator[_Rule]:
-    """The arm and what it was chosen from."""
+    """The rules for the arm and the arms it was chosen from."""
     if batch.arm is not None:
         most = np.full(batch.rows, np.iinfo(np.int64).max) if batch.n is None else batch.n
         good = (batch.arm == -1) | ((batch.arm >= 0) & (batch.arm < most))
@@ -84,7 +84,7 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
 
 
 def _lessons(batch: Batch) -> Iterator[_Rule]:
-    """A reward, its number and its tick are there together, where the verdict says so."""
+    """A row has a reward, its number and its tick if and only if its verdict says so."""
     if batch.reward is None:
         return
     there = ~np.isnan(batch.reward)
@@ -102,7 +102,7 @@ def _lessons(batch: Batch) -> Iterator[_Rule]:
 
 
 def _check_order(batch: Batch, last: int) -> int:
-    """Lessons are numbered in the order of rows."""
+    """Check that lessons are numbered in the order of rows."""
     if batch.reward is None or batch.reward_seq is None:
         return last
     rows = np.flatnonzero(~np.isnan(batch.reward))
@@ -116,7 +116,7 @@ def _check_order(batch: Batch, last: int) -> int:
 
 
 def _gather(batch: Batch, numbers: dict[str | None, list[tuple[str, int, Ints]]]) -> None:
-    """Numbers of decisions by stream; 8 bytes a row are kept."""
+    """Collect the numbers of decisions by stream; 8 bytes per row are kept."""
     if batch.seq is None:
         return
     streams = None if batch.stream is None else np.asarray(batch.stream, dtype=object)
@@ -130,7 +130,7 @@ def _gather(batch: Batch, numbers: dict[str | None, list[tuple[str, int, Ints]]]
 
 
 def _check_numbers(numbers: dict[str | None, list[tuple[str, int, Ints]]]) -> None:
-    """Each decision of a stream has one row."""
+    """Check that each decision of a stream has one row."""
     for found in numbers.values():
         every = np.concatenate([values for _, _, values in found])
         order = np.argsort(every, kind="stable")
@@ -141,4 +141,4 @@ def _check_numbers(numbers: dict[str | None, list[tuple[str, int, Ints]]]) -> No
             stretch = int(np.searchsorted(starts, place, side="right")) - 1
             part, start, _ = found[stretch]
             row = start + place - int(starts[stretch])
-            raise bad_row(part, row, "seq", int(every[place]), "one row a decision", "leave out the second row")
+            raise bad_row(part, row, "seq", int(every[place]), "one row per decision", "leave out the second row")

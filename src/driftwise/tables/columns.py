@@ -1,7 +1,7 @@
-"""Python values to the numpy columns of a batch, or the sentence that names row and column.
+"""Converts Python values to the numpy columns of a batch, or raises an error that names row and column.
 
-Every format ends here: what is not already an array of the right type is looked at value by value, once it has failed
-as a whole.
+All formats use it. Values that are not an array of the right type are converted together. If that fails, they are
+examined one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 class Place(NamedTuple):
-    """Where values stand: in which part, from which row on, in which column."""
+    """The place of values: the part, the first row, and the column."""
 
     part: str
     start: int
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def column_of(place: Place, values: Any) -> Any:
-    """Values of a column, an array or a sequence, as a batch holds them."""
+    """The values of a column, an array or a sequence, in the type of a batch."""
     return _MAKERS[COLUMNS[place.column].kind](place, values)
 
 
@@ -45,10 +45,10 @@ def _null(value: Any) -> bool:
 def _array(values: Any, kinds: str) -> Any:
     """The values as one array of numbers of these kinds, or None."""
     if isinstance(values, np.ndarray):
-        hidden = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)  # found one by one, and refused
+        hidden = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)  # refused one by one
         return values if values.dtype.kind in kinds and not hidden else None
     try:
-        if kinds != "b" and bool in set(map(type, values)):  # which numpy takes for 0 and 1 among numbers
+        if kinds != "b" and bool in set(map(type, values)):  # numpy takes it for 0 and 1 among numbers
             return None
         found = np.asarray(values)
     except (ValueError, TypeError, OverflowError):
@@ -57,7 +57,7 @@ def _array(values: Any, kinds: str) -> Any:
 
 
 def ints(place: Place, values: Any) -> Ints:
-    """Whole numbers of 64 bits; whole floats will do, as data frames make them of columns with nulls."""
+    """Whole numbers of 64 bits. Whole floats are accepted, because data frames make them of columns with nulls."""
     found = _array(values, "iuf")
     if found is not None and found.ndim == 1:
         if found.dtype.kind == "i":
@@ -128,7 +128,7 @@ def texts(place: Place, values: Any) -> list[str | None]:
 
 
 def _check_utf8(place: Place, values: Sequence[Any], text_of: Callable[[Any], str]) -> None:
-    """All text at once, and only if that fails one after the other."""
+    """Check all text together; only if that fails, one by one."""
     try:
         "".join(text_of(value) for value in values).encode()
     except UnicodeEncodeError:
@@ -140,7 +140,7 @@ def _check_utf8(place: Place, values: Sequence[Any], text_of: Callable[[Any], st
 
 
 def stamps(place: Place, values: Any) -> Times:
-    """Microseconds since 1970, UTC; text in the form of ISO 8601 will do."""
+    """Microseconds since 1970, UTC. Text in ISO 8601 is accepted."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         made = values.astype("datetime64[us]")
         if not place.nullable and np.isnat(made).any():
@@ -168,7 +168,7 @@ def _time(place: Place, row: int, value: Any) -> Any:
 
 
 def vectors(place: Place, values: Any) -> Floats:
-    """One vector of finite numbers a row, all of one length."""
+    """One vector of finite numbers per row, all of one length."""
     found = _array(values, "iuf")
     if found is None or found.ndim != 2 or found.shape[1] == 0:
         width = None
@@ -197,7 +197,7 @@ def check_finite(place: Place, values: Floats, offsets: Ints | None) -> None:
 
 
 def ragged(place: Place, values: Any) -> Ragged:
-    """Several vectors a row, all of one length; none where it is null."""
+    """Several vectors per row, all of one length; no vectors if the value is null."""
     if isinstance(values, Ragged):
         rows, offsets = vectors(place, values.values), ints(place, values.offsets)
         steps = np.diff(offsets)
@@ -215,7 +215,7 @@ def ragged(place: Place, values: Any) -> Ragged:
     for row, value in enumerate(values):
         one = np.zeros((0, 0)) if _null(value) else _array(_plain(value), "iuf")
         if one is None or one.ndim != 2 or (not _null(value) and not one.size):
-            place.no(row, _shown(value), "vectors of numbers, one an arm and all of one length")
+            place.no(row, _shown(value), "vectors of numbers, one per arm and all of one length")
         width = next((len(part[0]) for part in parts if len(part)), one.shape[1])
         if len(one) and one.shape[1] != width:
             place.no(row, f"vectors of {one.shape[1]} numbers", f"{width} numbers, as in the rows before it")
@@ -228,14 +228,14 @@ def ragged(place: Place, values: Any) -> Ragged:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays of arrays, as data frames make them of nested lists, as lists."""
+    """Arrays of arrays, which data frames make of nested lists, as lists."""
     if not isinstance(value, np.ndarray):
         return value
     return [list(one) if isinstance(one, np.ndarray) else one for one in value]
 
 
 def lists(place: Place, values: Any) -> list[list[str] | None]:
-    """Several texts a row."""
+    """Several texts per row."""
     made: list[list[str] | None] = []
     for row, value in enumerate(values):
         if _null(value):
@@ -271,7 +271,7 @@ def _texts_of(value: dict[str, Any] | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value for a sentence, whatever it is."""
+    """A value as short text for a message."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, say

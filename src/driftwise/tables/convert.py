@@ -1,6 +1,6 @@
-"""Logs of others: Vowpal Wabbit's dsjson and the bandit feedback of Open Bandit Pipeline.
+"""Logs of other programs: Vowpal Wabbit's dsjson, and the bandit feedback of Open Bandit Pipeline.
 
-Both know rounds and no clock: decision k is born at tick k, and its reward came at once.
+Both have rounds and no clock: decision k has tick k, and its reward comes at once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _DEEPEST = 8
 
 
 def from_dsjson(path: str | Path, features: Features | None = None) -> tuple[Log, Features]:
-    """A log from decision service JSON (one ranking and its cost a line), and the features its vectors are made by.
+    """A log from decision service JSON (one ranking and its cost per line), and the features that make its vectors.
 
-    The reward is -cost. Shared features are the context, those of `_multi` the items, nested names joined by dots; the
-    features are fitted where none are given, every number and text of both being a field. An item is known by its
-    `_tag`, or a digest of its features. Lines that are no ranking (outcomes, dangling observations) are left out.
+    The reward is -cost. Shared features are the context, those of `_multi` the items; nested names are joined by dots.
+    If no features are given they are fitted, with every number and text of both as a field. An item is identified by
+    its `_tag`, or by a digest of its features. Lines that are not rankings (outcomes, dangling observations) are left
+    out.
     """
     rows = list(_rankings(Path(path)))
     if not rows:
@@ -60,7 +61,7 @@ def _rounds(count: int) -> dict[str, Any]:
 
 
 def _rankings(path: Path) -> Iterator[dict[str, Any]]:
-    """Lines that rank, checked."""
+    """The lines that are rankings, checked."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -73,18 +74,18 @@ def _rankings(path: Path) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise _no(path, number, "no JSON object")
+            raise _no(path, number, "not a JSON object")
         if isinstance(found.get("c"), dict) and "_multi" in found["c"]:
             yield _ranking(path, number, found)
 
 
 def _no(path: Path, number: int, what: str) -> BadInput:
     wanted = "dsjson: _label_cost, c with _multi, a (from 1) and p"
-    return BadInput("path", f"{what} in row {number} of {path.name}", wanted, "mend or leave out the line")
+    return BadInput("path", f"{what} in row {number} of {path.name}", wanted, "correct or leave out the line")
 
 
 def _ranking(path: Path, number: int, found: dict[str, Any]) -> dict[str, Any]:
-    """One ranking: what was known, what was played, with what chance, and what it brought."""
+    """One ranking: the context, the items, the action played, its probability and its reward."""
     actions, ranked, chances = found["c"]["_multi"], found.get("a"), found.get("p")
     if not isinstance(actions, list) or not actions or not all(isinstance(one, dict) for one in actions):
         raise _no(path, number, "no actions in c._multi")
@@ -111,7 +112,7 @@ def _ranking(path: Path, number: int, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(data: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
-    """Nested names joined by dots; of lists the places are the names."""
+    """Nested names joined by dots. The elements of a list are named by their index."""
     made: dict[str, Any] = {}
     for name, value in data.items():
         full = f"{before}{name}"
@@ -127,9 +128,9 @@ def _flat(data: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[str
 def from_obp(feedback: Mapping[str, Any], vectors: Callable[[Floats, Floats], npt.ArrayLike] | None = None) -> Log:
     """A log from the dict that Open Bandit Pipeline calls bandit feedback; its pscore is the propensity.
 
-    vectors makes arms (n_actions, d) of a context and the actions' features. Without one an arm is the product of its
-    action's features with (1, context), scaled to a norm of 1 at most: with obp's one-hot actions, a block an action.
-    Positions are not told apart.
+    vectors makes arms (n_actions, d) from a context and the actions' features. Without it an arm is the product of its
+    action's features with (1, context), scaled to a norm of at most 1: with obp's one-hot actions, one block per
+    action. Positions are not distinguished.
     """
     if not isinstance(feedback, Mapping) or not {"context", "action", "reward", "n_actions"} <= set(feedback):
         wanted = "a dict with context, action, reward, n_actions and pscore"
@@ -137,13 +138,13 @@ def from_obp(feedback: Mapping[str, Any], vectors: Callable[[Floats, Floats], np
     context = array("context", feedback["context"], (None, None), "pass an array (n_rounds, d)")
     rounds, many = len(context), whole("n_actions", feedback["n_actions"], 1, "pass the number of actions")
     action = _played(feedback["action"], rounds, many)
-    reward = array("reward", feedback["reward"], (rounds,), "pass a reward a round")
+    reward = array("reward", feedback["reward"], (rounds,), "pass one reward per round")
     given = feedback.get("action_context")
-    actions = np.eye(many) if given is None else array("action_context", given, (many, None), "pass a row an action")
+    actions = np.eye(many) if given is None else array("action_context", given, (many, None), "pass one row per action")
     arms = _products(context, actions) if vectors is None else _asked(vectors, context, actions)
     more = {}
     if feedback.get("pscore") is not None:
-        more["propensity"] = array("pscore", feedback["pscore"], (rounds,), "pass a chance a round")
+        more["propensity"] = array("pscore", feedback["pscore"], (rounds,), "pass one probability per round")
     return log_of(
         **_rounds(rounds), decision_id=[f"row {row}" for row in range(rounds)], arm=action, n=np.full(rounds, many),
         item=[str(one) for one in action.tolist()], x=np.ascontiguousarray(arms[np.arange(rounds), action]),
@@ -154,7 +155,7 @@ def from_obp(feedback: Mapping[str, Any], vectors: Callable[[Floats, Floats], np
 def _played(action: Any, rounds: int, many: int) -> Any:
     played = array("action", action, (rounds,), "pass the action of each round")
     if not ((played >= 0) & (played < many) & (played == np.floor(played))).all():
-        raise BadInput("action", "an action out of range", f"whole numbers from 0 to {many - 1}", "mend them")
+        raise BadInput("action", "an action out of range", f"whole numbers from 0 to {many - 1}", "correct them")
     return played.astype(np.int64)
 
 
@@ -167,5 +168,5 @@ def _products(context: Floats, actions: Floats) -> Floats:
 
 
 def _asked(vectors: Callable[[Floats, Floats], npt.ArrayLike], context: Floats, actions: Floats) -> Floats:
-    made = [array("vectors", vectors(one, actions), (len(actions), None), "return a row an action") for one in context]
+    made = [array("vectors", vectors(one, actions), (len(actions), None), "return a row per action") for one in context]
     return np.array(made)

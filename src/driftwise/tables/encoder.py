@@ -15,16 +15,16 @@ from driftwise.tables.features import Features
 from driftwise.tables.fields import Field, Number, listed, name_of, text_of
 from driftwise.tables.schema import Floats
 
-# Item rows that are kept; the one encoded first goes first.
+# The number of item rows that are kept. The row that was encoded first is evicted first.
 MOST_ITEMS = 100_000
-# Names that the nearest one is looked for among, how much of a name is compared, and how many names a sentence has.
+# How many names are compared for the nearest one, how much of a name is compared, and how many names a message lists.
 _LOOKED, _LONG, _SHOWN = 1_000, 40, 5
 
 
 class Encoder:
     """Features in use: `arms` of a context and items, given by name or as rows by name.
 
-    A row given once is known by its name afterwards, and is replaced when another is given. One thread at a time.
+    A row that was given once is known by its name. Another row replaces it. Only one thread may use it at a time.
     """
 
     def __init__(self, features: Features) -> None:
@@ -79,7 +79,7 @@ class Encoder:
         spec, (wide, deep) = self.features, self._widths
         known = [self._kept.get(one if type(one) is str else name_of(one)) for one in items]
         if not known:
-            raise BadInput("items", items, "an item at least", "pass the names of the items to choose from")
+            raise BadInput("items", items, "at least one item", "pass the names of the items to choose from")
         if self._refuses and None in known:
             self._check_described(items, known)
         told, given = self.context(context), np.zeros(wide)
@@ -114,8 +114,8 @@ class Encoder:
             raise _unheard(what, "field", field, "declared fields", declared)
 
     def _check_described(self, items: Iterable[Any], known: Sequence[object]) -> None:
-        """Refuse items that were never described: those without a row, or where items have no fields but blocks those
-        without a block. Where items have neither, there is nothing to describe."""
+        """Refuse items that were never described: items without a row or, if items have blocks and no fields, items
+        without a block. If items have neither, nothing is refused."""
         if not self.features.item and not self._owners:
             return
         for one, found in zip(items, known, strict=True):
@@ -141,12 +141,12 @@ def _unheard(what: str, kind: str, name: Any, wanted: str, known: Iterable[str])
 def _same(known: dict[str, Any] | None, row: Mapping[str, Any]) -> bool:
     try:
         return bool(known == row)
-    except ValueError:  # an array answers == with an array
+    except ValueError:  # == of an array is an array
         return False
 
 
 def _plain(fields: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared fields of a row as numbers and texts, None where they are missing."""
+    """The declared fields of a row as numbers and texts; None for a missing field."""
     made: dict[str, Any] = {}
     for field, kind in fields.items():
         value = row.get(field)
@@ -158,7 +158,7 @@ def _number(field: str, value: Any) -> float | None:
     try:
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise BadInput(field, value, "a number or nothing", "declare it by levels, or mend it") from None
+        raise BadInput(field, value, "a number or nothing", "declare it by levels, or correct it") from None
     if math.isinf(number):
-        raise BadInput(field, value, "a finite number or nothing", "mend it")
+        raise BadInput(field, value, "a finite number or nothing", "correct it")
     return None if math.isnan(number) else number

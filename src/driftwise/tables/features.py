@@ -61,7 +61,7 @@ class Features:
         real("L", self.L, 0.0, low_open=True, way_out="pass the L of the policy")
         one_of("unknown", self.unknown, UNKNOWN)
         if not self.dim:
-            raise BadInput("features", "nothing", "an intercept, a field or a block at least", "declare one")
+            raise BadInput("features", "nothing", "at least an intercept, a field or a block", "declare one")
 
     @cached_property
     def names(self) -> list[str]:
@@ -87,7 +87,7 @@ class Features:
 
     @cached_property
     def scale(self) -> float:
-        """L divided by the largest norm that terms of norm 1 add up to."""
+        """L divided by the largest norm that the terms, of norm 1 each, can add up to."""
         terms = self.intercept + len(self.context) + len(self.item) + len(self.cross)
         return self.L / math.sqrt(terms + (1 + len(self.context) if self.blocks else 0))
 
@@ -150,7 +150,7 @@ def _numbers(field: Field) -> Any:
 
 
 def rows_of_table(table: Any) -> list[dict[str, Any]]:
-    """Rows as dicts, of a data frame too."""
+    """Rows as dicts, also of a data frame."""
     if hasattr(table, "columns"):
         if not find_spec("narwhals"):
             way_out = 'pip install "driftwise[logs]", or pass a list of {field: value}'

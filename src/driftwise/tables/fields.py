@@ -1,4 +1,4 @@
-"""Kinds of fields: how one value of a context or an item becomes numbers, of norm 1 at most."""
+"""Kinds of fields: how one value of a context or an item becomes numbers with norm at most 1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 10**300
 
 
 def text_of(value: Any, field: str = "level") -> str | None:
-    """A level as text: 3, 3.0 and "3" are one, and so are true and "true"; None where it is missing."""
+    """A level as text: 3, 3.0 and "3" are the same, and so are true and "true"; None if it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -44,7 +44,7 @@ def name_of(item: Any) -> str:
 
 
 def listed(name: str, values: Any, wanted: str) -> list[Any]:
-    """A list, or anything of the kind that is not one text."""
+    """A list, or another sequence that is not a single text."""
     row = isinstance(values, np.ndarray) and values.ndim == 1
     if not row and not isinstance(values, (list, tuple)):
         raise BadInput(name, values, wanted, "pass a list")
@@ -74,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True)
 class LevelsField:
-    """One place a level, and a last one for all others."""
+    """One place per level, and a last one for all others."""
 
     levels: tuple[str, ...]
 
@@ -103,7 +103,7 @@ class LevelsField:
 
 @dataclass(frozen=True)
 class Hashed:
-    """Levels too many to name: each is +1 or -1 at one of `width` places, by a digest of its text."""
+    """Too many levels to name: each is +1 or -1 at one of `width` places, by a digest of its text."""
 
     width: int
 

@@ -1,7 +1,7 @@
-"""Logs as JSON lines, for people: one object a row, times in ISO 8601, null for what there is not.
+"""Logs as JSON lines, readable by people: one object per row, times in ISO 8601, null for missing values.
 
-A last line without a line break is read where it is whole. Where it is not, a process was writing it when it ended: it
-is left out, with a warning.
+A last line without a line break is read if it is complete. If it is not, the process ended while it wrote the line: the
+line is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LinesPart(Filed):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that its first row has: the rows of a log are alike."""
+        """The columns of its first row; all rows of a log have the same columns."""
         found = next(self._objects(), {})
         return tuple(name for name in COLUMNS if name in found)
 
@@ -38,7 +38,7 @@ class LinesPart(Filed):
         return sum(1 for _ in self._texts())
 
     def _texts(self) -> Iterator[bytes]:
-        """Whole lines that are not blank."""
+        """The complete lines that are not blank."""
         try:
             with self.path.open("rb") as file:
                 for line in file:
@@ -54,7 +54,7 @@ class LinesPart(Filed):
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         for row, line in enumerate(self._texts()):
-            found, wanted, way_out = _object(line), "a JSON object a line", "mend or leave out the line"
+            found, wanted, way_out = _object(line), "one JSON object per line", "correct or leave out the line"
             if found is not None and not line_holds(line):
                 found, wanted, way_out = None, "a line as it was written", "remove its seal if you changed it"
             if found is None:

@@ -19,14 +19,15 @@ from driftwise.errors import BadInput
 from driftwise.tables.columns import Place, column_of
 from driftwise.tables.schema import COLUMNS, Batch, Ragged, asked_columns
 
-# Rows of a batch: 10 MB at d=20, and nothing is gained by more.
+# Rows of a batch: 10 MB at d=20. Larger batches are not faster.
 ROWS = 65_536
 
 _READABLE = "a .parquet, .arrow, .feather or .jsonl file, a folder of such parts, a table or a data frame"
 
 
 class RowGroup(NamedTuple):
-    """A group of rows that can be skipped: how many rows and rewards, the newest birth and the newest reward."""
+    """A group of rows that can be skipped: the numbers of rows and rewards, the newest decision and the newest
+    reward."""
 
     rows: int
     rewards: int
@@ -51,7 +52,7 @@ class Part:
 
     @property
     def dim(self) -> int | None:
-        """The length of its vectors; None where there are none."""
+        """The length of its vectors; None without vectors."""
         for batch in self.batches(["x"], rows=1):
             return None if batch.x is None else int(batch.x.shape[1])
         return None
@@ -66,7 +67,7 @@ class Part:
         return None
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
-        """Its rows in order, at most so many at a time, with these columns."""
+        """Its rows in order, at most `rows` at a time, with these columns."""
         raise NotImplementedError
 
     def row_groups(self) -> list[RowGroup] | None:
@@ -131,7 +132,7 @@ class MemoryPart(Part):
 
 
 def _series(values: Any) -> bool:
-    """Whether it is a column of a data frame, which gives an array of itself."""
+    """Whether it is a column of a data frame, which converts itself to an array."""
     return callable(getattr(values, "to_numpy", None)) and not isinstance(values, type)
 
 
@@ -140,7 +141,7 @@ def _length(values: Any) -> int:
         return len(values.offsets) - 1
     sized = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
     if not sized:
-        raise BadInput("log", values, "a list or array of values a column", "pass lists or arrays of one length")
+        raise BadInput("log", values, "a list or array of values per column", "pass lists or arrays of one length")
     return len(values)
 
 
@@ -178,7 +179,7 @@ class Log:
             dim = part.dim
             if dim is not None and found is not None and dim != found:
                 got = f"vectors of {dim} numbers in {part.name}"
-                raise BadInput("log", got, f"{found} numbers, as in the parts before it", "read them apart")
+                raise BadInput("log", got, f"{found} numbers, as in the parts before it", "read them separately")
             found = dim if found is None else found
         return found
 
@@ -190,7 +191,7 @@ class Log:
                 raise BadInput("log", got, f"the column {name}, {why}", "see docs/logs.md for what a log holds")
 
     def batches(self, columns: Iterable[str], rows: int = ROWS) -> Iterator[Batch]:
-        """All rows in order, at most so many at a time, with these columns."""
+        """All rows in order, at most `rows` at a time, with these columns."""
         names = asked_columns(columns)
         for part in self.parts:
             yield from part.batches(names, rows)

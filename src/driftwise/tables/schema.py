@@ -1,12 +1,11 @@
-"""The log's columns (docs/contract.md#logs), and a stretch of its rows as numpy columns.
+"""The log's columns (docs/contract.md#logs), and a range of its rows as numpy columns.
 
-`arm` counts among the `n` arms that were allowed, which `arms` and `candidates` list in that order; where arms were a
-set that is no list, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that. A row is
-a lesson where it has a reward: its verdict is then "learned" or "defaulted", and `reward_seq` is its number among all
-lessons.
+`arm` is an index among the `n` allowed arms, which `arms` and `candidates` list in that order. If the arms were a
+continuous set, n is 0, x is the action, and a propensity with a `measure` is a density per unit of that measure. A row
+with a reward is a lesson: its verdict is "learned" or "defaulted", and `reward_seq` is its number among all lessons.
 
-Version 2 adds who chose (`cohort`, in a log of a service), the tick of the state that the choice was made on (`upon`)
-and the number of draws that a propensity was counted over (`draws`, 0 where it is exact). Version 1 has none of them.
+Version 2 adds who chose (`cohort`, in a log of a service), the tick of the state on which the choice was made (`upon`)
+and the number of draws from which a propensity was estimated (`draws`, 0 if it is exact). Version 1 has none of them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ LESSONS = ("learned", "defaulted")
 
 
 class Column(NamedTuple):
-    """A column: its kind, whether it may be null in a row, and what cannot be done without it."""
+    """A column: its kind, whether it may be null in a row, and what needs it."""
 
     name: str
     kind: str  # int, float, bool, text, time, vector, vectors, texts or fields
@@ -82,7 +81,7 @@ COLUMNS = {
     )
 }
 
-# What stands for a null in columns of whole numbers: no arm is -1, no reward has number 0.
+# The whole numbers that stand for null: no arm is -1, no reward has number 0.
 _NULLS = {"arm": -1, "state_seq": -1, "upon": -1, "draws": -1}
 
 
@@ -103,7 +102,7 @@ class Ragged(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """A stretch of rows, from row `start` of a part; a column is None where it was not asked for or is absent.
+    """A range of rows, from row `start` of a part. A column is None if it was not requested or is absent.
 
     Nulls: NaN in floats, NaT in times, None in texts, contexts and candidates; 0 in `reward_tick` and `reward_seq`, -1
     in `arm`, `state_seq`, `upon` and `draws`; no arms at all in `arms`. Everything that is not null is finite.
@@ -143,22 +142,22 @@ class Batch:
     trace: Sequence[str | None] | None = None
 
     def bad(
-        self, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"
+        self, row: int, column: str, got: object, wanted: str, way_out: str = "correct or leave out the row"
     ) -> BadInput:
-        """The sentence for row `row` of this batch."""
+        """The error for row `row` of this batch."""
         return bad_row(self.part, self.start + row, column, got, wanted, way_out)
 
 
 def bad_row(
-    part: str, row: int, column: str, got: object, wanted: str, way_out: str = "mend or leave out the row"
+    part: str, row: int, column: str, got: object, wanted: str, way_out: str = "correct or leave out the row"
 ) -> BadInput:
-    """The one sentence about a row of a log, counted from 0, and a column."""
+    """The error about a row of a log, counted from 0, and a column."""
     shown = got if isinstance(got, str) else repr(got)
     return BadInput("log", f"{shown[:60]} in row {row}, column {column} of {part}", wanted, way_out)
 
 
 def asked_columns(columns: Iterable[str]) -> tuple[str, ...]:
-    """Names of columns, each of which the schema has."""
+    """Names of columns, which must be in the schema."""
     if isinstance(columns, str):
         raise BadInput("columns", columns, "a list of names", f"pass [{columns!r}]")
     names = tuple(columns)

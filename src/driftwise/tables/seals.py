@@ -1,8 +1,8 @@
-"""Checksums of a log that driftwise wrote: a changed byte is a sentence and never another state.
+"""Checksums of a log that driftwise wrote: a changed byte gives an error and never another state.
 
-Parquet has checksums of pages and none of what says where pages are and how to read them. So a part carries a CRC-32 of
-all its bytes in its own metadata, eight hex digits that count as zeros. A JSON line ends with a CRC-32 of what comes
-before it. Parts and lines without one, of others or of older versions, are read as they are.
+Parquet has checksums of pages, but none of the metadata that says where pages are and how to read them. So a part has a
+CRC-32 of all its bytes in its own metadata, whose eight hex digits count as zeros. A JSON line ends with a CRC-32 of
+the text before it. Parts and lines without a checksum, of other programs or older versions, are read unchecked.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 SEAL = "driftwise.seal"
 BLANK = "0" * 8
-# Key and value as Parquet's metadata has them: text of eight bytes is the next field.
+# The key and value as Parquet's metadata has them: a text of eight bytes is the next field.
 _KEY = SEAL.encode() + b"\x18\x08"
-_TAIL = 1 << 20  # bytes at the end of a file in which the metadata is
+_TAIL = 1 << 20  # bytes at the end of a file that contain the metadata
 _CHUNK = 1 << 20
 _LINE = b',"driftwise.seal":'
 
@@ -22,7 +22,7 @@ _LINE = b',"driftwise.seal":'
 def sealed_file(data: bytes) -> bytes:
     """The bytes of a Parquet file whose metadata has BLANK under SEAL, with their checksum in its place.
 
-    Metadata that is laid out in another way is no reason to lose rows: the file is then written without a seal.
+    If the metadata has another layout, the file is written without a seal, so that no rows are lost.
     """
     found = data.rfind(_KEY + BLANK.encode())
     if found < 0:
@@ -32,7 +32,7 @@ def sealed_file(data: bytes) -> bytes:
 
 
 def file_holds(path: Path) -> bool | None:
-    """Whether the bytes of a file are those that were sealed; None where there is no seal."""
+    """Whether the bytes of a file agree with its seal; None without a seal."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         first = max(0, size - _TAIL)
@@ -53,11 +53,11 @@ def file_holds(path: Path) -> bool | None:
 
 
 def sealed_line(line: bytes) -> bytes:
-    """A JSON object of one line with a checksum as its last field."""
+    """A JSON object on one line, with a checksum as its last field."""
     return line[:-1] + _LINE + b"%d}" % zlib.crc32(line[:-1])
 
 
 def line_holds(line: bytes) -> bool:
-    """Whether a line is as it was sealed, or has no seal."""
+    """Whether a line agrees with its seal, or has no seal."""
     body, found, told = line.rstrip().rpartition(_LINE)
     return not found or told == b"%d}" % zlib.crc32(body)

@@ -33,11 +33,12 @@ from driftwise.tables.logs import read_log
 from driftwise.tables.schema import COLUMNS, MARK, ORIGIN, VERSION
 from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 
-# What the encoder of a format says of a value that it cannot hold; all else is no fault of a row, and rows wait.
+# The errors of a format's encoder for a value that it cannot store. For any other error the row is not at fault, and
+# waits.
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
-# Columns that are left out where no row of a part has a value: sets that are no list have a measure, streams a cohort,
-# and decisions that were asked for with a traceparent a trace.
+# Columns that are left out if no row of a part has a value: `measure` for continuous sets, `cohort` for streams,
+# `trace` for decisions that were sent with a traceparent.
 _RARE = ("measure", "cohort", "trace")
 
 
@@ -99,7 +100,7 @@ def _close_all() -> None:
 
 
 def _tell(text: str) -> None:
-    """A warning, which must not end the thread that writes where warnings are errors."""
+    """Warn, without ending the writing thread if warnings are errors."""
     try:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     except RuntimeWarning:
@@ -131,7 +132,7 @@ class Writer:
         self._most = whole("rows", rows, 1)
         self._seconds = real("seconds", seconds, 0.0, low_open=True)
         self._number = self._begin()
-        self.waiting: list[LogRow] = []  # one list all its life: rows are added behind, and taken in front
+        self.waiting: list[LogRow] = []  # always the same list: rows are appended, and removed at its beginning
         self._since = 0.0
         self._failure: Exception | None = None
         self._written = self._aside = 0
@@ -150,7 +151,7 @@ class Writer:
         return Status(self._written, len(self.waiting), self._aside, self._reason if error is None else _why(error))
 
     def _begin(self) -> int:
-        """The number of the next part; what a killed process left half written goes."""
+        """The number of the next part. Files that a killed process left incomplete are removed."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._claim = FolderClaim(self.folder)
@@ -162,7 +163,7 @@ class Writer:
         return max(numbers, default=0) + 1
 
     def add(self, row: LogRow) -> None:
-        """A row, which is on disk when a part is full, or after `flush`."""
+        """Add a row. It is on disk when a part is full, or after `flush`."""
         self.waiting.append(row)
         self.added()
 
@@ -183,7 +184,7 @@ class Writer:
             raise BadInput("path", what, "a folder that can be written", way_out)
 
     def close(self) -> None:
-        """Flush, and end."""
+        """Flush, and end the thread."""
         with self._due:
             self._closed = True
             self._due.notify()
@@ -217,7 +218,7 @@ class Writer:
         return many >= self._most or (many > 0 and time.monotonic() >= self._since + self._seconds)
 
     def _write(self, least: int) -> None:
-        """What waits becomes parts of at least so many rows; where a part cannot be written all wait on."""
+        """Write the waiting rows as parts of at least `least` rows. If a part cannot be written, all of them wait."""
         with self._writing:
             while len(self.waiting) >= least:
                 try:
@@ -231,7 +232,8 @@ class Writer:
                 self._since = time.monotonic()
 
     def _part(self, rows: list[LogRow]) -> None:
-        """The first rows that wait as a part; where one of them cannot be encoded as parts around it."""
+        """Write the first waiting rows as a part. A row that cannot be encoded is left out, and parts are made around
+        it."""
         try:
             data = (_parquet if self.format == "parquet" else _lines)(rows, self.arms, self.fields, self.origin)
         except _UNFIT as error:
@@ -247,10 +249,10 @@ class Writer:
             self._claim.renew()
             self._keep(data)
             self._written += len(rows)
-        del self.waiting[: len(rows)]  # rows are only ever added behind
+        del self.waiting[: len(rows)]  # rows are only appended
 
     def _keep(self, data: bytes) -> None:
-        """Write the next part, never over one that is there."""
+        """Write the next part, never over an existing file."""
         kept = False
         while not kept:
             with suppress(FileExistsError):
@@ -264,7 +266,7 @@ def _why(error: Exception) -> str:
 
 
 def last_lesson(folder: Path) -> int:
-    """The number of the last lesson in the parts of a folder; 0 where there is none."""
+    """The number of the last lesson in the parts of a folder; 0 if there is none."""
     if not folder.is_dir() or not any(one.suffix.lstrip(".") in FORMATS for one in folder.iterdir()):
         return 0
     for part in reversed(read_log(folder).parts):
@@ -304,7 +306,7 @@ def _plain(value: Any) -> Any:
 
 
 def _micros(seconds: Any) -> Any:
-    """Microseconds, as far as 64 bits go."""
+    """Microseconds, within 64 bits."""
     return np.clip(np.rint(np.asarray(seconds, dtype=np.float64) * 1e6), -(2.0**62), 2.0**62)
 
 
@@ -352,7 +354,7 @@ def _parquet(rows: list[LogRow], arms: bool, fields: dict[str, bool] | None, ori
 
 
 def _arms(values: Sequence[Any], vector: Any) -> Any:
-    """Arms of every row, none where they are not known."""
+    """The arms of every row; None for a row without them."""
     import pyarrow as pa
 
     counts = [0 if one is None else len(one) for one in values]

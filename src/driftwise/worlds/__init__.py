@@ -1,4 +1,4 @@
-"""Drifting worlds: a path of θ, sets of arms, and tapes of chance that every policy of a trial shares."""
+"""Drifting worlds: a path of θ, sets of arms, and tapes of random numbers that all policies of a trial share."""
 
 from driftwise.worlds.base import Tape, World
 from driftwise.worlds.given import Given

@@ -32,14 +32,14 @@ def _raw(rng: np.random.Generator, sets: int, n: int, d: int, draw: str) -> Floa
     # The first d coordinates of a point on the sphere in d + 2 dimensions are uniform in the ball.
     raw = normals(rng, (sets, n, d + 2))
     square = np.zeros((sets, n))
-    for i in range(d + 2):  # one after the other: NumPy's sums have an order of their own
+    for i in range(d + 2):  # one after the other, because NumPy's sums have another order
         square += raw[..., i] * raw[..., i]
     return np.ascontiguousarray(raw[..., :d] / np.sqrt(square)[..., None])
 
 
 def arm_tiles(sets: Sequence[Floats]) -> Floats:
-    """Up to eight sets (d, n) as lanes of tiles of four arms (n/4, d, 4, 8); lanes beyond them are as the last, and
-    arms that fill up the last tile as the first, which no tie chooses."""
+    """Up to eight sets (d, n) as lanes of tiles of four arms (n/4, d, 4, 8). Unused lanes repeat the last set. Unused
+    places of the last tile repeat the first arm, which no tie chooses."""
     d, n = sets[0].shape
     tiles = -(-n // FOUR)
     rows = np.empty((d, tiles * FOUR, EIGHT))

@@ -26,19 +26,19 @@ from driftwise.theory.bounds import change_number, path_length
 from driftwise.worlds.arms import DRAWS, NORMS, arm_tiles, draw_arms
 
 REWARDS = {"gaussian": chance.GAUSSIAN, "bernoulli": chance.BERNOULLI, "poisson": chance.POISSON}
-# Links that rewards of a kind may have, and the one they usually have: the first whose usual rewards they are.
+# The links that rewards of each kind may have; the first is the default.
 _FITTING = {kind: [name for name, row in LINKS.items() if kind in row.rewards] for kind in REWARDS}
 _USUAL = {kind: next(name for name in _FITTING[kind] if LINKS[name].rewards[0] == kind) for kind in REWARDS}
 # Above this the inversion of a Poisson distribution underflows (kernels/chance.py).
 _LARGEST_LOG_COUNT = 6.0
 
-# Rounds handed out at a time: enough to hide the call, few enough that fresh arms fit in memory.
+# Rounds per stretch: enough to hide the cost of a call, few enough that fresh arms fit in memory.
 _ROUNDS, _NUMBERS = 4096, 1 << 20
 
 
 class Tape(NamedTuple):
-    """A stretch of rounds: arms (1 or B, d, n), or the Region they are, theta (B, d), draws (B,), and the best arm's
-    mean (B,)."""
+    """A stretch of rounds: arms (1 or B, d, n) or the Region, theta (B, d), draws (B,), and the best arm's mean
+    (B,)."""
 
     arms: Any
     theta: Floats
@@ -57,12 +57,12 @@ class EightTrials(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all worlds share. A subclass gives `path`, which yields θ in stretches.
+    """The base class of all worlds. A subclass defines `path`, which yields θ in stretches.
 
     Every trial draws its own arms, or all trials use those of the trial numbered `arms_of`. arms=dw.Ball(2), or another
     continuous set, is that set in every round; the best mean is then μ of the largest x'θ in it. draw="disc" is uniform
-    in the unit ball and wants norm="clip" or "max"; draw="basis" is the standard basis, with arms = dim. chance="rare"
-    has, in round t, rewards with the noise Bernoulli(1/(2t)) - 1/(2t) times `noise` instead of a normal one.
+    in the unit ball and needs norm="clip" or "max"; draw="basis" is the standard basis, with arms = dim. With
+    chance="rare", rewards of round t have the noise Bernoulli(1/(2t)) - 1/(2t), times `noise`, instead of a normal one.
     """
 
     dim: int = 2
@@ -85,7 +85,7 @@ class World:
         if region is not None:
             self._check_region(region)
         else:
-            keep_whole(self, "arms", 1, "a round needs an arm to play, or a set such as dw.Ball(2)")
+            keep_whole(self, "arms", 1, "pass at least one arm, or a set such as dw.Ball(2)")
         keep_whole(self, "horizon", 1, "pass the number of rounds")
         real("radius", self.radius, 0.0, way_out="pass the norm of θ")
         real("noise", self.noise, 0.0, way_out="pass the standard deviation of the noise")
@@ -109,7 +109,7 @@ class World:
         if region.dim != self.dim:
             raise BadInput("arms", f"a set of dimension {region.dim}", f"dimension {self.dim}", "match arms and dim")
         if self.fresh or self.arms_of is not None:
-            raise BadInput("arms", "a set that is drawn", "a set of every round", "leave out fresh and arms_of")
+            raise BadInput("arms", "a set with fresh or arms_of", "one set for all rounds", "leave both out")
 
     def _check_link(self) -> None:
         if self.link is not None:
@@ -121,7 +121,7 @@ class World:
             wanted = f"at most {_LARGEST_LOG_COUNT:g} for poisson rewards (means up to e^{_LARGEST_LOG_COUNT:g})"
             raise BadInput("radius", self.S * self.L, wanted, "pass a smaller radius")
 
-    # What is known of a world.
+    # Known facts of a world.
     @property
     def S(self) -> float:
         """Largest norm of θ."""
@@ -144,27 +144,27 @@ class World:
 
     @property
     def problem(self) -> WorldFacts:
-        """What a policy that plays the world must fit."""
+        """The facts that a policy must fit to play the world."""
         return WorldFacts(self.dim, self.L, self.link_name, self.reward, self.region)
 
     @property
     def region(self) -> Region | None:
-        """The continuous set that arms are; None where they are a list."""
+        """The continuous set of arms; None if arms are a list."""
         return self.arms if isinstance(self.arms, Region) else None
 
     @property
     def count(self) -> int:
-        """Arms of a list; 0 of a continuous set."""
+        """The number of arms of a list; 0 for a continuous set."""
         return self.arms.count if isinstance(self.arms, Region) else self.arms
 
     @property
     def contents(self) -> str:
-        """What its fields do not say of it: a digest of the arrays that it was given."""
+        """What its fields do not contain: a digest of the arrays that it was given."""
         return ""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a policy that is tuned with full knowledge needs: `make(name, **world.facts)`."""
+        """The facts that a policy needs to be tuned with full knowledge: `make(name, **world.facts)`."""
         known = {"dim": self.dim, "horizon": self.horizon, "path_length": self.path_length, "changes": self.changes}
         known |= {"S": self.S, "L": self.L}
         # Noise that takes two values 1 apart is sub-Gaussian with 1/2.
@@ -182,10 +182,10 @@ class World:
             last = stretch[-1:]
         return total, changes
 
-    # What happens in it.
+    # The rounds.
     @property
     def stretch(self) -> int:
-        """Rounds handed out at a time."""
+        """Rounds per stretch."""
         if not self.fresh:
             return _ROUNDS
         return int(np.clip(_NUMBERS // (self.count * self.dim), 1, _ROUNDS))
@@ -212,7 +212,7 @@ class World:
         return np.concatenate(list(self.path()))
 
     def tapes(self, seed: int = 0, trial: int = 0) -> Iterator[Tape]:
-        """The rounds of a trial, a stretch at a time; the same for every policy."""
+        """The rounds of a trial, in stretches; the same for every policy."""
         drawn = trial if self.arms_of is None else self.arms_of
         chance_of_arms, tape = stream(seed, "arms", drawn), stream(seed, "tape", trial)
         region = self.region
@@ -233,11 +233,11 @@ class World:
 
     @property
     def plays_eight(self) -> bool:
-        """Whether `tapes_of_eight` gives what `tapes` does: arms are a list that stays, and `tapes` is the one here."""
+        """Whether `tapes_of_eight` gives the same as `tapes`: arms are a fixed list, and `tapes` is not overridden."""
         return not self.fresh and self.region is None and type(self).tapes is World.tapes
 
     def tapes_of_eight(self, seed: int, trials: Sequence[int]) -> Iterator[EightTrials]:
-        """The rounds of up to eight trials side by side, a stretch at a time; lanes beyond them are as the last."""
+        """The rounds of up to eight trials side by side, in stretches. Unused lanes repeat the last trial."""
         drawn = trials if self.arms_of is None else [self.arms_of] * len(trials)
         turns, room, start = Turns(), np.empty((FOUR, EIGHT)), 0
         arms = arm_tiles([self._arms(turns.begin(seed, "arms", trial), 0, 1)[0] for trial in drawn])

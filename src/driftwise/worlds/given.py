@@ -18,7 +18,7 @@ from driftwise.worlds.base import REWARDS, World
 
 
 def _depth(values: object) -> int:
-    """How deeply nested an array-like is, ragged ones included."""
+    """The depth of a nested array-like, also of a ragged one."""
     depth = 0
     while isinstance(values, (list, tuple)) and values:
         depth, values = depth + 1, values[0]
@@ -26,7 +26,7 @@ def _depth(values: object) -> int:
 
 
 def _checked_sets(arms: npt.ArrayLike, fresh: bool, rounds: int, d: int) -> Floats:
-    """Arms of the user's as (1 or T, n, d)."""
+    """The user's arms as (1 or T, n, d)."""
     shape = (rounds, None, d) if fresh else (None, d)
     wanted = f"pass an array (n, {d}), or ({rounds}, n, {d}) for fresh arms each round"
     sets = array("arms", arms, shape, wanted)
@@ -36,8 +36,8 @@ def _checked_sets(arms: npt.ArrayLike, fresh: bool, rounds: int, d: int) -> Floa
 class Given(World):
     """Your own arms A (n, d) or (T, n, d), or a set such as dw.Ball(2), path θ (T, d), and tape (T,).
 
-    The tape holds one standard normal a round for gaussian rewards, one uniform otherwise; without one, every
-    trial draws its own.
+    The tape has one standard normal per round for gaussian rewards, otherwise one uniform. Without a tape every trial
+    draws its own.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Given(World):
         link: str | None = None,
     ) -> None:  # fmt: skip
         one_of("reward", reward, list(REWARDS))
-        path = array("theta", theta, (None, None), "pass an array (T, d), a row a round")
+        path = array("theta", theta, (None, None), "pass an array (T, d), one row per round")
         rounds, d = path.shape
         region = arms if isinstance(arms, Region) else None
         fresh = region is None and _depth(arms) == 3
         sets = _checked_sets(arms, fresh, rounds, d) if region is None else np.zeros((1, 1, d))  # type: ignore[arg-type]
-        draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw a round")
+        draws = None if tape is None else array("tape", tape, (rounds,), "pass one draw per round")
         if draws is not None and reward != "gaussian" and not ((draws >= 0.0) & (draws < 1.0)).all():
             raise BadInput("tape", "numbers outside [0, 1)", f"uniforms for {reward} rewards", "pass rng.random(T)")
         self._set(_sets=sets, _theta=path.copy(), _tape=None if draws is None else draws.copy())

@@ -49,10 +49,10 @@ class _Angle(World):
         super().__post_init__()
         real("turns", self.turns, -math.inf, way_out="pass the number of revolutions over the horizon")
         if self.dim < 2:
-            raise BadInput("dim", self.dim, "at least 2, for there is no turning in one dimension", "use Jumps or Walk")
+            raise BadInput("dim", self.dim, "at least 2, because θ cannot turn in one dimension", "use Jumps or Walk")
 
     def _share(self, rounds: Floats) -> Floats:
-        """The share of the way gone before each 0-based round."""
+        """The share of the way before each 0-based round."""
         raise NotImplementedError
 
     def path(self) -> Iterator[Floats]:
@@ -73,7 +73,8 @@ class Turn(_Angle):
 
 @dataclass(frozen=True, kw_only=True)
 class StopAndGo(_Angle):
-    """θ turns only between the shares `go` of the horizon and stands still outside: (0.5, 1) is still, then moving."""
+    """θ turns only between the shares `go` of the horizon, and is constant outside: (0.5, 1) is constant, then
+    turning."""
 
     go: tuple[float, float] = (0.5, 1.0)
 
@@ -90,7 +91,7 @@ class StopAndGo(_Angle):
 
 @dataclass(frozen=True, kw_only=True)
 class Sine(World):
-    """Coordinates swing to and fro, every other one the other way.
+    """Coordinates oscillate, neighbours with opposite signs.
 
     At round t they are radius·(centre ± swing·sin(2π·waves·T^power·t/T)). With the defaults, 2 arms and draw="basis" it
     is the world of Cheung, Simchi-Levi, Zhu 2019 at B = 1; with power=1/3 at B = T^(1/3).

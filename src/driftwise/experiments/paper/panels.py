@@ -1,4 +1,4 @@
-"""The paper's experiments by name: which specs each is made of. The specs themselves are data, in specs/."""
+"""The paper's experiments by name, and the specs of each. The specs are data, in specs/."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def built_in(name: str) -> Spec:
 
 
 def experiment(name: str) -> list[Spec]:
-    """The specs of an experiment by its name on the command line; "all" is every one."""
+    """The specs of an experiment by its name on the command line; "all" means every experiment."""
     one_of("experiment", name, [*EXPERIMENTS, "all"])
     return [built_in(one) for one in (ALL if name == "all" else EXPERIMENTS[name])]
 
 
 def _others() -> list[str]:
-    """The specs of the package that are not the paper's: those of the papers around it (experiments/field)."""
+    """The specs of the package that belong to the papers around it (experiments/field)."""
     names = (one.name.removesuffix(".toml") for one in (files("driftwise.experiments") / "specs").iterdir())
     return sorted(name for name in names if name not in ALL)
 
 
 def find(spec: str) -> Spec:
-    """A spec by its file, or one of the package's by its name."""
+    """A spec from a file, or one of the package's by its name."""
     if spec.endswith(".toml") or Path(spec).name != spec:
         return load(Path(spec))
     one_of("spec", spec, ["FILE.toml", *ALL, *_others()])

@@ -35,7 +35,7 @@ def published_curves() -> dict[tuple[str, str], Reference]:
 
 
 def beside_published(outcome: Outcome) -> Outcome:
-    """The outcome with what was published of its lines: the curves that its spec names, and the seconds of LB."""
+    """The outcome with the published values of its lines: the curves that its spec names, and the seconds of LB."""
     spec = outcome.spec
     if spec.sweeps:
         return outcome

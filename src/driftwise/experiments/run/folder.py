@@ -26,14 +26,14 @@ def alone(folder: Path) -> Iterator[Path]:
     """Hold the lock of a folder. The operating system releases it when the process ends, in any way."""
     writable(folder)
     with _refusals(folder), (folder / ".lock").open("w") as file:
-        if not lock(file.fileno()):  # where there are no locks, two runs do the same work twice and agree
+        if not lock(file.fileno()):  # on systems without locks, two runs do the same work twice and agree
             wanted = "a folder that no other run is writing to"
             raise BadInput("out", str(folder), wanted, "wait for it, or pass another --out")
         yield folder
 
 
 def sweep_out(folder: Path) -> None:
-    """Remove what killed processes left half written. Only for who is alone in the folder."""
+    """Remove the incomplete files of killed processes. The caller must hold the folder's lock."""
     for depth in ("", "*/", "trials/*/"):
         for left in list(folder.glob(f"{depth}*{HALF}")):
             left.unlink()
@@ -41,7 +41,7 @@ def sweep_out(folder: Path) -> None:
 
 @contextmanager
 def _refusals(folder: Path) -> Iterator[None]:
-    """A full disk, a missing right, a folder where a file should be: one sentence."""
+    """Turn a full disk, a missing permission, or a folder in place of a file into a BadInput."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What an experiment leaves: lines with a row per trial, as curves.npz and summary.json."""
+"""The results of an experiment: lines with a row per trial, as curves.npz and summary.json."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _axis(sweep: Sweep) -> Axis:
 
 
 def write_results(outcomes: Sequence[Outcome], folder: Path, command: str, page: str = "") -> None:
-    """specs/*.toml, curves.npz and summary.json: all that `read` needs, and the same bytes for the same trials.
+    """Write specs/*.toml, curves.npz and summary.json: everything that `read` needs. Equal trials give equal bytes.
 
-    What differs from run to run, the seconds, goes to seconds.json. `page` names the page to redraw, if there is one.
+    The seconds, which differ from run to run, go to seconds.json. `page` names the page to redraw, if there is one.
     """
     for outcome in outcomes:
         keep(folder / "specs" / f"{outcome.spec.key}.toml", outcome.spec.text)
@@ -95,20 +95,20 @@ def _json(target: Path, data: Any) -> None:
 
 
 def read_results(folder: Path) -> tuple[list[Outcome], str]:
-    """What `write` left, to be drawn again, and the name of its page, or nothing."""
+    """The results that `write` wrote, to be drawn again, and the name of their page, or ""."""
     try:
         summary, seconds = (
             json.loads((folder / name).read_text(encoding="utf-8")) for name in ("summary.json", "seconds.json")
         )
         data = (folder / "curves.npz").read_bytes()
         if _digest(data) != summary["curves"]:
-            raise ValueError("curves.npz is not the one summary.json speaks of")
+            raise ValueError("curves.npz does not belong to summary.json")
         with np.load(io.BytesIO(data)) as arrays:
-            page = "report" if summary["page"] is True else summary["page"] or ""  # earlier versions said yes or no
+            page = "report" if summary["page"] is True else summary["page"] or ""  # earlier versions stored a boolean
             return [_read(folder, panel, arrays, seconds) for panel in summary["panels"]], str(page)
     except BadInput:
         raise
-    except Exception as error:  # whatever has happened to the files, it is the folder that is no good
+    except Exception as error:  # for any damage of the files the error names the folder
         wanted = "a folder that `driftwise run` or `driftwise reproduce` has filled"
         way_out = f"run it again ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
         raise BadInput("folder", str(folder), wanted, way_out) from None
@@ -132,7 +132,7 @@ def _read(folder: Path, panel: Any, arrays: Any, seconds: Any) -> Outcome:
 
 
 def _compiler() -> dict[str, str]:
-    """numba's version, where it plays the rounds."""
+    """numba's version, if it plays the rounds."""
     try:
         return {"numba": metadata.version("numba")}
     except metadata.PackageNotFoundError:
@@ -140,7 +140,7 @@ def _compiler() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions on which the numbers depend."""
     import driftwise
     from driftwise._internal.compiling import compiles
     from driftwise._internal.shipped import shipped
@@ -156,7 +156,7 @@ def versions() -> dict[str, str]:
 
 
 def _panel(outcome: Outcome) -> dict[str, Any]:
-    """Parameters and final numbers of a spec."""
+    """The parameters and final numbers of a spec."""
     spec = outcome.spec
     found: dict[str, Any] = {
         "panel": spec.key, "title": spec.title, "seed": spec.seed, "trials": spec.trials, "notes": list(spec.notes),
@@ -187,7 +187,7 @@ def _panel(outcome: Outcome) -> dict[str, Any]:
 
 
 def plain_results(thing: Any) -> Any:
-    """A dataclass as a dictionary that says what it was."""
+    """A dataclass as a dictionary with its type."""
     if not is_dataclass(thing) or isinstance(thing, type):
         kept = isinstance(thing, (str, int, type(None))) or (isinstance(thing, float) and math.isfinite(thing))
         return thing if kept else str(thing)  # JSON has no infinity

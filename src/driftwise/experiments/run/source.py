@@ -1,4 +1,4 @@
-"""A TOML file with line numbers: every error in it is one sentence that names the line."""
+"""A TOML file with line numbers: every error is one sentence that names the line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SpecSource:
             for key, one in data.items() if isinstance(data, dict) else enumerate(data):
                 self._plain((*place, key), one)
         elif not isinstance(data, (str, int, float)) or (isinstance(data, int) and abs(data) >= 2**63):
-            self.fail(place, str(place[-1]), data, "text, true or false, or a number of 64 bits", "write it so")
+            self.fail(place, str(place[-1]), data, "text, true or false, or a number of 64 bits", "correct it")
 
     def line(self, place: Place) -> int:
         """The line at which a place begins: the first line after the longest part of the file that parses without
@@ -76,7 +76,7 @@ class SpecSource:
         """Refuse a key of another type; a missing key is allowed."""
         if key in table and not isinstance(table[key], kind):
             word = {str: "text in quotes", bool: "true or false", list: "a list in [ ]"}[kind]
-            self.fail((*place, key), key, table[key], word, "write it so")
+            self.fail((*place, key), key, table[key], word, "correct it")
 
 
 def has(data: Any, place: Place) -> bool:

@@ -32,6 +32,7 @@ from driftwise.experiments.run.spec import Spec
 from driftwise.experiments.run.store import TrialStore
 from driftwise.policies.base import Compiled
 from driftwise.policies.own import asked
+from driftwise.policies.plain import revision_of
 from driftwise.worlds import World
 
 
@@ -62,7 +63,7 @@ def play(
 def trial_identity(world: World, policy: Compiled, seed: int, rounds: Sequence[int]) -> str:
     """A name for everything that a trial's numbers depend on, except its own number."""
     worlds = [plain_results(world), world.contents]
-    about = [*worlds, plain_results(policy), seed, list(map(int, rounds)), versions(), _sources()]
+    about = [*worlds, plain_results(policy), revision_of(policy), seed, list(map(int, rounds)), versions(), _sources()]
     text = json.dumps(about, sort_keys=True)
     return f"{type(policy).__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
