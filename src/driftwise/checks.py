@@ -303,8 +303,9 @@ def a_choice_is_the_best_score(policy: Compiled, data: _Stream) -> None:
     state = policy.start(seed=0)
     for reward in data.rewards:
         choice, scores = policy.choose(state, data.arms), policy.scores(state, data.arms)
-        if getattr(policy, "audit", 0.0) > 0.0 and policy.audited(state):  # type: ignore[attr-defined]
-            assert policy.shares(state, data.arms, choice.arm, 0)[choice.arm] > 0.0, "an audit of no chance"  # type: ignore[arg-type]
+        if policy.audited(state):
+            shares = policy.shares(state, ArmSet(data.arms), choice.arm, 0)
+            assert shares[choice.arm] > 0.0, "an audit played an arm of no chance"
             policy.learn(state, data.arms, choice.arm, float(reward))
             continue
         assert np.isfinite(scores.mean).all() and np.isfinite(scores.bonus).all(), "a score is not finite"

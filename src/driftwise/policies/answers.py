@@ -182,6 +182,10 @@ class Answers:
     def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
         return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
 
+    def audited(self, state: State, draw: int | None = None) -> bool:
+        """Whether a decision is an audit, which does not play the arm with the largest score."""
+        return False
+
     def check_shares(self) -> None:
         if not self.deterministic and type(self).shares is Answers.shares:
             no_shares(self)

@@ -228,8 +228,10 @@ class TrendBank(Bank):
         """What a decision is for: `draw` numbers it, by default by the rewards so far and itself."""
         if self.audit == 0.0:
             return ACTING
-        own, count = self._notes(state), float(self.hold.read(state).counters[0, point.COUNT])
-        known = state.gauge, self._evidence(state)
+        count = float(self.hold.read(state).counters[0, point.COUNT])
+        if not math.isfinite(count):
+            report(point.DAMAGED)
+        own, known = self._notes(state), (state.gauge, self._evidence(state))
         return int(purpose_of(self.point, own, *known, int(count) + 1 if draw is None else draw, count))
 
     def _evidence(self, state: State) -> Floats:
