@@ -271,6 +271,22 @@ def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
 
 
 @piece
+def learns_units(point: Point, row: int, gauge: Gauge) -> bool:
+    """Whether units of features are learned: no scale was given."""
+    return bool(grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0)
+
+
+@piece
+def first_units_(lesson: Lesson, gauge: Gauge) -> None:
+    """A feature that no arm had before has its size in this one for a unit."""
+    known, d = gauge.known, lesson.X.shape[1]
+    for i in range(d):
+        x = lesson.X[lesson.at, i, lesson.arm]
+        if x != 0.0 and known[UNITS + d + i] == 0.0:
+            known[UNITS + 2 * d + i] = 1.0 / max(abs(x), LEAST_UNIT)
+
+
+@piece
 def units_(lesson: Lesson, gauge: Gauge) -> None:
     """An arm's share in the units of its features."""
     known, d = gauge.known, lesson.X.shape[1]
@@ -312,7 +328,7 @@ def gauge_(
         known[ERROR_WEIGHT] = keep * known[ERROR_WEIGHT] + 1.0
     known[SEEN] += 1.0
     known[REWARD_SQUARES] += size * size
-    if grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0:
+    if learns_units(point, row, gauge):
         units_(lesson, gauge)
         return
     for i in range(lesson.X.shape[1]):

@@ -35,8 +35,10 @@ from driftwise.kernels.belief import (
     believe_,
     bend_of,
     doubt_,
+    first_units_,
     gauge_,
     gauge_of,
+    learns_units,
     length_of,
     per_unit,
     prior_of,
@@ -809,6 +811,8 @@ def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: floa
     prior = prior_of(point, row, gauge, view.sums.b.shape[1])
     arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+    if arm >= 0 and learns_units(point, row, gauge):
+        first_units_(taken, gauge)
     shown = taught_(point, rho, taken, acting, row, prior, view, work)
     if arm >= 0:
         gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
