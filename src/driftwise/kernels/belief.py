@@ -207,7 +207,7 @@ def bend_of(prior: Prior, reward: float, value: float, square: float) -> float:
 
 
 @piece
-def length_of(X: Floats, at: int, arm: int, gauge: Gauge) -> float:
+def square_length(X: Floats, at: int, arm: int, gauge: Gauge) -> float:
     """The squared length of an arm in units of the features."""
     total = 0.0
     for i in range(X.shape[1]):
@@ -258,8 +258,8 @@ def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
         return False
     strange = False
     if point.flags[LINK] == IDENTITY and known[REWARD_SQUARES] > 0.0:
-        most = STRANGELY * math.sqrt(known[REWARD_SQUARES] / known[SEEN])
-        strange = abs(lesson.reward) > most
+        most = STRANGELY * STRANGELY * known[REWARD_SQUARES] / known[SEEN]
+        strange = lesson.reward * lesson.reward > most
     for i in range(d):
         if known[UNITS + d + i] > 0.0:
             strange = strange or abs(lesson.X[lesson.at, i, lesson.arm]) * per_unit(gauge, i) > STRANGELY
@@ -449,7 +449,7 @@ def widths_(
     believe_(point, lane, lane, prior.ridge, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
     whiten_(scores, X, at)
     for a in range(scores.bonus.size):
-        hidden = hidden or (a != acting and is_hidden(scores.bonus[a], length_of(X, at, a, gauge), gauge))
+        hidden = hidden or (a != acting and is_hidden(scores.bonus[a], square_length(X, at, a, gauge), gauge))
     if point.flags[LINK] != IDENTITY:
         lift_(point.flags[LINK], 1.0, scores.mean, scores.bonus)
     else:

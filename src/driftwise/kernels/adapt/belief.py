@@ -39,9 +39,9 @@ from driftwise.kernels.belief import (
     gauge_,
     gauge_of,
     learns_units,
-    length_of,
     per_unit,
     prior_of,
+    square_length,
     strange_,
     surprise_of,
     trace_of,
@@ -607,7 +607,7 @@ def shown_of(point: Point, lesson: Lesson, acting: int, with_level: int, lanes: 
 def doubt_of_(point: Point, lesson: Lesson, shown: Foretold, lanes: Lanes) -> None:
     """What a reward says of an arm that is hardly known, by its value or by the chance of a click."""
     short = lanes.forecast.square[int(point.table[0, AUDIT_LANE])]
-    length = length_of(lesson.X, lesson.at, lesson.arm, lanes.gauge)
+    length = square_length(lesson.X, lesson.at, lesson.arm, lanes.gauge)
     link, noise = point.flags[LINK], lanes.prior.noise
     if link == IDENTITY:
         variance = noise * noise * (lanes.prior.spread + shown.square)
