@@ -39,8 +39,9 @@ def budget(minutes: float | None, fresh: bool) -> None:
 
 
 def _source() -> str:
-    """What the service's own source is known by."""
-    files = sorted((ROOT / "src" / "driftwise" / "service").rglob("*.py"))
+    """What the source of the service and of its rules for rewards is known by."""
+    inside = ROOT / "src" / "driftwise"
+    files = [*sorted((inside / "service").rglob("*.py")), inside / "ledger.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

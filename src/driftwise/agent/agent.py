@@ -307,7 +307,7 @@ class Agent:
         while len(book.open) - busy > room:
             oldest = book.oldest(besides=taught)
             assert oldest is not None
-            book.close(oldest, Verdict.EXPIRED)
+            book.close(oldest, self._terms.unanswered(learned=False))
             book.counts["crowded_out"] += 1
 
     def _again(self, known: Entry, same: bool) -> Decision:
@@ -362,8 +362,7 @@ class Agent:
             tick = self._read(at)
             if self._terms.expire_after is not None:
                 self._expire(tick)
-            entry = self._book.open.get(id) if isinstance(id, str) else None
-            verdict = self._settled(id, value) if entry is None else self._learn(entry, value, tick, Verdict.LEARNED)
+            verdict = self._settled(id, value, tick)
         if now is not None:
             self._drive(at)
         return verdict
@@ -401,13 +400,16 @@ class Agent:
         with self._choosing:
             self._book.counts[event] += 1
 
-    def _settled(self, id: object, value: float) -> Verdict:
-        """The verdict on a reward for a decision that is not open."""
-        entry = self._book.closed.get(id) if isinstance(id, str) else None
+    def _settled(self, id: object, value: float, tick: int) -> Verdict:
+        """The verdict on a reward, which is learned if that is its verdict. Overdue decisions are closed by then."""
+        entry = self._book.find(id) if isinstance(id, str) else None
         if entry is None:
             self._count("unknown")
             raise unknown(id)
         found = settle(entry.verdict, entry.value, value)
+        if found is Verdict.LEARNED and self._learn(entry, value, tick, found):
+            return found
+        found = settle(entry.verdict, entry.value, value)  # it may have been evicted a moment ago
         self._count("conflicting" if isinstance(found, Conflict) else found.value)
         if found is Conflict.CANCELLED:
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
@@ -422,15 +424,14 @@ class Agent:
 
     def _expire(self, tick: int) -> None:
         """Close overdue decisions, the oldest first."""
-        entry, default = self._oldest(), self._terms.default
-        while entry is not None and self._terms.overdue(entry.decision.born, tick):
-            if default is not None:
-                try:
-                    self._learn(entry, default, tick, Verdict.DEFAULTED)
-                except Exception:  # counted in counts["failed"]: the current caller did nothing wrong
-                    self._close(entry, Verdict.EXPIRED)
-            else:
-                self._close(entry, Verdict.EXPIRED)
+        entry, terms = self._oldest(), self._terms
+        while entry is not None and terms.overdue(entry.decision.born, tick):
+            try:
+                if terms.default is not None:
+                    self._learn(entry, terms.default, tick, terms.unanswered())
+            except Exception:  # counted in counts["failed"]: the current caller did nothing wrong
+                pass
+            self._close(entry, terms.unanswered(learned=False))  # unless its default was learned
             entry = self._oldest()
 
     def _oldest(self) -> Entry | None:
@@ -442,15 +443,14 @@ class Agent:
             if entry.verdict is Verdict.OPEN:
                 self._book.close(entry, verdict)
 
-    def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> Verdict:
-        """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision."""
+    def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> bool:
+        """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision. False if the
+        decision was evicted a moment ago."""
         if self._clock.kind == "rewards":
             tick = self._states.tick + 1
         with self._choosing:
-            if entry.verdict is not Verdict.OPEN:  # evicted a moment ago
-                if verdict is Verdict.LEARNED:  # a default that is no longer due is not a late reward
-                    self._book.counts["late"] += 1
-                return Verdict.LATE
+            if entry.verdict is not Verdict.OPEN:
+                return False
             self._taught = entry  # it must not be evicted now: book and state must agree
         decision, x = entry.decision, entry.x
         try:
@@ -468,7 +468,7 @@ class Agent:
         self._meter.recent.append((tick, decision.born, vector_of(x), value))
         if self._weighs:
             self._meter.weigh(tick, self._policy.weights(self._states.front))
-        return verdict
+        return True
 
     def _lesson(
         self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
