@@ -79,12 +79,12 @@ def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded(monkeypatch):
     assert len(agent.explain(made[1]).items) == 6 and not agent.explain(made[1]).missing
     monkeypatch.setattr(record, "SHOWN_NUMBERS", 18 * 10)
     large = agent.decide(np.repeat(ARMS, 5, axis=0))  # half of the room: the oldest make way
-    assert len(agent.explain(large).items) == 30 and len(agent._shown) == 6
+    assert len(agent.explain(large).items) == 30 and len(agent._parts.shown) == 6
     again = agent.decide(np.repeat(ARMS, 10, axis=0))
-    assert len(agent.explain(again).items) == 60 and len(agent._shown) == 1
+    assert len(agent.explain(again).items) == 60 and len(agent._parts.shown) == 1
     larger = agent.decide(np.repeat(ARMS, 11, axis=0))
     told = agent.explain(larger)
-    assert len(told.items) == 1 and len(agent._shown) == 1
+    assert len(told.items) == 1 and len(agent._parts.shown) == 1
     assert told.missing.startswith("65 other arms of this decision are not kept") and told.missing in str(told)
 
 
@@ -206,7 +206,7 @@ def test_the_meter_predicts_clicks_by_chances_and_not_by_a_line():
         click = float(chance.random() < p)
         agent.reward(one.id, click)
         best.append(np.log(p if click else 1 - p))
-    nats = replayed(agent.policy, list(agent._meter.recent), (np.inf,), (0.0, 1.0))[:, 0]
+    nats = replayed(agent.policy, list(agent._parts.meter.recent), (np.inf,), (0.0, 1.0))[:, 0]
     assert np.mean(best) - 0.03 < nats.mean() < np.mean(best) + 0.01
 
 
@@ -245,7 +245,7 @@ def test_agents_that_learned_apart_merge_to_one_that_learned_all(name, forget):
     with refused("other"):
         one.merge(one)
     assert one.to_bytes() == before
-    assert dw.Agent.from_bytes(before)._lineage.agents == {one._origin, two._origin}
+    assert dw.Agent.from_bytes(before)._parts.lineage.agents == {one._parts.origin, two._parts.origin}
 
 
 def test_what_does_not_add_up_is_not_merged():
