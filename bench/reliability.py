@@ -1,5 +1,8 @@
 """The tables docs/contract.md#load and docs/contract.md#faults: `make reliability`, or one row by `ROW=F1`.
 
+`ROW=load` runs all load rows but the soak, L7, which takes a quiet machine about ten minutes. `ROW=faults` runs the
+fault rows.
+
 Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
 and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table
 unless --share makes them smaller, which the row then says. The fault rows are in
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import importlib.util
 import json
 import os
@@ -17,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +50,9 @@ Told = tuple[str, bool]
 # ------------------------------------------------------------------------------------------ load
 
 
+@functools.cache
 def _pairs(share: float, clients: int, kind: str, quantile: float = 0.99) -> tuple[Any, float]:
-    """Pairs of the service and a no-op, and what a sync alone took at a quantile."""
+    """Pairs of the service and a no-op, and what a sync alone took at a quantile. L1 to L3 are of the same pairs."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(mine)})
     with tempfile.TemporaryDirectory() as name:
@@ -270,6 +275,11 @@ ROWS: dict[str, tuple[str, str, Callable[[float], Told]]] = {
     **{name: row for name, row in faults.ROWS.items() if len(name) == 3},
 }  # fmt: skip
 
+SEVERAL = {
+    "load": [row for row in ROWS if row[0] == "L" and row != "L7"],
+    "faults": [row for row in ROWS if row[0] == "F"],
+}
+
 
 WHY = (
     "L2 was ≤ 2.0 and L5 ≥ 0.40 at 8 clients. Neither was reached: 1.95 to 2.32, and 0.33 to 0.36. Both were",
@@ -283,7 +293,8 @@ WHY = (
 )
 
 
-def write(kept: dict[str, Any]) -> None:
+def write(kept: dict[str, Any], rows: Sequence[str] = ()) -> None:
+    """Write the page, and print the lines of some rows."""
     lines = [
         "# Load and fault tables",
         "",
@@ -306,6 +317,7 @@ def write(kept: dict[str, Any]) -> None:
         lines.append(f"| {row} | {what} | {wanted} | {tail} |")
     lines += ["", *WHY]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("".join(f"{line}\n" for line in lines if line.split(" | ")[0].removeprefix("| ") in rows), end="")
 
 
 def _kept() -> dict[str, Any]:
@@ -315,14 +327,15 @@ def _kept() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("rows", nargs="*", help="rows to run; without any, those that were not run yet")
+    parser.add_argument("rows", nargs="*", help="rows, or load or faults; without any, those that were not run yet")
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes of the table")
     parser.add_argument("--minutes", type=float, help="of rows that go on where they stopped: begin no part later")
     parser.add_argument("--fresh", action="store_true", help="begin such rows anew")
     options = parser.parse_args()
     faults.budget(options.minutes, options.fresh)
     KEPT.parent.mkdir(exist_ok=True)
-    for row in options.rows or [row for row in ROWS if row not in _kept()]:
+    wanted = [row for name in options.rows for row in SEVERAL.get(name, [name])]
+    for row in wanted or [row for row in ROWS if row not in _kept()]:
         run = ROWS[row][2]
         began = time.monotonic()
         told, passed, *ran = run(options.share)
@@ -332,7 +345,7 @@ def main() -> None:
         KEPT.write_text(json.dumps(kept, indent=1))
         write(kept)
         print(f"{row}: {told}: {'passed' if passed else 'FAILED'} ({time.monotonic() - began:.0f} s)", flush=True)
-    write(_kept())
+    write(_kept(), wanted)
 
 
 if __name__ == "__main__":

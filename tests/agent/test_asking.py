@@ -12,6 +12,7 @@ from agent.living import Hand, linear, tape_of, unit_arms
 from driftwise._internal import progress
 from driftwise.agent import record
 from driftwise.agent.known import known
+from driftwise.agent.parts import parts_of
 from driftwise.agent.record import SHOWN
 from driftwise.agent.replay import replayed
 from laws.test_catalogue import variants
@@ -106,7 +107,7 @@ def test_an_agent_driven_by_now_is_asked_at_the_newest_time_it_was_told(again):
     agent = dw.Agent.from_bytes(agent.to_bytes()) if again else agent
     at = agent.explain(ARMS, now=19 * 86400.0 + 60.0)
     assert np.array_equal(agent.explain(ARMS).score, at.score) and at.effective > 1.0
-    facts = dict(known(agent).facts)
+    facts = dict(known(parts_of(agent)).facts)
     assert float(facts["effective observations"]) == pytest.approx(at.effective, abs=0.1)
     assert agent.explain(ARMS, now=1e9).effective < at.effective / 2 or agent.explain(ARMS, now=1e9).mean.max() < 1e-9
     with refused("value"):
