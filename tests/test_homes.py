@@ -90,7 +90,7 @@ def privately_read(tree):
 def test_modules_read_the_parts_of_an_agent_by_public_names(layer):
     found = [(path, name) for path, tree in homes.modules(layer).items() for name in privately_read(tree)]
     allowed = [("agent/agent.py", "_parts"), ("agent/parts.py", "_parts")] if layer == "agent" else []
-    assert found == allowed, "take Parts (agent/parts.py)"
+    assert found == allowed, "take AgentParts (agent/parts.py)"
 
 
 def test_a_private_read_of_a_part_is_found():

@@ -32,7 +32,7 @@ from driftwise.agent.choosing import Chooser
 from driftwise.agent.clock import Kind, check_meaning, clock_for, in_ticks
 from driftwise.agent.drift import Drift, drift
 from driftwise.agent.encoding import encoded, encoder_for
-from driftwise.agent.parts import Parts
+from driftwise.agent.parts import AgentParts
 from driftwise.agent.record import Book, Decision, Entry, Item, Shown, automatic_id, check_not_automatic, checked_id
 from driftwise.agent.states import turn
 from driftwise.errors import BadInput
@@ -68,19 +68,21 @@ class Agent:
         remember: int = 100_000, features: Features | None = None, now: Callable[[], float] = time.time,
     ) -> None:
         about = asked(policy)
-        time_ = clock_for(clock, tick, half_life, about, expire_after)
-        played: Any = in_ticks(about, half_life, time_)
-        check_meaning(played, time_)
+        ticks = clock_for(clock, tick, half_life, about, expire_after)
+        played: Any = in_ticks(about, half_life, ticks)
+        check_meaning(played, ticks)
         low, high = checked_range(played, rewards)
         epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
         seed = checked_seed(seed)
-        terms = terms_of(low, high, None if expire_after is None else time_.span("expire_after", expire_after),
+        terms = terms_of(low, high, None if expire_after is None else ticks.span("expire_after", expire_after),
                          default_reward)  # fmt: skip
         max_open, book = whole("max_open", max_open, 1), Book(whole("remember", remember, 0))
         if not callable(now):
             raise BadInput("now", now, "a function that gives seconds", "pass time.time")
         encoder = None if features is None else encoder_for(features, played)
-        self._parts = Parts(played, time_, terms, book, encoder, now, epsilon=epsilon, seed=seed, max_open=max_open)
+        self._parts = AgentParts(
+            played, ticks, terms, book, encoder, now, epsilon=epsilon, seed=seed, max_open=max_open
+        )
         self._chooser = Chooser(played, epsilon, seed)
         self._weighs, self._half_life = played.weighs, played.half_life
         self._taught: Entry | None = None  # the decision whose reward is being learned

@@ -26,7 +26,7 @@ from driftwise.ledger import Terms
 from driftwise.policies.questions import Asked
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 # The number of lessons that the meter keeps, and of points of its history.
 RECENT, HISTORY = 1024, 512
@@ -191,7 +191,7 @@ class Drift:
                 axes.legend(title="memory", fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def drift(parts: Parts) -> Drift:
+def drift(parts: AgentParts) -> Drift:
     """See `Agent.drift`."""
     with turn(parts, parts.learning):
         meter, front = copy.copy(parts.meter), parts.states.front.copy()

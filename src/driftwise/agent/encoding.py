@@ -14,7 +14,7 @@ from driftwise.tables.features import Features
 from driftwise.tables.fields import name_of
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
     from driftwise.tables.schema import Floats
 
 
@@ -39,7 +39,7 @@ class Locked(Encoder):
 
 
 def encoded(
-    parts: Parts, arms: Any, items: Sequence[Any] | Mapping[Any, Any] | None, context: Mapping[str, Any] | None
+    parts: AgentParts, arms: Any, items: Sequence[Any] | Mapping[Any, Any] | None, context: Mapping[str, Any] | None
 ) -> tuple[Floats, list[Any], dict[str, Any]]:
     """The arms of items in a context, the names of the items, and the context as a log stores it."""
     encoder = parts.encoder

@@ -19,7 +19,7 @@ from driftwise.policies.arms import Arms, ArmSet, Scores, action_set
 from driftwise.policies.own import vector_of
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _short(item: Item) -> str:
 
 
 def explain(
-    parts: Parts, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
+    parts: AgentParts, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
     features: Sequence[str] | None, at: float,
 ) -> Explanation:
     """See `Agent.explain`."""
@@ -205,7 +205,7 @@ def _missing(decision: Decision, arms: Any) -> str:
     )
 
 
-def _arms_of(parts: Parts, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
+def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     """What is available of a decision: the arms it was made among (of an open one also those it will be logged with),
     or while it is open its own vector; their names, and the index of the chosen arm."""
     decision = entry.decision

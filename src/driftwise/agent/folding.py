@@ -25,7 +25,7 @@ from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import Batch, Ints
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 # Rounds in a row that may be missing from the log of a policy that counts them, if gaps are allowed.
 _MOST_MISSED = 10_000
@@ -52,7 +52,7 @@ class _Progress:
     quiet: dict[str, int] = field(default_factory=dict)  # decisions that closed without a lesson
 
 
-def learn_log(parts: Parts, source: Any, gaps: bool, progress: bool | None) -> int:
+def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None) -> int:
     """See `Agent.learn_log`."""
     if parts.book.log is not None:
         raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
@@ -85,7 +85,7 @@ def learn_log(parts: Parts, source: Any, gaps: bool, progress: bool | None) -> i
     return at.number - done if not gaps else sum(at.verdicts.values())
 
 
-def _columns(parts: Parts, log: Log) -> list[str]:
+def _columns(parts: AgentParts, log: Log) -> list[str]:
     """The columns to read. Ids are read only if decisions are open."""
     more = ["seq", "verdict"]
     if parts.book.open:
@@ -96,7 +96,7 @@ def _columns(parts: Parts, log: Log) -> list[str]:
     return [*_NEEDED, *(name for name in more if name in log.columns)]
 
 
-def _batch(parts: Parts, batch: Batch, at: _Progress, gaps: bool) -> None:
+def _batch(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
     """The lessons of a batch, checked and learned."""
     reward, number, tick, born = batch.reward, batch.reward_seq, batch.reward_tick, batch.born
     assert reward is not None and number is not None and tick is not None and born is not None
@@ -156,7 +156,7 @@ def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps
         raise batch.bad(row, "reward_seq", number, wanted, "pass gaps=True to learn what is there")
 
 
-def _check(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _check(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Refuse rows that a live agent would have refused."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
@@ -180,7 +180,7 @@ def _check(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
             raise batch.bad(int(rows[place]), "x", got, f"norms of at most L = {reach:g}", "pass a larger L")
 
 
-def _learn(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _learn(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Learn checked lessons: in one call if the policy takes many, otherwise one after the other."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     policy = parts.policy
@@ -202,7 +202,7 @@ def _learn(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
         _one(parts, batch, row, at, float(ticks[place]), int(tick[place]))
 
 
-def _one(parts: Parts, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
+def _one(parts: AgentParts, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
     """One lesson, as `Agent.reward` learns it."""
     assert batch.x is not None and batch.reward is not None and batch.born is not None
     born, value = int(batch.born[row]), float(batch.reward[row])
@@ -222,7 +222,7 @@ def _lent(batch: Batch, row: int) -> Lent:
     return Lent(ArmSet(arms), arm)
 
 
-def _one_at_a_time(parts: Parts, batch: Batch, at: _Progress, gaps: bool) -> None:
+def _one_at_a_time(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
     """Learn for MASTER and BOB: a round without a reward passes before the next lesson, as it did live."""
     assert batch.reward is not None and batch.reward_seq is not None
     assert batch.born is not None and batch.reward_tick is not None
@@ -244,7 +244,7 @@ def _one_at_a_time(parts: Parts, batch: Batch, at: _Progress, gaps: bool) -> Non
             at.tick = tick
 
 
-def _quiet(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _quiet(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Count decisions that closed without a lesson and are new to the agent."""
     if batch.verdict is None or batch.seq is None:
         return
@@ -259,7 +259,7 @@ def _quiet(parts: Parts, batch: Batch, rows: Ints, at: _Progress) -> None:
             at.quiet[verdict] = at.quiet.get(verdict, 0) + 1
 
 
-def _tell(parts: Parts, at: _Progress) -> None:
+def _tell(parts: AgentParts, at: _Progress) -> None:
     """Update the book and the clock when the state is published."""
     book, clock = parts.book, parts.clock
     known = [(book.open[id], verdict, value) for id, verdict, value in at.closed if id in book.open]

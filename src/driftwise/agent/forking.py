@@ -20,19 +20,19 @@ from driftwise.agent.record import new_process
 from driftwise.errors import BadInput
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 PATIENCE = 5.0
 # How long to wait for one lock before all are released: the thread that has it may wait for one of ours.
 _STEP = 0.2
 
-_living: weakref.WeakSet[Parts] = weakref.WeakSet()
+_living: weakref.WeakSet[AgentParts] = weakref.WeakSet()
 _births = threading.Lock()
-_held: list[tuple[Parts, list[Any]]] = []
-_torn: list[Parts] = []
+_held: list[tuple[AgentParts, list[Any]]] = []
+_torn: list[AgentParts] = []
 
 
-def enrol(parts: Parts) -> None:
+def enrol(parts: AgentParts) -> None:
     """Register an agent of this process, whose locks a fork must take."""
     with _births:
         _living.add(parts)
@@ -58,7 +58,7 @@ class _Torn:
         self.release()
 
 
-def _take(parts: Parts) -> bool:
+def _take(parts: AgentParts) -> bool:
     """Take all locks of an agent in its own order, or none."""
     encoder = parts.encoder
     wanted = [*([] if encoder is None else [encoder.lock]), parts.learning, parts.choosing]

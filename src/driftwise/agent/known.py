@@ -12,7 +12,7 @@ from driftwise.agent.states import turn
 from driftwise.policies.names import called
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class AgentFacts:
     coefficients: tuple[tuple[str, float], ...]
 
 
-def known(parts: Parts) -> AgentFacts:
+def known(parts: AgentParts) -> AgentFacts:
     """The facts about the state on which the next decision would be made."""
     policy, clock = parts.policy, parts.clock
     with turn(parts, parts.learning), parts.choosing:

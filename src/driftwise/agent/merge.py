@@ -8,10 +8,10 @@ from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 
-def merge(mine: Parts, other: Parts) -> None:
+def merge(mine: AgentParts, other: AgentParts) -> None:
     """See `Agent.merge`. Open decisions stay where they were made."""
     _check(mine, other)
     with turn(other, other.learning):
@@ -44,7 +44,7 @@ def merge(mine: Parts, other: Parts) -> None:
         mine.lesson(add, tick, then, lambda: mine.book.counts["merged"] > merged)
 
 
-def _check(mine: Parts, other: Parts) -> None:
+def _check(mine: AgentParts, other: AgentParts) -> None:
     policy = mine.policy
     policy.check_adds()
     if other.digest != mine.digest:

@@ -1,6 +1,6 @@
 """The parts of an agent, by public names, for the modules that carry out its calls. `Agent` is the interface to them.
 
-A module that learns a log, merges, explains or writes a snapshot takes `Parts`; it reads nothing private of an agent.
+A module that learns a log, merges, explains or writes a snapshot takes them, and reads nothing private of an agent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from driftwise.agent.agent import Agent
 
 
-class Parts:
+class AgentParts:
     """The settings of an agent, and what it has learned and decided. `learning` and `choosing` are its two locks.
 
     `seq` is the number of the last decision, `driven` the newest now= that a caller gave, and `process` the part of
@@ -90,6 +90,6 @@ class Parts:
             raise
 
 
-def parts_of(agent: Agent) -> Parts:
+def parts_of(agent: Agent) -> AgentParts:
     """The parts of an agent, for modules that are given one."""
     return agent._parts

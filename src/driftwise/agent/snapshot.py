@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driftwise._internal import container
 from driftwise.agent import entries, shown
 from driftwise.agent.lineage import Lineage
-from driftwise.agent.parts import Parts, parts_of
+from driftwise.agent.parts import AgentParts, parts_of
 from driftwise.agent.sections import ANEW, MOST, no, section_count
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
@@ -28,7 +28,7 @@ VERSION = 2  # 1: states of the wall clock count from tick 0, in 1970
 _SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "default_reward", "max_open", "remember")
 
 
-def write_snapshot(parts: Parts) -> bytes:
+def write_snapshot(parts: AgentParts) -> bytes:
     """The agent as bytes. No other thread may use it meanwhile."""
     book, states, policy, meter = parts.book, parts.states, parts.policy, parts.meter
     kept = policy.written(states.front)
@@ -45,7 +45,7 @@ def write_snapshot(parts: Parts) -> bytes:
     })  # fmt: skip
 
 
-def _settings(parts: Parts) -> dict[str, Any]:
+def _settings(parts: AgentParts) -> dict[str, Any]:
     terms, clock = parts.terms, parts.clock
     return {
         "rewards": list(terms[:2]), "clock": clock.kind, "tick": clock.tick, "epsilon": parts.epsilon,
@@ -124,7 +124,7 @@ def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int
     return state
 
 
-def _fill(parts: Parts, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+def _fill(parts: AgentParts, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Each part reads its own section."""
     policy, terms, states, clock = parts.policy, parts.terms, parts.states, parts.clock
     parts.seq, states.tick = section_count(facts, "seq"), section_count(facts, "learned")

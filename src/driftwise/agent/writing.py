@@ -17,7 +17,7 @@ from driftwise.policies.own import vector_of
 from driftwise.tables.write import LogRow, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
-    from driftwise.agent.parts import Parts
+    from driftwise.agent.parts import AgentParts
 
 
 class AgentLog:
@@ -26,7 +26,7 @@ class AgentLog:
     The book makes a `row` and appends it to those that wait while no other thread chooses.
     """
 
-    def __init__(self, parts: Parts, writer: Writer) -> None:
+    def __init__(self, parts: AgentParts, writer: Writer) -> None:
         self._parts, self._writer = parts, writer
         self.arms = writer.arms
 
@@ -105,7 +105,7 @@ class AgentLog:
         self.close()
 
 
-def log_to(parts: Parts, path: str | Path, arms: bool, **options: Any) -> AgentLog:
+def log_to(parts: AgentParts, path: str | Path, arms: bool, **options: Any) -> AgentLog:
     """See `Agent.log_to`."""
     if not isinstance(path, (str, Path)):
         raise BadInput("path", path, "the path of a folder", 'pass "log", say')
@@ -125,7 +125,7 @@ def log_to(parts: Parts, path: str | Path, arms: bool, **options: Any) -> AgentL
     return log
 
 
-def _check_end(parts: Parts, folder: Path) -> None:
+def _check_end(parts: AgentParts, folder: Path) -> None:
     """Check that the log in a folder, if there is one, ends where the agent is."""
     lessons = parts.book.lessons
     last = last_lesson(folder)
