@@ -416,7 +416,7 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
         return
     for region in _sets(data.dim, _reach(policy), data.arms):
         state = policy.start(seed=1)
-        for t in range(4):
+        for t in range(min(4, data.rounds)):
             try:
                 found = policy.choose(state, region)
             except BadInput:  # sets cannot be searched with a multiplier below 0

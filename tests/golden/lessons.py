@@ -165,6 +165,7 @@ def cases() -> Iterator[Case]:
             yield f"learn: {family}, {memory}", lambda p=policy: _late(p)
             yield f"fold: {family}, {memory}", lambda p=policy: _folded(p)
             yield f"read: {family}, {memory}", lambda p=policy: _vetted(p)
-            if policy.deterministic and not policy.stepped and not isinstance(policy, (dw.Master, dw.BanditOverBandit)):
+            repeats = policy.deterministic or isinstance(policy, dw.TrendBank)  # looks are drawn by key and number
+            if repeats and not policy.stepped and not isinstance(policy, (dw.Master, dw.BanditOverBandit)):
                 for origin, word in ((1000, "from a tick"), (AT_FIRST_LESSON, "from the first lesson")):
                     yield f"service: {family}, {memory}, {word}", lambda p=policy, o=origin: _served(p, o)

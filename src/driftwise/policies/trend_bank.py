@@ -41,6 +41,7 @@ from driftwise.policies.posterior import PosteriorUCB
 from driftwise.policies.questions import LevelReport
 from driftwise.policies.scratch import for_scores, proposed
 from driftwise.policies.state import State
+from driftwise.policies.vetting import LATEST
 
 # Memories last 8·2^i rounds, those with a trend 32·2^i; longer ones than 4096 sleep at first.
 SHORTEST, SHORTEST_TREND, STEP, AWAKE = 8, 32, 2, 4096
@@ -233,7 +234,7 @@ class TrendBank(Bank):
         if self.audit == 0.0:
             return ACTING
         count = float(self.hold.read(state).counters[0, point.COUNT])
-        if not math.isfinite(count):
+        if not 0.0 <= count <= LATEST:
             report(point.DAMAGED)
         own, known = self._notes(state), (state.gauge, self._evidence(state))
         return int(purpose_of(self.point, own, *known, int(count) + 1 if draw is None else draw, count))
