@@ -1,4 +1,4 @@
-"""bench/default_unseen.py: every kind is what its description says, and the kinds do not change unnoticed."""
+"""bench/default_unseen.py: every kind matches its description, and a change of a kind fails."""
 
 from __future__ import annotations
 

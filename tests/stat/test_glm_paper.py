@@ -20,7 +20,7 @@ NAMES = list(EXPECTED[1.0])
 
 
 def panel(S, trials=20):
-    """The paper's world at radius S, and what every algorithm of the panel makes of it."""
+    """The paper's world at radius S, and the results of every algorithm of the panel."""
     world = dw.worlds.Turn(dim=2, arms=50, horizon=6000, turns=1, norm="unit", radius=S, reward="bernoulli")
     policies = {name: dw.make(name, **world.facts) for name in NAMES}
     return dw.simulate(policies, world, trials=trials, seed=0, record="last")
@@ -87,7 +87,7 @@ def test_after_russacs_jump_forgetting_beats_the_static_policies(directions, fre
     for static in ("GLM-UCB", "LogUCB1"):
         assert better(result, "SC-D-GLUCB", static, by=0.2)
         before = [float(result.regret[name][:, 0].mean()) for name in ("SC-D-GLUCB", static)]
-        assert before[0] < 1.5 * before[1]  # and it costs little while nothing moves
+        assert before[0] < 1.5 * before[1]  # and it costs little while nothing changes
 
 
 @pytest.mark.parametrize("fresh", ARMS)

@@ -73,12 +73,12 @@ from driftwise.kernels.solvers.secular import (
     clip_,
     copy_,
     descend_,
-    dot,
     evaluate_,
     factor_,
     forward_,
     set_scratch_of,
     set_scratch_size,
+    vector_dot,
 )
 from driftwise.theory.radius import glb_radius
 
@@ -86,7 +86,7 @@ NEAREST, ORIGIN = 0, 1
 
 
 @kernel
-def invert_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
+def invert_ridged_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
     """to = (M + ridge·I)⁻¹, both triangles, from the lower one of M."""
     spare, low = z.vec[SPARE], z.mat[LOW]
     factor_(M, ridge, low)
@@ -114,7 +114,7 @@ def joint_(z: SetScratch, way: Way) -> None:
     """The matrices of ELLIPSOID: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
     d = way.G.shape[0]
-    invert_(z, way.G, way.lam, inner)
+    invert_ridged_(z, way.G, way.lam, inner)
     multiply_turned_(inner, inner, metric)
     for i in range(d):
         for j in range(d):
@@ -145,9 +145,9 @@ def confine_(p: Atoms, theta: Floats, way: Way, z: SetScratch, out: Floats) -> t
     here, hat = z.vec[THETA], z.vec[HAT]
     copy_(theta[p.lane], hat)
     copy_(hat, out)
-    stage = 1 if dot(hat, hat) <= S * S else 2
+    stage = 1 if vector_dot(hat, hat) <= S * S else 2
     if stage == 2 or way.tie == ORIGIN:
-        invert_(z, way.twin, lam, z.mat[METRIC])
+        invert_ridged_(z, way.twin, lam, z.mat[METRIC])
     if way.tie == ORIGIN:
         copy_(z.vec[ZERO], here)
         norm = math.sqrt(2.0 * max(0.0, evaluate_(int(FIXED), p, z, int(HERE))))

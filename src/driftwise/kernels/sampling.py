@@ -69,7 +69,7 @@ def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScrat
 
 
 @piece
-def through_(link: int, scores: ScoreScratch) -> None:
+def link_draw_(link: int, scores: ScoreScratch) -> None:
     """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and bonus = μ(x'θ̃) - μ(x'θ̂)."""
     mean, bonus, value = scores.mean, scores.bonus, scores.proposed
     for a in range(mean.size):
@@ -82,7 +82,7 @@ def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, scores
     """Mean and bonus of every arm by θ̃."""
     add_normal_(scale, key, draw, attempt, scores)
     if link != IDENTITY:
-        through_(link, scores)
+        link_draw_(link, scores)
 
 
 @piece

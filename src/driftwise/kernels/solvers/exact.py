@@ -41,8 +41,8 @@ from driftwise.kernels.solvers.secular import (
     clip_,
     copy_,
     descend_,
-    dot,
     forward_,
+    vector_dot,
 )
 
 DONE = 1e-11  # residual at which Newton is done
@@ -100,7 +100,7 @@ def newton_(p: Atoms, z: SetScratch, rho: float, nu: float, kappa: float) -> flo
         n = d + 2 if both else d + 1
         F = distance_(p, z, theta)
         bend_(p, z, grad, hess)
-        size = math.sqrt(dot(theta, theta))
+        size = math.sqrt(vector_dot(theta, theta))
         before = worst
         worst = max(abs(F / rho - 1.0), abs(size / p.S - 1.0) if both else 0.0)
         for i in range(d):
@@ -257,7 +257,7 @@ def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts
 
 
 @routine
-def summit_(
+def farthest_(
     p: Atoms, z: SetScratch, L: float, rho: float, lone: bool, rim: Floats, starts: Floats
 ) -> tuple[float, float]:
     """Most e'θ and the residual, the point in vec[THETA]; on failure e'CENTRE and inf. Se is taken to be outside.
@@ -283,7 +283,7 @@ def summit_(
         if outer == 0:
             copy_(starts[k], theta)
             inside = d == 2 and k > 0  # on the rim
-            first = dot(e, theta) - 1e-9 * p.S if inside else -math.inf
+            first = vector_dot(e, theta) - 1e-9 * p.S if inside else -math.inf
             if inside and k == count - 1 and first < best:
                 break
             number[MULTIPLIER], number[PENALTY], kappa, before = slack, stiff * slack / rho, 0.0, math.inf
@@ -297,7 +297,7 @@ def summit_(
         for i in range(d):
             far += (theta[i] - kept[i]) * (theta[i] - kept[i])
         if worst < math.inf and far <= 0.1 * p.S * p.S:
-            value = dot(e, theta)
+            value = vector_dot(e, theta)
             if value > best:
                 best, residual = value, worst
                 copy_(theta, vec[BEST])
@@ -313,4 +313,4 @@ def summit_(
                 number[PENALTY] *= 8.0
             before = abs(excess)
     copy_(vec[BEST], theta)
-    return dot(e, theta), residual
+    return vector_dot(e, theta), residual

@@ -72,7 +72,7 @@ set_scratch = owned(SetScratch)
 
 
 @routine
-def dot(u: Floats, v: Floats) -> float:
+def vector_dot(u: Floats, v: Floats) -> float:
     """u'v."""
     total = 0.0
     for i in range(v.size):
@@ -90,7 +90,7 @@ def factor_(M: Floats, ridge: float, low: Floats) -> bool:
 def forward_(low: Floats, v: Floats) -> float:
     """v <- low⁻¹ v; its squared length."""
     forward_divided_(low, low, v, v.size, v)
-    return dot(v, v)
+    return vector_dot(v, v)
 
 
 @routine
@@ -125,7 +125,7 @@ def copy_(v: Floats, to: Floats) -> None:
 @routine
 def clip_(v: Floats, S: float) -> None:
     """v <- the radial point of the ball."""
-    size = math.sqrt(dot(v, v))
+    size = math.sqrt(vector_dot(v, v))
     if size > S:
         for i in range(v.size):
             v[i] *= S / size
@@ -152,7 +152,7 @@ def model_(
             backward_(low, to)
             for i in range(d):
                 to[i] += at[i]
-            size = math.sqrt(dot(to, to))
+            size = math.sqrt(vector_dot(to, to))
             if abs(size - S) <= ROUNDING * S or (size < S and kappa == 0.0):
                 break
             if size > S:
@@ -163,14 +163,14 @@ def model_(
             kappa += (size - S) / S * size * size / forward_(low, spare)
         else:
             under = kappa
-            kappa = max(4.0 * kappa, 1e-3 * (abs(M[0, 0]) + math.sqrt(dot(grad, grad)) / S))
+            kappa = max(4.0 * kappa, 1e-3 * (abs(M[0, 0]) + math.sqrt(vector_dot(grad, grad)) / S))
         if not kappa > max(under, 0.0):
             kappa = 0.0 if under < 0.0 else 0.5 * (under + over)
         elif not kappa < over:
             kappa = 0.5 * (max(under, 0.0) + over)
         if over < math.inf and over - under <= 4e-16 * over:
             break
-    size = math.sqrt(dot(to, to))
+    size = math.sqrt(vector_dot(to, to))
     if kappa > 0.0 and size > (1.0 - 1e-9) * S:
         for i in range(d):
             to[i] *= S / size
@@ -314,7 +314,7 @@ def toward_(z: SetScratch) -> float:
     for i in range(d):
         back[i] += vec[GAP, i]
     times_(B, back, pull)
-    value = 0.5 * dot(pull, back)
+    value = 0.5 * vector_dot(pull, back)
     multiply_turned_lower_(R, B, cross)
     divide_(low, cross, cross)
     copy_(eta, spare)
@@ -373,7 +373,7 @@ def augment_(p: Atoms, z: SetScratch, theta: Floats, grad: Floats, hess: Floats)
             grad[i] = -tilt[i]
             for j in range(d):
                 hess[i, j] = 0.0
-    return 0.5 * (force - nu) * (force + nu) / penalty - dot(tilt, theta)
+    return 0.5 * (force - nu) * (force + nu) / penalty - vector_dot(tilt, theta)
 
 
 @routine
@@ -387,7 +387,7 @@ def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
             grad[i] = vec[GAP, i] - vec[TILT, i]
             for j in range(theta.size):
                 hess[i, j] = mat[INFO, i, j]
-        value -= dot(vec[TILT], theta)
+        value -= vector_dot(vec[TILT], theta)
     elif kind == LOCAL:
         value = 0.5 * back_(z)
         bend_(p, z, grad, hess)
@@ -395,7 +395,7 @@ def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
         value = augment_(p, z, theta, grad, hess)
     elif kind == FIXED:
         times_(mat[METRIC], vec[GAP], vec[PULL])
-        value = 0.5 * dot(vec[PULL], vec[GAP])
+        value = 0.5 * vector_dot(vec[PULL], vec[GAP])
         sandwich_(p, z, mat[METRIC], grad, hess)
     else:
         value = toward_(z)
@@ -421,10 +421,10 @@ def descend_(kind: int, p: Atoms, z: SetScratch, kappa: float, tolerance: float)
         kappa = model_(hess, ridge, grad, theta, p.S, kappa, mat[LOW], move, new)
         for i in range(d):
             move[i] = new[i] - theta[i]
-        square = dot(move, move)
-        downhill = dot(move, grad)
+        square = vector_dot(move, move)
+        downhill = vector_dot(move, grad)
         step = math.sqrt(square)
-        if step <= tolerance * (1.0 + math.sqrt(dot(theta, theta))):
+        if step <= tolerance * (1.0 + math.sqrt(vector_dot(theta, theta))):
             copy_(new, theta)
             break
         foreseen = downhill
