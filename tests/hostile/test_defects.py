@@ -1,4 +1,4 @@
-"""The defects of issue 11, in its order: each test failed before, or would fail on the same error."""
+"""Defects that were found once, one section each: every test failed before, or would fail on the same error."""
 
 import io
 import itertools

@@ -1,6 +1,6 @@
 """Published numbers of the generalized linear and self-concordant families: the paper's panels at S = 1 and S = 5.
 
-Seeds are fixed, so a run either passes for ever or not; the margin of 6% is the issue's.
+Seeds are fixed, so a run always passes or always fails. The margin is 6%.
 """
 
 import functools
@@ -9,7 +9,7 @@ import pytest
 
 import driftwise as dw
 
-# Mean final regret with unit arms, R = 1/2, δ = 1/T (issue 3; GLB-WeightUCB at S = 5 is not a stable number).
+# Mean final regret with unit arms, R = 1/2, δ = 1/T. GLB-WeightUCB at S = 5 is left out: its number is not stable.
 EXPECTED = {
     1.0: {"GLM-UCB": 1029, "GLB-RestartUCB": 699, "GLB-WeightUCB": 321, "LogUCB1": 1155, "SCB-RestartUCB": 701,
           "SCB-WeightUCB": 393},
