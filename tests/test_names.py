@@ -27,15 +27,24 @@ ANSWERS = {"Arm", "Decided", "Rewarded", "Refusal", "Counts", "RampAnswer", "Str
 # Names that stand for two things. None may be added. Sums: the sums of a log (public), and a bundle of a state's sums.
 OLD = {"Sums"}
 
+# The decorators of kernels (_internal/compiling.py), which also make bound functions.
+DECORATORS = {"entry", "kernel", "loop", "part", "piece", "routine", "scalar"}
+
 
 def defined(sources: dict[str, str]) -> dict[str, list[str]]:
-    """Where each public class and function of modules is defined."""
+    """Where each public class and function of modules is defined, bound kernels too: `f = piece(bind(…))`."""
     found = defaultdict(list)
     for path, text in sources.items():
         for node in ast.parse(text).body:
+            names = []
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                if not node.name.startswith("_"):
-                    found[node.name].append(path)
+                names = [node.name]
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                if getattr(node.value.func, "id", "") in DECORATORS:
+                    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                if not name.startswith("_"):
+                    found[name].append(path)
     return found
 
 
@@ -58,5 +67,6 @@ def test_what_users_import_has_its_name_alone_above_the_kernels():
 
 
 def test_a_name_that_stands_for_two_things_is_found():
-    found = defined({"a.py": "class Row: pass\ndef one(): pass", "b.py": "class Row: pass\ndef _one(): pass"})
-    assert {name for name, paths in found.items() if len(paths) > 1} == {"Row"}
+    first = "class Row: pass\ndef one(): pass\nfold_ = piece(bind(_fold, 'fold_'))"
+    found = defined({"a.py": first, "b.py": "class Row: pass\ndef _one(): pass\ndef fold_(): pass\nfirst = len([])"})
+    assert {name for name, paths in found.items() if len(paths) > 1} == {"Row", "fold_"}

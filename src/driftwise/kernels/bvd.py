@@ -69,13 +69,13 @@ from driftwise.kernels.solvers.secular import (
     THETA,
     ZERO,
     SetScratch,
-    backward_,
     clip_,
     copy_,
     descend_,
     evaluate_,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch_of,
     set_scratch_size,
     vector_dot,
@@ -89,12 +89,12 @@ NEAREST, ORIGIN = 0, 1
 def invert_ridged_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
     """to = (M + ridge·I)⁻¹, both triangles, from the lower one of M."""
     spare, low = z.vec[SPARE], z.mat[LOW]
-    factor_(M, ridge, low)
+    secular_factor_(M, ridge, low)
     for j in range(spare.size):
         for i in range(spare.size):
             spare[i] = 1.0 if i == j else 0.0
-        forward_(low, spare)
-        backward_(low, spare)
+        secular_forward_(low, spare)
+        secular_backward_(low, spare)
         for i in range(spare.size):
             to[i, j] = spare[i]
 
@@ -119,7 +119,7 @@ def joint_(z: SetScratch, way: Way) -> None:
     for i in range(d):
         for j in range(d):
             root[i, j] = 0.0
-    factor_(way.twin, way.lam, root)
+    secular_factor_(way.twin, way.lam, root)
     for i in range(d):
         for j in range(i + 1):
             root[i, j] *= way.beta

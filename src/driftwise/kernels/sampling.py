@@ -59,7 +59,7 @@ def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreS
 
 
 @piece
-def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
+def multiply_bonuses_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
     """Multiply all bonuses by one normal number, or by its absolute value."""
     z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
     if upward:
@@ -152,7 +152,7 @@ def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw
     if point.flags[DRAWN] == THETA:
         sampled_(point.flags[LINK], linear_scale(point, first, first, sums, scores.pivot), key, draw, first, scores)
     else:
-        multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
+        multiply_bonuses_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
 
 
 @piece

@@ -36,12 +36,12 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     bend_,
     clip_,
     copy_,
     descend_,
-    forward_,
+    secular_backward_,
+    secular_forward_,
     vector_dot,
 )
 
@@ -234,8 +234,8 @@ def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts
         count += 1
     if lone or d > 2:
         copy_(e, spare)
-        share = rho / math.sqrt(forward_(z.mat[HAT_LOW], spare))
-        backward_(z.mat[HAT_LOW], spare)
+        share = rho / math.sqrt(secular_forward_(z.mat[HAT_LOW], spare))
+        secular_backward_(z.mat[HAT_LOW], spare)
         for i in range(d):
             starts[count, i] = z.vec[HAT, i] + share * spare[i]
         clip_(starts[count], p.S)
@@ -275,7 +275,7 @@ def farthest_(
     best, residual = -math.inf, math.inf
     count = starts_(p, z, rho, lone, rim, starts)
     copy_(e, spare)
-    slack = math.sqrt(forward_(z.mat[HAT_LOW], spare))
+    slack = math.sqrt(secular_forward_(z.mat[HAT_LOW], spare))
     copy_(e, vec[TILT])
     number[RHO] = rho
     k, outer, stiff, kappa, before, first = 0, 0, SOFT, 0.0, math.inf, -math.inf

@@ -39,12 +39,12 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     clip_,
     copy_,
     descend_,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch,
     vector_dot,
 )
@@ -93,7 +93,7 @@ def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> ThetaSe
     """
     hat, spare, low = z.vec[HAT], z.vec[SPARE], z.mat[HAT_LOW]
     floor = atoms_(p, z, hat, kind == CONVEX)
-    factor_(z.mat[INFO], 0.0, low)
+    secular_factor_(z.mat[INFO], 0.0, low)
     wide = rho + L * rho * rho / math.sqrt(p.reg)
     level = wide * wide
     far, tall = 0.0, 0.0
@@ -102,7 +102,7 @@ def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> ThetaSe
             for i in range(hat.size):
                 spare[i] = p.A[i, a]
             far = max(far, abs(vector_dot(spare, hat)) + p.S * math.sqrt(vector_dot(spare, spare)))
-            tall = max(tall, forward_(low, spare))
+            tall = max(tall, secular_forward_(low, spare))
     tall = math.sqrt(tall)
     D = min(far, L * (p.S + math.sqrt(vector_dot(hat, hat))))
     for _ in range(8):
@@ -150,17 +150,17 @@ def enter_(p: Atoms, z: SetScratch, r: ThetaSet) -> bool:
 def turn_(z: SetScratch, kappa: float) -> float:
     """vec[KEPT] = dθ/dτ of the tilted minimiser at H = mat[INFO], the ball held if κ > 0; e'dθ/dτ."""
     low, kept, spare = z.mat[LOW], z.vec[KEPT], z.vec[SPARE]
-    factor_(z.mat[INFO], kappa, low)
+    secular_factor_(z.mat[INFO], kappa, low)
     copy_(z.vec[ARM], kept)
-    forward_(low, kept)
+    secular_forward_(low, kept)
     if kappa > 0.0:
         copy_(z.vec[THETA], spare)
-        square = forward_(low, spare)
+        square = secular_forward_(low, spare)
         share = vector_dot(spare, kept) / square
         for i in range(kept.size):
             kept[i] -= share * spare[i]
     rate = vector_dot(kept, kept)
-    backward_(low, kept)
+    secular_backward_(low, kept)
     return rate
 
 
@@ -173,8 +173,8 @@ def tilt_(p: Atoms, z: SetScratch, r: ThetaSet) -> tuple[float, float]:
     e, theta, spare, kept, tilt = z.vec[ARM], z.vec[THETA], z.vec[SPARE], z.vec[KEPT], z.vec[TILT]
     d = e.size
     copy_(e, spare)
-    tau = math.sqrt(2.0 * r.level / forward_(z.mat[HAT_LOW], spare))
-    backward_(z.mat[HAT_LOW], spare)
+    tau = math.sqrt(2.0 * r.level / secular_forward_(z.mat[HAT_LOW], spare))
+    secular_backward_(z.mat[HAT_LOW], spare)
     for i in range(d):
         theta[i] = z.vec[HAT, i] + tau * spare[i]
     clip_(theta, p.S)
@@ -220,7 +220,7 @@ def measure_(p: Atoms, z: SetScratch, r: ThetaSet, X: Floats, white: Floats, tab
             spare[i] = X[i, a]
             mean += X[i, a] * z.vec[HAT, i]
             size += X[i, a] * X[i, a]
-        table[WIDTH, a] = math.sqrt(forward_(low, spare))
+        table[WIDTH, a] = math.sqrt(secular_forward_(low, spare))
         for i in range(X.shape[0]):
             white[i, a] = spare[i]
         table[SIZE, a] = math.sqrt(size)

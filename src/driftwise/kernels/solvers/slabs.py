@@ -25,11 +25,11 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     bend_,
     copy_,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch,
     vector_dot,
 )
@@ -112,14 +112,14 @@ def centre_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weigh
     value = walled_(p, z, Y, limit, count, weight)
     for _ in range(STEPS):
         ridge = 0.0
-        while not factor_(hess, ridge, low):
+        while not secular_factor_(hess, ridge, low):
             ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]), TINY)
             if not ridge < HUGE:  # a wall so near that its force is not finite
                 return False
         for i in range(theta.size):
             move[i] = -grad[i]
-        decrement = forward_(low, move)
-        backward_(low, move)
+        decrement = secular_forward_(low, move)
+        secular_backward_(low, move)
         if decrement <= 1e-6 * weight:
             return True
         copy_(theta, kept)
