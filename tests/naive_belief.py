@@ -348,7 +348,9 @@ def growing(dim, longest, shortest=8, shortest_trend=32):
 class GrowingBank(Bank):
     """What banks of values and of clicks share: strange rewards, and audits (docs/math.md#audits)."""
 
-    audit, again, odd, learned = 0.0, 0.0, 0, 0  # q; strange rewards in a row; rewards learned
+    audit, odd, learned = 0.0, 0, 0  # strange rewards in a row; rewards learned
+    stays = 7 / 8  # the chance that a look plays what would be played otherwise, where no other arm is hidden
+    paid = ()  # of every reward that was paid: x, its variance v, the units, and whether it can make a look likelier
 
     @property
     def asked(self):
@@ -378,15 +380,56 @@ class GrowingBank(Bank):
 
     def look(self):
         """The chance that a decision is a look."""
-        chance = max(self.audit / math.sqrt(self.learned + 1), self.again if self.again >= 0.05 else 0.0)
+        _, _, q = self.looked()
+        chance = max(self.audit / math.sqrt(self.learned + 1), q if q >= 0.05 else 0.0)
         return min(1.0, chance) if self.audit > 0.0 else 0.0
 
-    def look_again(self, surprised):
-        """q after a reward."""
-        self.again = 0.8 if surprised else 0.8 * self.again
+    def unknown(self, x, v, units):
+        """f, the variance of an arm by the memory of looks over its squared length in units; 0 for zeros."""
+        length = float(((x / units) ** 2).sum())
+        return v / length if length > 0.0 else 0.0
+
+    def hidden(self, f, A, B):
+        """Whether an arm is hidden: its f is more than four times F = A/B."""
+        return B > 0.0 and f > 4.0 * A / B
+
+    def again(self, surprised, f, A, B):
+        """Whether a reward makes the next looks likelier, A and B being those before it."""
+        return surprised and self.hidden(f, A, B)
+
+    def faded(self, A, B, f):
+        """A and B after a paid reward."""
+        return 63 / 64 * A + min(f, 1e200), 63 / 64 * B + 1.0
+
+    def looked(self):
+        """A, B and q after all rewards that were paid."""
+        A, B, q = 0.0, 0.0, 0.0
+        for x, v, units, surprised in self.paid:
+            f = self.unknown(x, v, units)
+            q = 0.8 if self.again(surprised, f, A, B) else 0.8 * q
+            A, B = self.faded(A, B, f)
+        return A, B, q
+
+    def hides(self, arms, best):
+        """Whether an arm other than `best` is hidden."""
+        A, B, _ = self.looked()
+        lane, ridge, units = self.lanes[self.short], *self.prior()
+        variances = [lane.forecast(x, ridge, units)[1] for x in arms]
+        return any(
+            self.hidden(self.unknown(x, v, units), A, B)
+            for k, (x, v) in enumerate(zip(arms, variances, strict=True)) if k != best
+        )  # fmt: skip
 
     def looks(self, arms, best):
-        """The chance of every arm in a look, where `best` would be played otherwise; equal where none is uncertain."""
+        """The chance of every arm in a look, where `best` would be played otherwise."""
+        chances = self.looks_at(arms, best)
+        if not self.hides(arms, best):
+            chances = (1 - self.stays) * chances
+            chances[best] += self.stays
+        return chances
+
+    def looks_at(self, arms, best):
+        """c: the chance of every arm where another than `best` is hidden; equal where none is uncertain."""
         acting, _ = self.scores(arms)
         mean, deviation = self.known(arms)
         gap = np.maximum(0.0, acting.max() - self.hoped(acting, mean))
@@ -594,6 +637,10 @@ class NaiveTrendBank(GrowingBank):
         ]
         super().__init__(lanes, weights=first, **{"share": 1e-3, **bank})
 
+    def prior(self):
+        """The ridge, and the units of features."""
+        return self.gauge.prior()[1], self.gauge.units()
+
     @property
     def apart(self):
         """The lane with a level that is played, if one is."""
@@ -661,7 +708,8 @@ class NaiveTrendBank(GrowingBank):
                 shown = apart[self.levels.played()] if self.believed else shown
         if asked and not self.gauge.blind:
             above = shown[0] > 1.5 * R * math.sqrt(self.gauge.spread() + shown[1])
-            self.look_again(above and forecasts[self.short][1] > 1 / 8)
+            v = forecasts[self.short][1]
+            self.paid = (*self.paid, (x, v, units, above and v > 1 / 8))
             if self.levels is not None:
                 plain = special.logsumexp(-surprises, b=self.weights / self.weights.sum())
                 contrast = self.levels.contrast(x, units, guess, ticks, age)
@@ -773,6 +821,10 @@ class NaiveClickBank(GrowingBank):
         told = self.S**2 if self.S is not None else 9.0 / m2
         return self.dim / max(told, 2.25 * seen / m2)
 
+    def prior(self):
+        """The ridge, and the units of features."""
+        return self.ridge(), self.units()
+
     @property
     def apart(self):
         """Whether a lane with a level is played."""
@@ -859,7 +911,8 @@ class NaiveClickBank(GrowingBank):
             shown, _ = told[lane] if self.levels is not None and apart else foretold[played]
             p, slope = float(self.link.mu(shown)), float(self.link.d1(shown))
             above = r - p > 1.5 * math.sqrt(p * (1 - p))
-            self.look_again(above and foretold[self.short][1] > 1 / (8 * slope))
+            v = foretold[self.short][1]
+            self.paid = (*self.paid, (x, v, units, above and 8 * slope * v > 1))  # a slope may be 0
             if self.levels is not None:
                 nats = math.log((self.weights * np.exp(-self.costs)).sum() / self.weights.sum())
                 self.levels.pay(np.array([self.surprise(*one, r) for one in told]), nats, contrast)

@@ -1,6 +1,7 @@
 """Posterior radii against their slow twins (docs/math.md#posterior-radius), and the laws of Auto."""
 
 import math
+from copy import copy
 
 import numpy as np
 import pytest
@@ -373,11 +374,11 @@ def strained(how, *args, **kwargs):
         yield *how(t, arms, rewards), *rest
 
 
-def auto(dim, link=None, audit=0.25):
+def auto(dim, link=None, audit=0.25, **fields):
     """Auto and its twin."""
-    told = {} if link is None else {"link": link}
+    told = fields if link is None else {"link": link, **fields}
     slow = NaiveClickBank(dim=dim, levels=True, audit=audit, **told) if link else NaiveTrendBank(
-        dim=dim, R="learn", S=None, levels=True, audit=audit)  # fmt: skip
+        dim=dim, R="learn", S=None, levels=True, audit=audit, **told)  # fmt: skip
     return dw.make("Auto", dim=dim, audit=audit, **told), slow
 
 
@@ -451,17 +452,12 @@ def not_squared(bank):
 
 def looks_at_all(bank):
     """Looks that include the arm that would be played anyway."""
-    bank.looks = lambda arms, best: type(bank).looks(bank, arms, -1)
-
-
-def forgets_to_look_again(bank):
-    """No further looks after a reward above its forecast."""
-    bank.look_again = lambda surprised: None
+    bank.looks_at = lambda arms, best: type(bank).looks_at(bank, arms, -1)
 
 
 @pytest.mark.parametrize(("mistake", "how"), [
     (plain_units, units), (deaf, loud_first), (deaf, loud_later), (one_mean, as_it_is), (not_squared, as_it_is),
-    (looks_at_all, as_it_is), (forgets_to_look_again, as_it_is),
+    (looks_at_all, as_it_is),
 ], ids=lambda one: one.__name__)  # fmt: skip
 def test_a_planted_mistake_is_found(mistake, how):
     fast, slow = auto(2)
@@ -469,6 +465,69 @@ def test_a_planted_mistake_is_found(mistake, how):
     with pytest.raises(AssertionError):
         level = 0.0 if how in (loud_first, loud_later) else 3.0
         replay(fast, slow, strained(how, 2, 125, fresh=True, live=True, level=level), every=2)
+
+
+# What Auto might do wrong about hidden arms: another definition of the twin.
+MISTAKES = {
+    "twice F is hidden": {"hidden": lambda self, f, A, B: B > 0.0 and f > 2.0 * A / B},
+    "half of the looks stay": {"stays": 0.5},
+    "F fades in 32 rewards": {"faded": lambda self, A, B, f: (31 / 32 * A + f, 31 / 32 * B + 1.0)},
+    "no arm is looked at again": {"again": lambda self, surprised, f, A, B: False},
+    "any arm is looked at again": {"again": lambda self, surprised, f, A, B: surprised},
+    "lengths without units": {"unknown": lambda self, x, v, units: v / float(x @ x) if x.any() else 0.0},
+    "variances and not f": {"unknown": lambda self, x, v, units: v},
+    "the best arm counts": {"hides": lambda self, arms, best: NaiveTrendBank.hides(self, arms, -1)},
+}
+
+
+def hiding(seed, fresh, clicks, early, rounds, dim=3):
+    """(arms, rewards, the arm that is played or None): the last arm alone has the last feature, if it is there.
+
+    It is there and played from the fourth round on, `early` times. After a hundred rounds it comes back and is good.
+    Now and then an arm is nothing but zeros.
+    """
+    rng = np.random.default_rng([seed, fresh, clicks])
+    theta, scales = np.append(rng.standard_normal(dim - 1), 0.0), np.resize([50.0, 1.0, 0.1], dim)
+    arms = in_the_ball(rng, 6, dim, 1.5)
+    for t in range(rounds):
+        shown = in_the_ball(rng, 6, dim, 1.5) if fresh else arms.copy()
+        shown[:, -1] = 0.0
+        first = 3 <= t < 3 + early
+        if first or (t >= 100 and t % 14 < 10):
+            shown[-1] = np.append(np.zeros(dim - 1), 1.0 if first else 1.5)
+        if t % 25 == 24:
+            shown[0] = 0.0
+        theta[-1] = 3.0 if t >= 100 else -1.5 if clicks else 6.0
+        values = 1.5 * shown @ theta + (0.0 if clicks else 0.2 * rng.standard_normal())
+        rewards = (rng.random() < special.expit(values)).astype(float) if clicks else values
+        forced = 5 if first or (t >= 100 and t % 14 in (1, 2)) else 0 if t % 50 == 24 else None
+        yield shown * scales, rewards, forced
+
+
+def test_chances_are_the_twins_where_arms_are_hidden_and_where_none_is():
+    unfound = dict(MISTAKES)
+    for seed, link, fresh, early in (
+        (31, None, True, 1), (31, None, False, 1), (1, "logistic", True, 4), (3, "logistic", False, 3),
+    ):  # fmt: skip
+        fast, slow = auto(3, link, longest=64)
+        state, hidden, again = fast.start(), set(), set()
+        for t, (arms, rewards, forced) in enumerate(hiding(seed, fresh, bool(link), early, 115)):
+            arm = fast.choose(state, arms).arm
+            if t < 6 or t % 3 == 0 or t >= 98:
+                agree(fast, slow, state, arms)
+                hidden.add(slow.hides(arms, int(np.argmax(sum(slow.scores(arms))))))
+                again.add(slow.look() > 0.25)
+                shares = fast.shares(state, arms, arm, 0)
+                for name in list(unfound):
+                    wrong = copy(slow)
+                    wrong.__class__ = type("Wrong", (type(slow),), unfound[name])
+                    if np.abs(wrong.shares(arms) - shares).max() > 1e3 * SHARES:
+                        del unfound[name]
+            arm = arm if forced is None else forced
+            fast.learn(state, arms, arm, float(rewards[arm]))
+            slow.learn(arms, arm, float(rewards[arm]))
+        assert hidden == again == {False, True}
+    assert not unfound  # each mistake shows in at least one stream
 
 
 # ----------------------------------------------------------------------------------------------------------- laws

@@ -1,4 +1,4 @@
-"""bench/default_unseen.py: every kind matches its description, and a change of a kind fails."""
+"""bench/default_unseen.py and default_fresh.py: every kind matches its description, and a change of a kind fails."""
 
 from __future__ import annotations
 
@@ -10,29 +10,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location(
-    "default_unseen", Path(__file__).parents[1] / "bench" / "default_unseen.py"
-)
-assert _SPEC is not None and _SPEC.loader is not None
-unseen = importlib.util.module_from_spec(_SPEC)
-sys.modules["default_unseen"] = unseen
-_SPEC.loader.exec_module(unseen)
 
-DIGEST = "d6bbc6e7d449160af6b43429bd77531d97118aa4921b5027d3aff90f7efb2471"
+def _half(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "bench" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
-def test_the_kinds_are_those_of_the_committed_digest():
-    assert unseen.digest() == DIGEST
+unseen, fresh = _half("default_unseen"), _half("default_fresh")
+DIGESTS = {
+    unseen: "d6bbc6e7d449160af6b43429bd77531d97118aa4921b5027d3aff90f7efb2471",
+    fresh: "d7377fc3d2040d0816f6a44d435685c8ab3b7e0bd5f3ccab30995ada6b4b4333",
+}
+halves = pytest.mark.parametrize("half", list(DIGESTS), ids=["unseen", "fresh"])
+
+
+@halves
+def test_the_kinds_are_those_of_the_committed_digest(half):
+    assert half.digest() == DIGESTS[half]
 
 
 def test_every_kind_keeps_its_description_at_a_small_horizon():
     unseen.check(T=300, trials=2)
 
 
-def test_there_are_24_kinds_of_values_and_12_of_clicks_each_in_one_sentence():
-    rewards = [rewards for _, rewards, _ in unseen.REGISTRY.values()]
+@halves
+def test_there_are_24_kinds_of_values_and_12_of_clicks_each_in_one_sentence(half):
+    rewards = [rewards for _, rewards, _ in half.REGISTRY.values()]
     assert rewards.count("values") >= 24 and rewards.count("clicks") >= 12
-    for draw, _, description in unseen.REGISTRY.values():
+    for draw, _, description in half.REGISTRY.values():
         assert description.endswith(".") and "\n" not in description
         assert list(inspect.signature(draw).parameters) == ["seed", "T"]
 

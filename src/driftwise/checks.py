@@ -191,8 +191,26 @@ def permuting_arms_permutes_the_choice(policy: Policy, data: _Stream) -> None:
 
 
 def rotating_arms_changes_nothing(policy: Policy, data: _Stream) -> None:
-    """The choice of coordinates does not matter."""
+    """The choice of coordinates does not matter, unless the policy keeps a unit for each of them."""
+    if getattr(policy, "unit_per_feature", False):
+        return
     _same_choices(policy, data, data.arms @ data.rotation, lambda arm: arm, "rotated arms")
+
+
+def other_units_change_nothing(policy: Compiled, data: _Stream) -> None:
+    """A policy that keeps a unit for each feature chooses the same arms if features are measured in other units."""
+    if not policy.unit_per_feature:
+        return
+    other_units = data.arms * 2.0 ** (7 * np.arange(data.dim) - 10)  # powers of 2 change no rounding
+    one, other = policy.start(seed=0), policy.start(seed=0)
+    for t in range(data.rounds):
+        arm = t  # units are unknown before every feature was seen
+        if t >= len(data.arms):
+            arm = policy.choose(one, data.arms).arm
+            seen = policy.choose(other, other_units).arm
+            assert arm == seen, f"in other units arm {arm} became arm {seen} at round {t + 1}"
+        policy.learn(one, data.arms, arm, float(data.rewards[t]))
+        policy.learn(other, other_units, arm, float(data.rewards[t]))
 
 
 def _static(policy: Compiled) -> Any:
@@ -362,7 +380,7 @@ def rotating_a_ball_changes_nothing(policy: Compiled, data: _Stream) -> None:
         except BadInput:
             return
         raise AssertionError("a policy that plays only lists accepted a ball")
-    if samples(policy):
+    if samples(policy) or policy.unit_per_feature:
         return
     points = data.arms / np.sqrt((data.arms**2).sum(axis=1, keepdims=True)) * ball.radius
     for t in range(min(20, data.rounds)):
@@ -404,6 +422,9 @@ def a_point_found_has_the_score_of_a_list_that_holds_it(policy: Compiled, data: 
             except BadInput:  # sets cannot be searched with a multiplier below 0
                 break
             assert found.x is not None and region.contains(found.x), "a point outside the set"
+            if policy.audited(state):  # it looks elsewhere than at the largest index
+                policy.learn(state, region, found.x, float(data.rewards[t]))
+                continue
             listed = policy.choose(state, found.x[None])
             told = f"{type(region).__name__}: a point scores {found.score} where it was found, {listed.score} in a list"
             assert (found.mean, found.bonus) == (listed.mean, listed.bonus), told
@@ -448,6 +469,7 @@ _ANY: tuple[Callable[[Any, _Stream], None], ...] = (
     rotating_arms_changes_nothing,
 )
 _BUILT_IN: tuple[Callable[[Any, _Stream], None], ...] = (
+    other_units_change_nothing,
     forgetting_nothing_is_the_static_policy,
     half_a_stream_saved_and_loaded_is_the_whole_stream,
     simulated_equals_stepped,

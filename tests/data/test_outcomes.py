@@ -5,6 +5,7 @@ import pytest
 
 import driftwise as dw
 from driftwise import Outcomes, backtest
+from driftwise._internal.rng import key
 from driftwise.data.outcomes import block_means
 from refusing import refused
 
@@ -52,7 +53,7 @@ def test_a_backtest_is_the_simulation_of_the_same_rewards():
     world = dw.worlds.Given(arms=arms, theta=theta, tape=np.zeros(T), noise=0.0)
     policies = {"fade": dw.LinearUCB(dim=2, memory=dw.Fade(0.05), lam=1.0, L=3.0), "auto": dw.make("Auto", dim=2)}
     run = dw.simulate(policies, world, trials=1, seed=0)
-    found = backtest(policies, Outcomes(arms=arms, rewards=theta @ arms.T))
+    found = backtest(policies, Outcomes(arms=arms, rewards=theta @ arms.T), seed=key(0, "policy", 0))
     for name in policies:
         np.testing.assert_array_equal(found.arms[name], run.arms[name][0])
 

@@ -45,12 +45,13 @@ from driftwise.kernels.point import (
 GUESSED, ERRORS, ERROR_WEIGHT, SEEN, REWARD_SQUARES, NORM_SQUARES = 0, 1, 2, 3, 4, 5
 GAUGE = 6
 # A bank that grows also has the errors of the last rewards, the nats by which these foretell better than all errors
-# do, rewards in a row that were too strange to be learned, and how likely the next decision looks again at an arm
-# that was better than foretold. Behind these, for every feature: the sum of squares,
+# do, rewards in a row that were too strange to be learned, how likely the next decision looks again at an arm
+# that was better than foretold, and a fading sum and weight of how little a short memory knows of the arms that are
+# played. Behind these, for every feature: the sum of squares,
 # how many values were not 0, and 1 over the unit: the largest root mean square that those have had, since arms that
 # are played all the time come to be alike.
-NOW_ERRORS, NOW_WEIGHT, NOW_NATS, STRANGE, DOUBT = 6, 7, 8, 9, 10
-UNITS = 11
+NOW_ERRORS, NOW_WEIGHT, NOW_NATS, STRANGE, DOUBT, UNKNOWN, UNKNOWN_WEIGHT = 6, 7, 8, 9, 10, 11, 12
+UNITS = 13
 # Rewards that the noise of now is learned from, how many of the usual noise it begins with, rewards that its nats last
 # for, those from which it is believed, and how far it may be from the usual one.
 NOW_ROUNDS, NOW_GUESS, NATS_ROUNDS, NOW_BELIEVED, MOST_SPREAD = 40.0, 4.0, 200.0, 8.0, 1e4
@@ -59,6 +60,9 @@ FREEDOM = 8.0
 # An arm that a short memory has this variance of, in R², is hardly known; a reward of it that lies so many standard
 # deviations above what was foretold makes the next decisions look again, each so much less likely than the one before.
 HARDLY_KNOWN, ABOVE, AGAIN = 0.125, 1.5, 0.8
+# An arm is hidden if a short memory knows so many times less of it than of the arms played in so many rewards. Where
+# features are fresh in every round such a memory knows little of any arm, and none is hidden.
+HIDDEN, PLAYED_ROUNDS, MOST_UNKNOWN = 4.0, 64.0, 1e200
 # A feature or a reward so many units large is strange, once enough was seen; so many in a row are believed.
 STRANGELY, ENOUGH, BELIEVED_STRANGE = 1e4, 10.0, 8.0
 
@@ -203,11 +207,34 @@ def bend_of(prior: Prior, reward: float, value: float, square: float) -> float:
 
 
 @piece
-def doubt_(error: float, variance: float, short: float, gauge: Gauge) -> None:
-    """An arm of which a short memory has the variance R²·short paid so much more than was foretold."""
+def square_length(X: Floats, at: int, arm: int, gauge: Gauge) -> float:
+    """The squared length of an arm in units of the features."""
+    total = 0.0
+    for i in range(X.shape[1]):
+        x = X[at, i, arm] * per_unit(gauge, i)
+        total += x * x
+    return total
+
+
+@piece
+def is_hidden(square: float, length: float, gauge: Gauge) -> bool:
+    """Whether a short memory, with variance `square` of an arm, knows less of it than of arms that are played."""
+    known = gauge.known
+    return bool(square * known[UNKNOWN_WEIGHT] > HIDDEN * known[UNKNOWN] * length)
+
+
+@piece
+def doubt_(error: float, variance: float, short: float, bend: float, length: float, gauge: Gauge) -> None:
+    """An arm of which a short memory has the variance R²·short paid so much more than was foretold; `bend` is 1 over
+    the variance of its reward in R²."""
+    known = gauge.known
     if grows(gauge):
-        above = short > HARDLY_KNOWN and error > 0.0 and error * error > ABOVE * ABOVE * variance
-        gauge.known[DOUBT] = AGAIN if above else AGAIN * gauge.known[DOUBT]
+        above = error > 0.0 and error * error > ABOVE * ABOVE * variance
+        unknown = short * bend > HARDLY_KNOWN and is_hidden(short, length, gauge)
+        known[DOUBT] = AGAIN if above and unknown else AGAIN * known[DOUBT]
+        keep = 1.0 - 1.0 / PLAYED_ROUNDS
+        known[UNKNOWN] = keep * known[UNKNOWN] + (min(short / length, MOST_UNKNOWN) if length > 0.0 else 0.0)
+        known[UNKNOWN_WEIGHT] = keep * known[UNKNOWN_WEIGHT] + 1.0
 
 
 @piece
@@ -231,8 +258,8 @@ def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
         return False
     strange = False
     if point.flags[LINK] == IDENTITY and known[REWARD_SQUARES] > 0.0:
-        most = STRANGELY * math.sqrt(known[REWARD_SQUARES] / known[SEEN])
-        strange = abs(lesson.reward) > most
+        most = STRANGELY * STRANGELY * known[REWARD_SQUARES] / known[SEEN]
+        strange = lesson.reward * lesson.reward > most
     for i in range(d):
         if known[UNITS + d + i] > 0.0:
             strange = strange or abs(lesson.X[lesson.at, i, lesson.arm]) * per_unit(gauge, i) > STRANGELY
@@ -241,6 +268,22 @@ def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
         return False
     known[STRANGE] += 1.0
     return True
+
+
+@piece
+def learns_units(point: Point, row: int, gauge: Gauge) -> bool:
+    """Whether units of features are learned: no scale was given."""
+    return bool(grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0)
+
+
+@piece
+def first_units_(lesson: Lesson, gauge: Gauge) -> None:
+    """A feature that no arm had before has its size in this one for a unit."""
+    known, d = gauge.known, lesson.X.shape[1]
+    for i in range(d):
+        x = lesson.X[lesson.at, i, lesson.arm]
+        if x != 0.0 and known[UNITS + d + i] == 0.0:
+            known[UNITS + 2 * d + i] = 1.0 / max(abs(x), LEAST_UNIT)
 
 
 @piece
@@ -285,7 +328,7 @@ def gauge_(
         known[ERROR_WEIGHT] = keep * known[ERROR_WEIGHT] + 1.0
     known[SEEN] += 1.0
     known[REWARD_SQUARES] += size * size
-    if grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0:
+    if learns_units(point, row, gauge):
         units_(lesson, gauge)
         return
     for i in range(lesson.X.shape[1]):
@@ -397,12 +440,18 @@ def belief_scores_(
 
 
 @piece
-def widths_(point: Point, lane: int, X: Floats, at: int, sums: Sums, gauge: Gauge, scores: ScoreScratch) -> None:
-    """bonus = a standard deviation of every arm's value, or of the chance of a click, as a lane believes."""
-    prior = prior_of(point, lane, gauge, scores.z.size)
+def widths_(
+    point: Point, lane: int, X: Floats, at: int, acting: int, sums: Sums, gauge: Gauge, scores: ScoreScratch
+) -> bool:
+    """bonus = a standard deviation of every arm's value, or of the chance of a click, as a lane believes; whether one
+    of them, other than the arm that acts, is hidden."""
+    prior, hidden = prior_of(point, lane, gauge, scores.z.size), False
     believe_(point, lane, lane, prior.ridge, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
     whiten_(scores, X, at)
+    for a in range(scores.bonus.size):
+        hidden = hidden or (a != acting and is_hidden(scores.bonus[a], square_length(X, at, a, gauge), gauge))
     if point.flags[LINK] != IDENTITY:
         lift_(point.flags[LINK], 1.0, scores.mean, scores.bonus)
     else:
         roots_(prior.noise, scores.bonus)
+    return hidden

@@ -182,6 +182,11 @@ class Answers:
     def shares(self, state: State, arms: ArmSet, arm: int, draw: int) -> Floats:
         return np.asarray(np.arange(arms.count) == arm, dtype=np.float64)
 
+    @property
+    def unit_per_feature(self) -> bool:
+        """Whether it learns a unit for each feature: other units change no choice, and rotating arms may."""
+        return False
+
     def audited(self, state: State, draw: int | None = None) -> bool:
         """Whether a decision is an audit, which does not play the arm with the largest score."""
         return False

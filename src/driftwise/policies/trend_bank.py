@@ -215,6 +215,10 @@ class TrendBank(Bank):
             state.level_scores[:] = first / first.sum()
 
     @property
+    def unit_per_feature(self) -> bool:
+        return not (self.base.S or self.base.lam)
+
+    @property
     def deterministic(self) -> bool:  # type: ignore[override]
         """Whether equal states and arms give equal choices: audits are drawn."""
         return self.audit == 0.0

@@ -35,10 +35,13 @@ from driftwise.kernels.belief import (
     believe_,
     bend_of,
     doubt_,
+    first_units_,
     gauge_,
     gauge_of,
+    learns_units,
     per_unit,
     prior_of,
+    square_length,
     strange_,
     surprise_of,
     trace_of,
@@ -111,6 +114,8 @@ LEAST_SLOPE = 1e-300
 FEATURES, GRADIENTS = 32, 12
 # What tells the draws of audits from others by the same key.
 AUDITS = 1
+# The part of looks that are made where no arm is hidden.
+SELDOM = 0.125
 # An arm is worth a look as if it lost no less than the root of so many variances; doubts below this are none.
 NEAR, LEAST_DOUBT = 0.01, 0.05
 # What a decision is for: the lane that acts plays it; it tries what would be played without a level; it looks at an arm
@@ -602,13 +607,15 @@ def shown_of(point: Point, lesson: Lesson, acting: int, with_level: int, lanes: 
 def doubt_of_(point: Point, lesson: Lesson, shown: Foretold, lanes: Lanes) -> None:
     """What a reward says of an arm that is hardly known, by its value or by the chance of a click."""
     short = lanes.forecast.square[int(point.table[0, AUDIT_LANE])]
+    length = square_length(lesson.X, lesson.at, lesson.arm, lanes.gauge)
     link, noise = point.flags[LINK], lanes.prior.noise
     if link == IDENTITY:
         variance = noise * noise * (lanes.prior.spread + shown.square)
-        doubt_(lesson.reward - shown.value, variance, short, lanes.gauge)
+        doubt_(lesson.reward - shown.value, variance, short, 1.0, length, lanes.gauge)
     else:
         chance = link_mean(link, shown.value)
-        doubt_(lesson.reward - chance, chance * (1.0 - chance), short * slope(link, shown.value), lanes.gauge)
+        error, variance = lesson.reward - chance, chance * (1.0 - chance)
+        doubt_(error, variance, short, slope(link, shown.value), length, lanes.gauge)
 
 
 @part
@@ -700,7 +707,8 @@ def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -
     """The arm that decision `number` looks at; `proposed` is the chance of every arm.
 
     An arm is drawn by what a short memory does not know of it beside what it seems to lose, by that memory or by the
-    one that acts: s²/(gap² + s²/100). The arm that would be played anyway is not looked at.
+    one that acts: s²/(gap² + s²/100). The arm that would be played anyway is not looked at. Where no arm is hidden,
+    seven of eight looks play that arm: others are known as well as it is.
     """
     point, own, mean, width, chance = view.point, view.own, scores.mean, scores.bonus, scores.proposed
     bank_scores_(point, X, at, view.sums, own, view.levels, view.gauge, scores)
@@ -708,7 +716,7 @@ def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -
     for a in range(chance.size):
         chance[a] = mean[a]
         best = max(best, mean[a])
-    widths_(point, int(point.table[0, AUDIT_LANE]), X, at, view.sums, view.gauge, scores)
+    hidden = widths_(point, int(point.table[0, AUDIT_LANE]), X, at, acting, view.sums, view.gauge, scores)
     for a in range(chance.size):
         gap, square = max(best - max(chance[a], mean[a]), 0.0), width[a] * width[a]
         mean[a] = chance[a]
@@ -716,6 +724,9 @@ def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -
         if a != acting and width[a] > 0.0:
             chance[a] += square / (gap * gap + NEAR * square)
         total += chance[a]
+    if not hidden:
+        chance[acting] += (1.0 / SELDOM - 1.0) * total
+        total = total / SELDOM
     drawn = total * uniform(own.key[KEY_LOW], own.key[KEY_HIGH], number, AUDITS, 1)
     arm, below = acting, 0.0
     for a in range(chance.size):
@@ -800,6 +811,8 @@ def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: floa
     prior = prior_of(point, row, gauge, view.sums.b.shape[1])
     arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
+    if arm >= 0 and learns_units(point, row, gauge):
+        first_units_(taken, gauge)
     shown = taught_(point, rho, taken, acting, row, prior, view, work)
     if arm >= 0:
         gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
