@@ -39,8 +39,9 @@ def budget(minutes: float | None, fresh: bool) -> None:
 
 
 def _source() -> str:
-    """The hash of the service's own sources."""
-    files = sorted((ROOT / "src" / "driftwise" / "service").rglob("*.py"))
+    """The hash of the sources of the service and of its rules for rewards."""
+    inside = ROOT / "src" / "driftwise"
+    files = [*sorted((inside / "service").rglob("*.py")), inside / "ledger.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -220,7 +220,7 @@ def refolded(log: Path, seconds: float) -> str:
     """The digest of the state after `learn_log`."""
     agent = agent_of(dw.make("Auto", dim=DIM), time_of(seconds))
     agent.learn_log(log)
-    return digest(agent.policy, agent._states.front)
+    return digest(agent.policy, agent._parts.states.front)
 
 
 def replayed(log: Path, seconds: float) -> Iterator[bool]:

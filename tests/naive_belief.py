@@ -104,6 +104,11 @@ class Units:
             return np.ones(self.arms.shape[1])
         return np.where(self.counts() >= 10, self.seen.max(axis=0, initial=0.0), self.sizes())
 
+    def beside(self, x):
+        """All units while a reward of x is learned: a feature that no arm had before has its size in x."""
+        units = self()
+        return np.where((self.counts() == 0) & (x != 0.0), np.abs(x), units) if self.learned else units
+
     def mean_square(self):
         """m, the mean square norm of arms, in units where these are learned; 1 before anything."""
         if len(self.arms) == 0:
@@ -697,7 +702,7 @@ class NaiveTrendBank(GrowingBank):
     def take(self, x, r, ticks, age):
         """Forecasts, pay, time and the reward to every lane, the gauge, then take-overs and waking."""
         R, ridge = self.gauge.prior()
-        units, guess, asked = self.gauge.units(), self.guess(ridge), self.asked
+        units, guess, asked = self.gauge.units.beside(x), self.guess(ridge), self.asked
         shown, forecasts, apart = (None, None), [], []
         if asked:
             forecasts = [(r - value, v) for value, v in (lane.forecast(x, ridge, units) for lane in self.lanes)]
@@ -888,7 +893,7 @@ class NaiveClickBank(GrowingBank):
 
     def take(self, x, r, ticks, age):
         """Time passes for every lane, which then foretells the click and learns it; pay, take-overs and waking."""
-        ridge, guess, units, played, asked = self.ridge(), self.guess(), self.units(), self.played(), self.asked
+        ridge, guess, units, played, asked = self.ridge(), self.guess(), self.units.beside(x), self.played(), self.asked
         foretold, told, given = [], [], None
         self.clock += ticks
         for lane in self.lanes:

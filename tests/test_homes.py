@@ -77,6 +77,26 @@ def test_nobody_above_policies_reads_how_a_state_is_laid_out(layer):
     assert not read, f"ask the policy (policies/questions.py), or the state by a method: {read}"
 
 
+def privately_read(tree):
+    """The parts of an agent, and the field that holds them, that are read by a private name of another object."""
+    parts = ast.walk(homes.modules("agent")["agent/parts.py"])
+    names = {f"_{node.attr}" for node in parts if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    return [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in names | {"_parts"}
+            and not (isinstance(node.value, ast.Name) and node.value.id == "self")]  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", ["agent", "data", "commands.py"])
+def test_modules_read_the_parts_of_an_agent_by_public_names(layer):
+    found = [(path, name) for path, tree in homes.modules(layer).items() for name in privately_read(tree)]
+    allowed = [("agent/agent.py", "_parts"), ("agent/parts.py", "_parts")] if layer == "agent" else []
+    assert found == allowed, "take AgentParts (agent/parts.py)"
+
+
+def test_a_private_read_of_a_part_is_found():
+    source = "agent._book.open\nself._book\nlock._is_owned()\nmade._parts"
+    assert sorted(privately_read(ast.parse(source))) == ["_book", "_parts"]
+
+
 def test_a_read_of_a_layout_is_found():
     source = "from driftwise.kernels.point import CLOCK, Floats\n\ndef f(state):\n    return state.counters[0, CLOCK]\n"
     assert homes.layout_reads(ast.parse(source)) == ["counters", "CLOCK"]

@@ -1,10 +1,15 @@
 """The rules for rewards (docs/contract.md#rewards), which agents and the service share."""
 
+import re
+from itertools import product
+from pathlib import Path
+
 import pytest
 
+import driftwise
 from driftwise.agent.record import COUNTED
 from driftwise.errors import BadInput
-from driftwise.ledger import CLOSED, LESSONS, Conflict, Terms, Verdict, settle, terms_of
+from driftwise.ledger import CLOSED, LESSONS, NOT_SENT, Conflict, Terms, Verdict, settle, terms_of
 from driftwise.tables.schema import VERDICTS
 
 
@@ -26,10 +31,33 @@ def test_what_a_reward_gets(verdict, first, value, overdue, answer):
 
 
 def test_only_the_first_reward_of_an_open_decision_is_learned():
-    for verdict in Verdict:
-        for overdue in (False, True):
-            learned = settle(verdict, 1.0, 1.0, overdue) is Verdict.LEARNED
-            assert learned == (verdict is Verdict.OPEN and not overdue)
+    for verdict, overdue, kept_out in product(Verdict, (False, True), (False, True)):
+        found = settle(verdict, 1.0, 1.0, overdue, kept_out)
+        assert (found is Verdict.LEARNED) == (verdict is Verdict.OPEN and not overdue and not kept_out)
+        assert (found is Verdict.KEPT) == (verdict is Verdict.OPEN and not overdue and kept_out)
+
+
+def test_an_overdue_decision_gets_the_default_that_could_be_learned_or_expires():
+    with_default, without = Terms(0.0, 1.0, 5.0, 0.5), Terms(0.0, 1.0, 5.0)
+    assert with_default.unanswered() is Verdict.DEFAULTED and with_default.unanswered(False) is Verdict.EXPIRED
+    assert without.unanswered() is Verdict.EXPIRED and without.unanswered(False) is Verdict.EXPIRED
+    assert all(settle(verdict, 0.5, value) is Verdict.LATE for verdict in NOT_SENT for value in (0.5, 1.0))
+
+
+def test_a_stored_default_has_its_value_and_was_due():
+    terms = Terms(0.0, 1.0, 5.0, 0.5)
+    assert terms.was_due("defaulted", 0.5, 0, 6) and terms.was_due("learned", 1.0, 0, 6)
+    assert not terms.was_due("defaulted", 0.5, 0, 5) and not terms.was_due("defaulted", 1.0, 0, 6)
+    assert not Terms(0.0, 1.0).was_due("defaulted", 0.5, 0, 6)
+
+
+def test_verdicts_are_decided_in_the_ledger_alone():
+    """Elsewhere a verdict is compared, counted or read from a row."""
+    sources = Path(driftwise.__file__).parent
+    decides = re.compile(r"Verdict\.(LATE|KEPT|DUPLICATE|DEFAULTED)\b|\"(defaulted|late|duplicate)\" if ")
+    found = [path.name for part in ("service", "agent") for path in sorted((sources / part).rglob("*.py"))
+             if decides.search(path.read_text())]  # fmt: skip
+    assert found == []
 
 
 def test_a_decision_is_overdue_when_it_is_older_than_it_may_be():

@@ -311,21 +311,29 @@ def test_audits_are_as_many_as_promised_and_repeat():
 
 
 def tried(rounds=200, **fields):
-    """A bank after rounds with two of three arms, the first of which is better; its state and the arms."""
+    """A bank after rounds with two of three arms, the first of which is better; the third was played ten times, long
+    ago. Returns its state and the arms."""
     policy = bank(dim=3, **fields)
     state, arms, rng = policy.start(), np.eye(3), np.random.default_rng(1)
+    for _ in range(10):
+        policy.learn(state, arms, 2, -1.0 + 0.01 * float(rng.standard_normal()))
     for _ in range(rounds):
         policy.learn(state, arms, 0, 1.0 + 0.01 * float(rng.standard_normal()))
         policy.learn(state, arms, 1, 0.2 + 0.01 * float(rng.standard_normal()))
     return policy, state, arms
 
 
-def test_a_look_is_at_what_was_least_played_and_never_at_the_arm_that_would_be():
+def test_a_look_is_at_what_is_hidden_and_never_at_the_arm_that_would_be_played():
     policy, state, arms = tried(audit=1e9)  # every decision is a look
-    acting = policy.scores(state, arms).best().arm
+    assert policy.scores(state, arms).best().arm == 0
     shares = policy.shares(state, arms, 0, 0)
-    assert shares[acting] < 1e-200 and shares.sum() == pytest.approx(1.0)
-    assert acting == 2 or shares[2] > 0.9
+    assert shares[0] < 1e-200 and shares[2] > 0.9 and shares.sum() == pytest.approx(1.0)
+
+
+def test_where_no_arm_is_hidden_one_look_in_eight_is_made():
+    policy, state, arms = tried(audit=1e9)
+    shares = policy.shares(state, arms[:2], 0, 0)
+    assert shares == pytest.approx([7 / 8, 1 / 8])
 
 
 def test_an_unknown_arm_that_pays_more_than_foretold_is_looked_at_again():

@@ -12,11 +12,12 @@ from naive_regions import circle, finest, index_of_state
 KNOWN = {"horizon": 300, "path_length": 1.0}
 ON_BALLS = {
     "LB-WeightUCB": KNOWN, "OFUL": {"horizon": 300}, "D-LinUCB": KNOWN, "SW-UCB": KNOWN, "RestartUCB": KNOWN,
-    "Bank+LB-WeightUCB": {}, "MASTER+OFUL": {"horizon": 300}, "BOB+LB-WeightUCB": {"horizon": 300}, "Auto": {},
+    "Bank+LB-WeightUCB": {}, "MASTER+OFUL": {"horizon": 300}, "BOB+LB-WeightUCB": {"horizon": 300},
+    "Auto": {"audit": 0.0},
 }  # fmt: skip
 CLICKS = {
-    "GLB-WeightUCB": KNOWN, "SCB-WeightUCB": KNOWN, "SC-D-GLUCB": {**KNOWN, "changes": 2}, "Auto": {"link": "logistic"},
-    "BVD-GLM-UCB": KNOWN,
+    "GLB-WeightUCB": KNOWN, "SCB-WeightUCB": KNOWN, "SC-D-GLUCB": {**KNOWN, "changes": 2}, "BVD-GLM-UCB": KNOWN,
+    "Auto": {"link": "logistic", "audit": 0.0},
 }  # fmt: skip
 
 

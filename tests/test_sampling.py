@@ -272,7 +272,7 @@ def test_an_agent_draws_by_decision_and_says_its_propensity(name):
     loaded = dw.Agent.from_bytes(agent.to_bytes())
     before, after = agent.decide(arms, id="next"), loaded.decide(arms, id="next")
     assert before.arm == after.arm and before.propensity == after.propensity
-    assert agent.explain(arms).chosen == agent.policy.choose(agent.state, arms, agent._seq + 1).arm
+    assert agent.explain(arms).chosen == agent.policy.choose(agent.state, arms, agent._parts.seq + 1).arm
     assert len(agent.drift().weights)
     with refused("cost", "sample"):
         agent.decide(arms, cost=np.zeros(9))

@@ -92,11 +92,12 @@ def explain(
     """Print what an agent has learned, its drift meter, and why it chooses an arm."""
     from driftwise._internal.validate import whole
     from driftwise.agent.known import known
+    from driftwise.agent.parts import parts_of
 
     whole("top", top, 0, "pass how many coefficients to show")
     loaded = _load(agent)
     chosen = _choice(loaded, decision, context, items, arms)
-    seen, drift = known(loaded), loaded.drift()
+    seen, drift = known(parts_of(loaded)), loaded.drift()
     table(str(agent), ("what", "value"), seen.facts)
     print(drift)
     largest = [(name, f"{value:+.4f}") for name, value in seen.coefficients[:top]]
@@ -155,15 +156,17 @@ def _can_be_written(out: Path) -> None:
 def _choice(agent: Agent, decision: str | None, context: str | None, items: str | None, arms: Path | None) -> Any:
     """The explanation of the choice that the options name; None without one."""
     from driftwise.agent.encoding import encoded
+    from driftwise.agent.parts import parts_of
 
     by_context = context is not None or items is not None
     if by_context and (decision is not None or arms is not None):
         raise BadInput("context", "a context beside --decision or --arms", "one of them", "leave the others out")
     if by_context:
         told = _parsed(context, "context") if context is not None else {}
-        vectors, offered, _ = encoded(agent, None, _items(items), told)
-        assert agent._encoder is not None
-        strange = [str(name) for name in offered if str(name) not in agent._encoder.rows]
+        parts = parts_of(agent)
+        vectors, offered, _ = encoded(parts, None, _items(items), told)
+        assert parts.encoder is not None
+        strange = [str(name) for name in offered if str(name) not in parts.encoder.rows]
         if strange:
             print(f"the agent knows no row of {', '.join(strange)}: explained without item fields", file=sys.stderr)
         return agent.explain(vectors, items=offered)

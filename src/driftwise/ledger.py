@@ -15,7 +15,7 @@ from driftwise._internal.validate import real
 from driftwise.errors import BadInput
 from driftwise.tables.schema import LESSONS, VERDICTS
 
-__all__ = ["CLOSED", "LESSONS", "Conflict", "Terms", "Verdict", "settle", "terms_of"]
+__all__ = ["CLOSED", "LESSONS", "NOT_SENT", "Conflict", "Terms", "Verdict", "settle", "terms_of"]
 
 
 class Verdict(StrEnum):
@@ -33,6 +33,8 @@ class Verdict(StrEnum):
 
 # The statuses of a decision, in the order of their codes in a snapshot.
 CLOSED = tuple(map(Verdict, VERDICTS))
+# The statuses of a decision that closed before a reward was sent.
+NOT_SENT = (Verdict.DEFAULTED, Verdict.EXPIRED)
 
 
 class Conflict(StrEnum):
@@ -66,6 +68,14 @@ class Terms(NamedTuple):
         """Decisions made before this tick are overdue."""
         return -np.inf if self.expire_after is None else tick - self.expire_after
 
+    def unanswered(self, learned: bool = True) -> Verdict:
+        """The verdict of an overdue decision without a reward. `learned` says whether a default could be learned."""
+        return Verdict.DEFAULTED if learned and self.default is not None else Verdict.EXPIRED
+
+    def was_due(self, verdict: str, value: float, born: int, tick: int) -> bool:
+        """Whether a stored lesson may be in a log: a default has the declared value, and its decision was overdue."""
+        return verdict != Verdict.DEFAULTED or (value == self.default and self.overdue(born, tick))
+
 
 def terms_of(low: float, high: float, expire_after: float | None, default: float | None) -> Terms:
     """Terms, or BadInput if there is a default reward that can never become due."""
@@ -76,17 +86,20 @@ def terms_of(low: float, high: float, expire_after: float | None, default: float
     return Terms(low, high, expire_after, default)
 
 
-def settle(verdict: Verdict, first: float, value: float, overdue: bool = False) -> Verdict | Conflict:
+def settle(
+    verdict: Verdict, first: float, value: float, overdue: bool = False, kept_out: bool = False
+) -> Verdict | Conflict:
     """The verdict of a reward for a decision with this verdict, whose first reward was `first` if it had one.
 
-    The first reward of an open decision is learned, or late if the decision is overdue. The same reward again changes
-    nothing. Another reward is refused, because the first one stands. After a default or an expiry every reward is late.
+    The first reward of an open decision is learned; it is late if the decision is overdue, and only stored if the
+    decision is kept out of training. The same reward again changes nothing. Another reward is refused, because the
+    first one stands. After a default or an expiry every reward is late.
     """
     if verdict is Verdict.OPEN:
-        return Verdict.LATE if overdue else Verdict.LEARNED
+        return Verdict.LATE if overdue else Verdict.KEPT if kept_out else Verdict.LEARNED
     if verdict is Verdict.CANCELLED:
         return Conflict.CANCELLED
-    if verdict in (Verdict.DEFAULTED, Verdict.EXPIRED):
+    if verdict in NOT_SENT:
         return Verdict.LATE
     if first != value:
         return Conflict.OTHER

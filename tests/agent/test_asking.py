@@ -12,6 +12,7 @@ from agent.living import Hand, linear, tape_of, unit_arms
 from driftwise._internal import progress
 from driftwise.agent import record
 from driftwise.agent.known import known
+from driftwise.agent.parts import parts_of
 from driftwise.agent.record import SHOWN
 from driftwise.agent.replay import replayed
 from laws.test_catalogue import variants
@@ -79,12 +80,12 @@ def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded(monkeypatch):
     assert len(agent.explain(made[1]).items) == 6 and not agent.explain(made[1]).missing
     monkeypatch.setattr(record, "SHOWN_NUMBERS", 18 * 10)
     large = agent.decide(np.repeat(ARMS, 5, axis=0))  # half of the limit: the oldest are evicted
-    assert len(agent.explain(large).items) == 30 and len(agent._shown) == 6
+    assert len(agent.explain(large).items) == 30 and len(agent._parts.shown) == 6
     again = agent.decide(np.repeat(ARMS, 10, axis=0))
-    assert len(agent.explain(again).items) == 60 and len(agent._shown) == 1
+    assert len(agent.explain(again).items) == 60 and len(agent._parts.shown) == 1
     larger = agent.decide(np.repeat(ARMS, 11, axis=0))
     told = agent.explain(larger)
-    assert len(told.items) == 1 and len(agent._shown) == 1
+    assert len(told.items) == 1 and len(agent._parts.shown) == 1
     assert told.missing.startswith("65 other arms of this decision are not kept") and told.missing in str(told)
 
 
@@ -106,7 +107,7 @@ def test_an_agent_driven_by_now_is_asked_at_the_newest_time_it_was_told(again):
     agent = dw.Agent.from_bytes(agent.to_bytes()) if again else agent
     at = agent.explain(ARMS, now=19 * 86400.0 + 60.0)
     assert np.array_equal(agent.explain(ARMS).score, at.score) and at.effective > 1.0
-    facts = dict(known(agent).facts)
+    facts = dict(known(parts_of(agent)).facts)
     assert float(facts["effective observations"]) == pytest.approx(at.effective, abs=0.1)
     assert agent.explain(ARMS, now=1e9).effective < at.effective / 2 or agent.explain(ARMS, now=1e9).mean.max() < 1e-9
     with refused("value"):
@@ -206,7 +207,7 @@ def test_the_meter_predicts_clicks_by_chances_and_not_by_a_line():
         click = float(chance.random() < p)
         agent.reward(one.id, click)
         best.append(np.log(p if click else 1 - p))
-    nats = replayed(agent.policy, list(agent._meter.recent), (np.inf,), (0.0, 1.0))[:, 0]
+    nats = replayed(agent.policy, list(agent._parts.meter.recent), (np.inf,), (0.0, 1.0))[:, 0]
     assert np.mean(best) - 0.03 < nats.mean() < np.mean(best) + 0.01
 
 
@@ -245,7 +246,7 @@ def test_agents_that_learned_apart_merge_to_one_that_learned_all(name, forget):
     with refused("other"):
         one.merge(one)
     assert one.to_bytes() == before
-    assert dw.Agent.from_bytes(before)._lineage.agents == {one._origin, two._origin}
+    assert dw.Agent.from_bytes(before)._parts.lineage.agents == {one._parts.origin, two._parts.origin}
 
 
 def test_what_does_not_add_up_is_not_merged():

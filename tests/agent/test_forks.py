@@ -81,7 +81,7 @@ def consistent(agent):
     counts = agent.counts
     assert counts["decided"] == counts["open"] + counts["learned"] + counts["defaulted"] + counts["expired"], counts
     assert agent.state.observations == counts["learned"] + counts["defaulted"], counts
-    assert np.array_equal(agent._states.front.floats, agent._states.back.floats)
+    assert np.array_equal(agent._parts.states.front.floats, agent._parts.states.back.floats)
     assert dw.Agent.from_bytes(agent.to_bytes()).to_bytes() == agent.to_bytes()
 
 
@@ -130,7 +130,7 @@ def test_a_child_forked_in_the_middle_of_a_lesson_says_so_and_does_not_hang(monk
     monkeypatch.setattr(forking, "PATIENCE", 0.3)
     agent, other = (dw.Agent(linear(dim=3), rewards=(0, 1)) for _ in range(2))
     one = agent.decide(ARMS)
-    with agent._learning:
+    with agent._parts.learning:
         assert child(lambda: other.decide(ARMS).arm) == str(other.decide(ARMS).arm)
         for call in (lambda: agent.decide(ARMS), lambda: agent.reward(one.id, 1.0), agent.to_bytes, agent.drift):
             found = child(call)
@@ -143,9 +143,9 @@ def test_a_fork_does_not_lock_out_a_thread_that_holds_one_agent_and_needs_anothe
     inner, outer = (dw.Agent(linear(dim=3), rewards=(0, 1)) for _ in range(2))
 
     def work(_):
-        with outer._learning, inner._learning:
+        with outer._parts.learning, inner._parts.learning:
             time.sleep(0.01)
-        with inner._learning, outer._choosing:
+        with inner._parts.learning, outer._parts.choosing:
             time.sleep(0.01)
 
     with busy(work, threads=1):

@@ -47,11 +47,11 @@ def interrupted_at_call(number, act):
 
 def check_whole(agent, folder):
     """The book, both states and the log have the same lessons."""
-    states, counts = agent._states, agent.counts
+    states, counts = agent._parts.states, agent.counts
     assert np.array_equal(states.front.floats, states.back.floats)
     assert np.array_equal(states.front.ints, states.back.ints)
-    assert counts["decided"] == counts["learned"] + counts["cancelled"] + counts["open"] == agent._seq
-    agent._book.log.close()
+    assert counts["decided"] == counts["learned"] + counts["cancelled"] + counts["open"] == agent._parts.seq
+    agent._parts.book.log.close()
     again = linear_agent()
     assert again.learn_log(folder) == counts["learned"]
     assert again.state.to_bytes() == agent.state.to_bytes()
@@ -79,7 +79,7 @@ def test_a_call_that_is_interrupted_anywhere_has_happened_or_not(act, tmp_path):
             agent.decide(ARMS, id=one)
         agent.reward("0", 0.5)
         struck = interrupted_at_call(number, lambda agent=agent: ACTS[act](agent))
-        for id in list(agent._book.open):
+        for id in list(agent._parts.book.open):
             agent.reward(id, 1.0)
         agent.reward(agent.decide(ARMS).id, 0.25)
         check_whole(agent, tmp_path / str(number))

@@ -101,4 +101,4 @@ def test_a_long_list_of_parts_is_kept_short_and_still_meets_another(monkeypatch)
 
 def test_an_agent_that_learned_no_log_has_the_facts_it_always_had():
     agent = agent_of()
-    assert agent._lineage.facts() == {"sources": [agent._origin]}
+    assert agent._parts.lineage.facts() == {"sources": [agent._parts.origin]}

@@ -202,6 +202,6 @@ def test_a_snapshot_that_has_a_lone_surrogate_is_still_read():
     for name in ("names", "items"):
         arrays[name] = np.frombuffer(arrays[name].tobytes().replace(b"HALF", rb"\ud83d"), dtype=np.uint8)
     again = dw.Agent.from_bytes(container.pack("agent", head, arrays))
-    (entry,) = again._book.open.values()
-    assert entry.decision.item == "?" and list(again._encoder.rows) == ["?"]
+    (entry,) = again._parts.book.open.values()
+    assert entry.decision.item == "?" and list(again._parts.encoder.rows) == ["?"]
     assert dw.Agent.from_bytes(again.to_bytes()).to_bytes() == again.to_bytes()

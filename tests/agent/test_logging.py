@@ -30,11 +30,11 @@ def lived(agent, rounds, seed=0, dim=3):
     for t in range(rounds):
         arms, now = unit_arms(6, dim, 100 * seed + t), 10.0 * t
         waiting.append(agent.decide(arms, list("abcdef"), allowed=[0, 2, 5] if t % 5 == 0 else None, now=now))
-        while waiting and (agent._alone or chance.random() < 0.6):
+        while waiting and (agent._parts.alone or chance.random() < 0.6):
             one, fate = waiting.pop(int(chance.integers(len(waiting)))), chance.random()
-            if fate < 0.1 and one.id in agent._book.open:
+            if fate < 0.1 and one.id in agent._parts.book.open:
                 agent.cancel(one.id)
-            elif fate < 0.8 or agent._alone:
+            elif fate < 0.8 or agent._parts.alone:
                 agent.reward(one.id, float(chance.random()), now=now + 3.0)
     return agent
 

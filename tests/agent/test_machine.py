@@ -250,7 +250,7 @@ class Life(RuleBasedStateMachine):
         counts = self.agent.counts
         model = self.model
         assert (counts["decided"], counts["merged"], counts["repeated"]) == (model.number, model.merged, model.repeated)
-        assert list(self.agent._book.open) == list(model.open)
+        assert list(self.agent._parts.book.open) == list(model.open)
         assert counts["open"] == len(self.model.open)
         for word in ("learned", "defaulted", "expired", "cancelled"):
             assert counts[word] == sum(verdict == word for verdict, _ in self.model.closed.values())

@@ -176,7 +176,7 @@ def test_it_is_saved_where_it_can_write_its_state_and_passed_again(tmp_path):
     for turn in range(30, 50):
         made = [each.decide(ARMS, list("abcdef"), id=f"n{turn}", now=float(turn)) for each in (agent, twin)]
         assert made[0] == made[1]
-        open_id = next(iter(agent._book.open))
+        open_id = next(iter(agent._parts.book.open))
         for each in (agent, twin):
             assert each.reward(open_id, 1.0, now=float(turn)) == "learned"
     assert twin.to_bytes() == agent.to_bytes()
@@ -232,7 +232,7 @@ def test_many_threads():
     for one in threads:
         one.join()
     assert (agent.counts["decided"], agent.counts["learned"], agent.counts["open"]) == (240, 200, 40)
-    assert agent.state["clock"] == agent._states.tick
+    assert agent.state["clock"] == agent._parts.states.tick
 
 
 class Dice(Greedy):

@@ -43,7 +43,7 @@ def test_the_table_of_events():
         agent.cancel(agent.decide(ARMS).id)
     assert agent.reward(two.id, 0.5) == "late"
     with refused("id", "cancelled"):
-        agent.reward(agent._book.closed and list(agent._book.closed)[-2], 0.0)
+        agent.reward(agent._parts.book.closed and list(agent._parts.book.closed)[-2], 0.0)
     assert agent.state.to_bytes() == learned
     counts = agent.counts
     wanted = {"decided": 6, "learned": 1, "duplicate": 1, "conflicting": 2, "unknown": 3, "out_of_range": 6}
@@ -113,7 +113,7 @@ def test_an_id_of_the_first_snapshots_is_known_by_its_digest():
     found = hashlib.blake2b(dw.ArmSet(ARMS).columns.data, digest_size=16)
     for part in (np.array([1, 2]).tobytes(), b"-"):
         found.update(part)
-    agent._book.open["old"].mark = found.hexdigest()
+    agent._parts.book.open["old"].mark = found.hexdigest()
     assert agent.decide(ARMS, id="old", allowed=[1, 2]).id == "old"
     with refused("id", "other arms"):
         agent.decide(ARMS, id="old", allowed=[1, 3])
@@ -211,7 +211,7 @@ def test_a_lesson_that_fails_leaves_no_trace_and_the_decision_open():
     agent = dw.Agent(policy, rewards=(0, 1))
     one, two = agent.decide(ARMS), agent.decide(ARMS)
     before = agent.state.to_bytes()
-    agent._states.back.counters[0, 7] = 1.0  # a solver's failure
+    agent._parts.states.back.counters[0, 7] = 1.0  # a solver's failure
     with pytest.raises(dw.NumericalError):
         agent.reward(one.id, 1.0)
     assert agent.state.to_bytes() == before
@@ -262,7 +262,7 @@ def test_a_wall_clock_that_jumps_moves_nothing_but_later_verdicts():
     two = agent.decide(ARMS)
     assert two.born == 10_000 and two.at == 10.0
     assert agent.reward(one.id, 0.5) == "learned"
-    assert agent._states.tick == 10_000 and agent.state.clock == 0.0
+    assert agent._parts.states.tick == 10_000 and agent.state.clock == 0.0
     hand.at = 1051.0
     assert agent.reward(two.id, 0.5) == "late"
     with refused("now"):
@@ -376,7 +376,7 @@ def test_a_rule_that_samples_draws_by_the_decisions_number_and_its_propensity_is
         assert one.draws == 1000  # the record says that it was counted, and over how many draws
     assert agent_of(epsilon=0.1).decide(ARMS).draws == 0
     loaded = dw.Agent.from_bytes(agent.to_bytes(), policy=agent.policy)
-    assert loaded._book.open[made[0].id].decision == made[0]
+    assert loaded._parts.book.open[made[0].id].decision == made[0]
     with refused("cost", "sample"):
         agent.decide(ARMS, cost=np.zeros(5))
 

@@ -26,7 +26,7 @@ def lived(policy, rounds=40, **options):
 def go_on(agent, first, last):
     """Rounds with rewards that come at once, later, or never. Returns the decisions."""
     waiting, made = [], []
-    late = not agent._alone
+    late = not agent._parts.alone
     for number in range(first, last):
         one = agent.decide(ARMS, id=f"n{number}", now=float(number))
         made.append(one)
@@ -120,7 +120,7 @@ def test_the_first_versions_snapshot_stays_readable():
     again = lived(linear(dw.Fade(0.05), dim=3), 30)
     assert agent.counts == again.counts and agent.counts["open"] > 0
     np.testing.assert_allclose(agent.state.floats, again.state.floats, rtol=1e-12, atol=1e-12)
-    known = next(iter(agent._book.open.values())).decision
+    known = next(iter(agent._parts.book.open.values())).decision
     assert agent.decide(ARMS, id=known.id) == known and known.draws == 0  # its arms have the digest of that version
     again.decide(ARMS, id=known.id)
     assert [one[:3] for one in go_on(agent, 30, 40)] == [one[:3] for one in go_on(again, 30, 40)]

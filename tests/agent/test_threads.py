@@ -59,7 +59,7 @@ def test_results_equal_some_serial_order(name):
         policy.learn(state, x[0].T, 0, value, ticks=float(tick - clock), age=float(tick - born))
         clock = tick
     assert np.array_equal(state.floats, agent.state.floats)
-    made = sorted((entry.decision for entry in [*agent._book.open.values(), *agent._book.closed.values()]),
+    made = sorted((entry.decision for entry in [*agent._parts.book.open.values(), *agent._parts.book.closed.values()]),
                   key=lambda one: one.seq)
     assert [one.seq for one in made] == list(range(1, 601))
     if name == "linear":
@@ -138,7 +138,7 @@ def slow_down(agent, begun, go_on, fail=False):
                 raise dw.NumericalError("no")
             take(*lesson)
 
-    agent._policy = agent._states.policy = Slow(agent._policy)
+    agent._parts.policy = agent._parts.states.policy = Slow(agent._parts.policy)
 
 
 @pytest.mark.parametrize("fail", [False, True])
@@ -165,11 +165,11 @@ def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
     counts = agent.counts
     assert verdicts == ["failed" if fail else "learned"]
     assert counts["learned"] == agent.state.observations == int(not fail)
-    assert counts["open"] == len(agent._book.open) <= room
+    assert counts["open"] == len(agent._parts.book.open) <= room
     assert counts["crowded_out"] == counts["expired"] == (room if fail else max(0, room - 1))
     assert counts["decided"] == counts["open"] + counts["learned"] + counts["expired"]
-    assert set(agent._book.open) <= {one.id for one in more}
-    agent._policy = agent.policy  # no longer slow, so that a snapshot can be written
+    assert set(agent._parts.book.open) <= {one.id for one in more}
+    agent._parts.policy = agent.policy  # no longer slow, so that a snapshot can be written
     assert dw.Agent.from_bytes(agent.to_bytes()).counts == counts
 
 

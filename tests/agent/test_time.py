@@ -44,7 +44,7 @@ def test_a_memory_in_time_is_the_one_in_ticks(name):
 def test_a_tick_is_a_thousandth_of_it_unless_given(name):
     agent = dw.Agent(linear(TIMED[name]), rewards=(-1, 1), clock="wall")
     seconds = {"fade": 14 * DAY, "window": 7 * DAY, "restart": DAY}[name]
-    assert agent._clock.tick == pytest.approx(seconds / 1000.0)
+    assert agent._parts.clock.tick == pytest.approx(seconds / 1000.0)
 
 
 def test_a_restart_of_a_day_forgets_at_midnight():

@@ -57,20 +57,20 @@ def test_every_combination_works_or_its_way_out_does(name):
         agent.reward(agent.decide(arms).id, 1.0)
         timed = any(isinstance(one, str) for one in (given["half_life"], given["expire_after"]))
         timed = timed or given["tick"] is not None or maker == "fades in time"
-        assert agent._clock.kind == (given["clock"] or ("wall" if timed else "rounds")), (given, told)
+        assert agent._parts.clock.kind == (given["clock"] or ("wall" if timed else "rounds")), (given, told)
         worked += not told
     assert worked >= 4
 
 
 def test_a_span_alone_chooses_the_wall_clock_and_a_tick():
     agent = dw.Agent.for_clicks(3, expire_after="1h", default_reward=0)
-    assert (agent._clock.kind, agent._clock.tick, agent._terms.expire_after) == ("wall", 3.6, 1000.0)
+    assert (agent._parts.clock.kind, agent._parts.clock.tick, agent._parts.terms.expire_after) == ("wall", 3.6, 1000.0)
     agent = dw.Agent(linear(dw.Keep()), rewards=(0, 1), half_life="14d")
-    assert (agent._clock.kind, agent._clock.tick) == ("wall", 1209.6)
+    assert (agent._parts.clock.kind, agent._parts.clock.tick) == ("wall", 1209.6)
     agent = dw.Agent(linear(dw.Restart("7d")), rewards=(0, 1), expire_after="1h")
-    assert (agent._clock.kind, agent._clock.tick) == ("wall", 604.8)
+    assert (agent._parts.clock.kind, agent._parts.clock.tick) == ("wall", 604.8)
     agent = dw.Agent(linear(), rewards=(0, 1), tick="1m", expire_after="1h")
-    assert (agent._clock.kind, agent._terms.expire_after) == ("wall", 60.0)
+    assert (agent._parts.clock.kind, agent._parts.terms.expire_after) == ("wall", 60.0)
 
 
 def test_a_number_of_decisions_is_not_silently_taken_for_seconds():

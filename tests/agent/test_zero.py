@@ -40,7 +40,7 @@ def live(agent, hand, turns=60, every=3 * 3600.0):
 def test_the_first_tick_of_a_period_belongs_to_it(policy, tick):
     hand = Hand(20_000 * DAY - 5 * 3600)
     agent = dw.Agent(policy(dw.Restart("1d")), rewards=(0, 1), clock="wall", tick=tick, now=hand)
-    span = agent._clock.tick
+    span = agent._parts.clock.tick
 
     def period(at):
         """The period of the middle of the tick."""
@@ -85,7 +85,7 @@ def test_a_log_tells_where_the_state_of_its_writer_began(tmp_path, name):
     other, _ = wall(**made)
     other.learn_log(tmp_path / "log")
     assert other.state.to_bytes() == agent.state.to_bytes()
-    assert other._states.zero == agent._states.zero > 0
+    assert other._parts.states.zero == agent._parts.states.zero > 0
     offered = unit_arms(7, 2, 8)
     assert other.explain(offered, now=hand.at).score.tolist() == agent.explain(offered, now=hand.at).score.tolist()
 
@@ -103,7 +103,7 @@ def test_a_snapshot_keeps_where_its_state_began(name, lessons):
     for each in (agent, other):
         each.reward(one.id, 1.0)
         each.reward(each.decide(ARMS, id="next").id, 0.5)
-    assert other.state.to_bytes() == agent.state.to_bytes() and other._states.zero == agent._states.zero
+    assert other.state.to_bytes() == agent.state.to_bytes() and other._parts.states.zero == agent._parts.states.zero
 
 
 def test_a_lesson_that_fails_begins_nothing(monkeypatch):
@@ -115,9 +115,9 @@ def test_a_lesson_that_fails_begins_nothing(monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
         patch.setattr(type(agent.policy), "take", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
         agent.reward(first.id, 1.0)
-    assert agent.state.to_bytes() == before and agent._states.zero is None
+    assert agent.state.to_bytes() == before and agent._parts.states.zero is None
     agent.reward(second.id, 1.0)
-    assert agent._states.zero == second.born
+    assert agent._parts.states.zero == second.born
 
 
 @pytest.mark.parametrize("delta", [0.01, None])
@@ -133,12 +133,12 @@ def test_agents_that_began_at_other_times_merge_into_the_one_that_learned_it_all
             for turn in range(20):
                 clock.at += 3600.0
                 agent.reward(agent.decide(ARMS).id, float(turn % 3 - 1))
-                events.append((clock.at, agent._meter.recent[-1]))
+                events.append((clock.at, agent._parts.meter.recent[-1]))
         mine.merge(other)
         for at, (_, _, x, value) in sorted(events, key=lambda one: one[0]):
             all_of_it.at = at
             whole.reward(whole.decide(x[0].T).id, value)
-        assert mine.state.clock == whole.state.clock and mine._states.zero == whole._states.zero
+        assert mine.state.clock == whole.state.clock and mine._parts.states.zero == whole._parts.states.zero
         assert np.allclose(mine.state.G, whole.state.G, rtol=1e-12) and np.allclose(mine.state.b, whole.state.b)
         late = max(hand.at, later.at)
         a, b = (one.explain(ARMS, now=late).score for one in (mine, whole))

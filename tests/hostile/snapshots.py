@@ -85,7 +85,7 @@ def live(agent, first, last):
         one = agent.decide(arms_of(chance), list("abcd"), id=f"n{number}", now=float(number))
         assert 0 <= one.arm < 4 and not np.isnan(one.score), f"{one}"
         waiting.append(one.id)
-        if agent._alone or number % 3:
+        if agent._parts.alone or number % 3:
             agent.reward(waiting.pop(0), float(number % 2), now=float(number))
 
 

@@ -71,7 +71,7 @@ def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
     assert counts.defaulted == agent.counts["defaulted"] > 10 and counts.late == agent.counts["late"] > 2
     for name in ("decided", "learned", "open"):
         assert getattr(counts, name) == agent.counts[name]
-    assert desk.stream.fold.digest() == digest(agent.policy, agent._states.front) == desk.refolded()
+    assert desk.stream.fold.digest() == digest(agent.policy, agent._parts.states.front) == desk.refolded()
     desk.close()
     (found,) = verify(tmp_path / "a.db")
     assert not found.differs
@@ -79,7 +79,7 @@ def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
     other = agent_of(data)
     other.learn_log(tmp_path / "log")
     assert other.counts["defaulted"] == counts.defaulted
-    assert digest(other.policy, other._states.front) == found.digest
+    assert digest(other.policy, other._parts.states.front) == found.digest
 
 
 def test_counts_survive_a_restart_but_for_rewards_that_no_row_tells_of(tmp_path):

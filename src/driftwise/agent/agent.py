@@ -1,6 +1,6 @@
 """The agent: any policy, for a product whose rewards come late, out of order or never (docs/contract.md#ticks).
 
-There are two locks, taken in this order. `_learning` is held by a thread that changes what is known. `_choosing` is
+There are two locks, taken in this order. `learning` is held by a thread that changes what is known. `choosing` is
 held by a thread that decides and, for the moment of the swap (states.py), by a thread that learns. MASTER and BOB play
 one decision at a time and take both locks to decide, because a round without a reward must end before the next choice.
 The file is long because it is the whole interface of an agent.
@@ -8,8 +8,6 @@ The file is long because it is the whole interface of an agent.
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,30 +29,12 @@ from driftwise.agent.asked import (
     unknown,
 )
 from driftwise.agent.choosing import Chooser
-from driftwise.agent.clock import (
-    Kind,
-    check_meaning,
-    clock_for,
-    in_ticks,
-    moment,
-)
-from driftwise.agent.drift import Drift, Meter, drift
+from driftwise.agent.clock import Kind, check_meaning, clock_for, in_ticks
+from driftwise.agent.drift import Drift, drift
 from driftwise.agent.encoding import encoded, encoder_for
-from driftwise.agent.forking import enrol
-from driftwise.agent.lineage import Lineage
-from driftwise.agent.record import (
-    Book,
-    Decision,
-    Entry,
-    Item,
-    Recent,
-    Shown,
-    automatic_id,
-    check_not_automatic,
-    checked_id,
-    new_process,
-)
-from driftwise.agent.states import States, turn
+from driftwise.agent.parts import AgentParts
+from driftwise.agent.record import Book, Decision, Entry, Item, Shown, automatic_id, check_not_automatic, checked_id
+from driftwise.agent.states import turn
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.ledger import Conflict, Verdict, settle, terms_of
@@ -88,38 +68,24 @@ class Agent:
         remember: int = 100_000, features: Features | None = None, now: Callable[[], float] = time.time,
     ) -> None:
         about = asked(policy)
-        self._clock = clock_for(clock, tick, half_life, about, expire_after)
-        self._policy: Any = in_ticks(about, half_life, self._clock)
-        check_meaning(self._policy, self._clock)
-        low, high = checked_range(self._policy, rewards)
-        self._epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
-        self._seed = checked_seed(seed)
-        expire = None if expire_after is None else self._clock.span("expire_after", expire_after)
-        self._terms = terms_of(low, high, expire, default_reward)
-        self._max_open = whole("max_open", max_open, 1)
-        self._book = Book(whole("remember", remember, 0))
+        ticks = clock_for(clock, tick, half_life, about, expire_after)
+        played: Any = in_ticks(about, half_life, ticks)
+        check_meaning(played, ticks)
+        low, high = checked_range(played, rewards)
+        epsilon = real("epsilon", epsilon, 0.0, 1.0, way_out="pass the share of decisions to draw, e.g. 0.05")
+        seed = checked_seed(seed)
+        terms = terms_of(low, high, None if expire_after is None else ticks.span("expire_after", expire_after),
+                         default_reward)  # fmt: skip
+        max_open, book = whole("max_open", max_open, 1), Book(whole("remember", remember, 0))
         if not callable(now):
             raise BadInput("now", now, "a function that gives seconds", "pass time.time")
-        self._now = now
-        self._encoder = None if features is None else encoder_for(features, self._policy)
-        self._process = new_process()
-        self._origin = os.urandom(8).hex()
-        self._lineage = Lineage({self._origin})
-        self._begin(self._policy.start(self._seed), None if self._clock.kind == "wall" else 0)
-
-    def _begin(self, state: Any, zero: int | None) -> None:
-        """Set up everything that depends on the policy, a state and the tick from which it counts (see `States`)."""
-        policy = self._policy
-        self._chooser = Chooser(policy, self._epsilon, self._seed)
-        self._shown = Recent()
-        self._weighs = policy.weighs
+        encoder = None if features is None else encoder_for(features, played)
+        self._parts = AgentParts(
+            played, ticks, terms, book, encoder, now, epsilon=epsilon, seed=seed, max_open=max_open
+        )
+        self._chooser = Chooser(played, epsilon, seed)
+        self._weighs, self._half_life = played.weighs, played.half_life
         self._taught: Entry | None = None  # the decision whose reward is being learned
-        self._alone, self._digest, self._half_life = policy.counts_rounds, policy.digest, policy.half_life
-        self._states, self._meter = States(policy, state, zero), Meter()
-        self._seq = 0
-        self._driven: float | None = None  # the newest now= that a caller gave
-        self._choosing, self._learning = self._states.choosing, threading.RLock()
-        enrol(self)
 
     # ---------------------------------------------------------------------------------------- ready-made
 
@@ -154,34 +120,34 @@ class Agent:
     @property
     def policy(self) -> Any:
         """The policy that the agent plays, with half-life and times in ticks."""
-        return self._policy.given
+        return self._parts.policy.given
 
     @property
     def features(self) -> Features | None:
         """How a context and items become arms; None if the agent has no features."""
-        return None if self._encoder is None else self._encoder.features
+        return self._parts.features
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each event happened, how many decisions are open, and how many rows the log could not hold
         (`unlogged`, since the process began)."""
-        book = self._book
-        aside = 0 if book.log is None else book.log.status.aside
-        return {**book.counts, "open": len(book.open), "unlogged": book.unlogged + aside}
+        return self._parts.counts
 
     @property
     def state(self) -> Any:
         """A copy of the policy's state."""
-        with turn(self, self._choosing):
-            return self._policy.seen(self._states.front.copy())
+        parts = self._parts
+        with turn(parts, parts.choosing):
+            return parts.policy.seen(parts.states.front.copy())
 
     def __repr__(self) -> str:
+        parts = self._parts
         from driftwise.policies.names import called
 
-        counts = self._book.counts
+        counts = parts.book.counts
         return (
-            f"<Agent {called(self.policy)}, clock={self._clock.kind!r}: {counts['decided']} decided, "
-            f"{self._book.lessons} learned, {len(self._book.open)} open>"
+            f"<Agent {called(self.policy)}, clock={parts.clock.kind!r}: {counts['decided']} decided, "
+            f"{parts.book.lessons} learned, {len(parts.book.open)} open>"
         )
 
     # ---------------------------------------------------------------------------------------- decide
@@ -199,34 +165,35 @@ class Agent:
         or their rows by name, which the agent keeps. On the wall clock a `now` that is more than 40 half-lives
         and more than 1,000 times the longest silence after the last time is refused unless jump=True.
         """
-        turn(self, self._choosing)
+        parts = self._parts
+        turn(parts, parts.choosing)
         told = None
         if arms is None or context is not None:
-            arms, items, told = encoded(self, arms, items, context)
+            arms, items, told = encoded(parts, arms, items, context)
         prepared = action_set(arms)
         if not prepared.listed:
-            check_set(self._policy, prepared, items, allowed, cost)
+            check_set(parts.policy, prepared, items, allowed, cost)
         name = None if items is None else named(items, prepared.count)  # type: ignore[arg-type]
         places = None if allowed is None else allowed_places(allowed, prepared.count)
-        price = None if cost is None else checked_price(self._policy, cost, prepared.count)
+        price = None if cost is None else checked_price(parts.policy, cost, prepared.count)
         if id is not None:
             id = checked_id(id)
             prepared.crc  # noqa: B018 - taken before others have to wait
         at = self._heard(now, jump)
-        learning: Any = self._learning
-        if self._terms.expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
+        learning: Any = parts.learning
+        if parts.terms.expire_after is not None and not learning._is_owned() and learning.acquire(blocking=False):
             try:
-                self._book.told_at = at
+                parts.book.told_at = at
                 self._expire(self._read(at))
             finally:
                 learning.release()
-        if self._alone:
-            with turn(self, learning):
+        if parts.alone:
+            with turn(parts, learning):
                 self._let_rounds_pass()
-                with self._choosing:
+                with parts.choosing:
                     made = self._decide(prepared, name, id, places, price, at, told)
         else:
-            with self._choosing:
+            with parts.choosing:
                 made = self._decide(prepared, name, id, places, price, at, told)
         if now is not None:
             self._drive(at)
@@ -255,45 +222,45 @@ class Agent:
         price: Floats | None, at: float, told: dict[str, Any] | None,
     ) -> Decision:
         """Make the decision, while no other is being made. A refused call changes nothing."""
-        book = self._book
+        parts, book = self._parts, self._parts.book
         if id is not None:
             known = book.find(id)
             if known is not None:
                 return self._again(known, same_arms(known.mark, prepared, places, price))
             check_not_automatic(id)
-        if self._alone and book.open:
+        if parts.alone and book.open:
             wanted = f"the reward of {next(iter(book.open))!r} first: {type(self.policy).__name__} plays by rounds"
             raise BadInput("decide", "a second open decision", wanted, "reward it or cancel it")
-        born, upon = self._clock.born(at, self._states.tick)
+        born, upon = parts.clock.born(at, parts.states.tick)
         offered = prepared if places is None else prepared.arms.only(places)
         costs = price if price is None or places is None else price[places]
-        seq = self._seq + 1
+        seq = parts.seq + 1
         try:
-            found, propensity, draws, explored = self._chooser.choose(self._states.at(upon), offered, costs, seq)
+            found, propensity, draws, explored = self._chooser.choose(parts.states.at(upon), offered, costs, seq)
         except BaseException:
-            self._states.unlock()
+            parts.states.unlock()
             raise
         place, score, mean, bonus = found[:4]
-        x = self._policy.lesson_of(offered, found)
+        x = parts.policy.lesson_of(offered, found)
         arm = place if places is None else int(places[place])
         mark = None if id is None else checksum(prepared, places, price)
         decision = Decision(
-            automatic_id(seq, self._process) if id is None else id, seq, arm, None if items is None else items[arm],
-            score, mean, bonus, propensity, explored, born, at, offered.count, self._digest, draws, found.x,
+            automatic_id(seq, parts.process) if id is None else id, seq, arm, None if items is None else items[arm],
+            score, mean, bonus, propensity, explored, born, at, offered.count, parts.digest, draws, found.x,
             found.number, density_of(offered, explored),
         )  # fmt: skip
-        if len(book.open) >= self._max_open:
-            self._crowd_out(self._max_open - 1)
+        if len(book.open) >= parts.max_open:
+            self._crowd_out(parts.max_open - 1)
         shown = None if book.log is None else book.log.shown(offered, place, items, places, told, decision.measure)
-        entry, newest = Entry(decision, x, mark, shown), max(born, self._clock.newest)
+        entry, newest = Entry(decision, x, mark, shown), max(born, parts.clock.newest)
         # No function is called from here on, so that Ctrl-C cannot interrupt in between.
         book.open[decision.id] = entry
-        self._seq, self._clock.newest = seq, newest
+        parts.seq, parts.clock.newest = seq, newest
         book.counts["decided"] += 1
         if explored:
             book.counts["explored"] += 1
         if offered.listed:
-            self._shown.add(Shown(decision.id, offered.arms, items, places, place))
+            parts.shown.add(Shown(decision.id, offered.arms, items, places, place))
         return decision
 
     def _crowd_out(self, room: int) -> None:
@@ -302,68 +269,61 @@ class Agent:
         A decision whose reward is being learned does not count: it is about to close, and must not be counted as
         expired.
         """
-        book, taught = self._book, self._taught
+        book, taught = self._parts.book, self._taught
         busy = taught is not None and taught.verdict is Verdict.OPEN
         while len(book.open) - busy > room:
             oldest = book.oldest(besides=taught)
             assert oldest is not None
-            book.close(oldest, Verdict.EXPIRED)
+            book.close(oldest, self._parts.terms.unanswered(learned=False))
             book.counts["crowded_out"] += 1
 
     def _again(self, known: Entry, same: bool) -> Decision:
         """The decision that an id already has."""
         if not same:
             id = known.decision.id
-            self._book.counts["conflicting"] += 1
+            self._parts.book.counts["conflicting"] += 1
             raise BadInput("id", f"{id!r} with other arms", "an id for each decision", "pass a new id for new arms")
-        self._book.counts["repeated"] += 1
+        self._parts.book.counts["repeated"] += 1
         return known.decision
 
     def _let_rounds_pass(self) -> None:
         """For MASTER and BOB: end rounds without a reward before the next round begins."""
-        missed = self._clock.newest - self._states.tick
-        if missed > 0 and not self._book.open:
-            newest, policy = self._clock.newest, self._policy
-            self._lesson(lambda state: policy.advance(state, float(missed)), newest, lambda: None, lambda: False)
-
-    def _at(self, now: object) -> float:
-        """The time of a call: that of the caller, or that of the clock."""
-        at: Any = self._now() if now is None else now
-        return at if type(at) is float and -1e15 <= at <= 1e15 else moment("now", at)
+        parts = self._parts
+        missed = parts.clock.newest - parts.states.tick
+        if missed > 0 and not parts.book.open:
+            newest, policy = parts.clock.newest, parts.policy
+            parts.lesson(lambda state: policy.advance(state, float(missed)), newest, lambda: None, lambda: False)
 
     def _heard(self, now: object, jump: bool) -> float:
         """The time of a call that moves the clock."""
-        at = self._at(now)
-        self._clock.hear(at, now is not None, jump, self._half_life)
+        at = self._parts.at(now)
+        self._parts.clock.hear(at, now is not None, jump, self._half_life)
         return at
 
     def _drive(self, at: float) -> None:
         """Keep the newest time that a caller gave in an accepted call."""
-        if self._driven is None or at > self._driven:
-            self._driven = at
-
-    def _asked_at(self, now: object = None) -> float:
-        """The time for a question: the given one, or the newest that a caller gave, or that of the clock."""
-        return self._at(self._driven if now is None else now)
+        parts = self._parts
+        if parts.driven is None or at > parts.driven:
+            parts.driven = at
 
     # ---------------------------------------------------------------------------------------- reward
 
     def reward(self, id: str, value: float, now: float | None = None, *, jump: bool = False) -> Verdict:
         """Learn the reward of a decision. Returns "learned", "duplicate" or "late". An impossible reward is refused,
         and so is a `now` far ahead without `jump` (see `decide`)."""
+        parts = self._parts
         try:
-            value = self._terms.checked(value)
+            value = parts.terms.checked(value)
         except BadInput:
-            self._count("out_of_range")
+            parts.count("out_of_range")
             raise
         at = self._heard(now, jump)
-        with turn(self, self._learning):
-            self._book.told_at = at
+        with turn(parts, parts.learning):
+            parts.book.told_at = at
             tick = self._read(at)
-            if self._terms.expire_after is not None:
+            if parts.terms.expire_after is not None:
                 self._expire(tick)
-            entry = self._book.open.get(id) if isinstance(id, str) else None
-            verdict = self._settled(id, value) if entry is None else self._learn(entry, value, tick, Verdict.LEARNED)
+            verdict = self._settled(id, value, tick)
         if now is not None:
             self._drive(at)
         return verdict
@@ -385,10 +345,11 @@ class Agent:
 
     def cancel(self, id: str) -> Verdict:
         """Close a decision that was never carried out. Nothing is learned for it, and no default."""
-        with turn(self, self._learning):
-            entry = self._book.find(id) if isinstance(id, str) else None
+        parts = self._parts
+        with turn(parts, parts.learning):
+            entry = parts.book.find(id) if isinstance(id, str) else None
             if entry is None:
-                self._count("unknown")
+                parts.count("unknown")
                 raise unknown(id)
             self._close(entry, Verdict.CANCELLED)
             if entry.verdict is not Verdict.CANCELLED:
@@ -396,19 +357,18 @@ class Agent:
                 raise BadInput("id", got, "an open decision", "what was learned stays learned")
         return Verdict.CANCELLED
 
-    def _count(self, event: str) -> None:
-        """Count an event outside the chooser's lock. All other events are counted under it."""
-        with self._choosing:
-            self._book.counts[event] += 1
-
-    def _settled(self, id: object, value: float) -> Verdict:
-        """The verdict on a reward for a decision that is not open."""
-        entry = self._book.closed.get(id) if isinstance(id, str) else None
+    def _settled(self, id: object, value: float, tick: int) -> Verdict:
+        """The verdict on a reward, which is learned if that is its verdict. Overdue decisions are closed by then."""
+        parts = self._parts
+        entry = parts.book.find(id) if isinstance(id, str) else None
         if entry is None:
-            self._count("unknown")
+            parts.count("unknown")
             raise unknown(id)
         found = settle(entry.verdict, entry.value, value)
-        self._count("conflicting" if isinstance(found, Conflict) else found.value)
+        if found is Verdict.LEARNED and self._learn(entry, value, tick, found):
+            return found
+        found = settle(entry.verdict, entry.value, value)  # it may have been evicted a moment ago
+        parts.count("conflicting" if isinstance(found, Conflict) else found.value)
         if found is Conflict.CANCELLED:
             raise BadInput("id", f"{id!r}, which was cancelled", "a decision that was carried out", "drop the reward")
         if found is Conflict.OTHER:
@@ -417,68 +377,58 @@ class Agent:
         return found
 
     def _read(self, at: float) -> int:
-        with self._choosing:
-            return self._clock.read(at, self._states.tick)
+        parts = self._parts
+        with parts.choosing:
+            return parts.clock.read(at, parts.states.tick)
 
     def _expire(self, tick: int) -> None:
         """Close overdue decisions, the oldest first."""
-        entry, default = self._oldest(), self._terms.default
-        while entry is not None and self._terms.overdue(entry.decision.born, tick):
-            if default is not None:
-                try:
-                    self._learn(entry, default, tick, Verdict.DEFAULTED)
-                except Exception:  # counted in counts["failed"]: the current caller did nothing wrong
-                    self._close(entry, Verdict.EXPIRED)
-            else:
-                self._close(entry, Verdict.EXPIRED)
+        entry, terms = self._oldest(), self._parts.terms
+        while entry is not None and terms.overdue(entry.decision.born, tick):
+            try:
+                if terms.default is not None:
+                    self._learn(entry, terms.default, tick, terms.unanswered())
+            except Exception:  # counted in counts["failed"]: the current caller did nothing wrong
+                pass
+            self._close(entry, terms.unanswered(learned=False))  # unless its default was learned
             entry = self._oldest()
 
     def _oldest(self) -> Entry | None:
-        with self._choosing:
-            return self._book.oldest()
+        with self._parts.choosing:
+            return self._parts.book.oldest()
 
     def _close(self, entry: Entry, verdict: Verdict) -> None:
-        with self._choosing:
+        with self._parts.choosing:
             if entry.verdict is Verdict.OPEN:
-                self._book.close(entry, verdict)
+                self._parts.book.close(entry, verdict)
 
-    def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> Verdict:
-        """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision."""
-        if self._clock.kind == "rewards":
-            tick = self._states.tick + 1
-        with self._choosing:
-            if entry.verdict is not Verdict.OPEN:  # evicted a moment ago
-                if verdict is Verdict.LEARNED:  # a default that is no longer due is not a late reward
-                    self._book.counts["late"] += 1
-                return Verdict.LATE
+    def _learn(self, entry: Entry, value: float, tick: int, verdict: Verdict) -> bool:
+        """Learn a reward: advance the state to this tick, then learn the reward of an earlier decision. False if the
+        decision was evicted a moment ago."""
+        parts = self._parts
+        if parts.clock.kind == "rewards":
+            tick = parts.states.tick + 1
+        with parts.choosing:
+            if entry.verdict is not Verdict.OPEN:
+                return False
             self._taught = entry  # it must not be evicted now: book and state must agree
         decision, x = entry.decision, entry.x
         try:
-            self._states.take(
-                x, value, tick, decision.born, lambda: self._book.close(entry, verdict, value),
+            parts.states.take(
+                x, value, tick, decision.born, lambda: parts.book.close(entry, verdict, value),
                 lambda: entry.verdict is not Verdict.OPEN,
             )  # fmt: skip
         except BaseException:
-            with self._choosing:
+            with parts.choosing:
                 self._taught = None
-                self._book.counts["failed"] += entry.verdict is Verdict.OPEN
-                self._crowd_out(self._max_open)
+                parts.book.counts["failed"] += entry.verdict is Verdict.OPEN
+                self._crowd_out(parts.max_open)
             raise
         self._taught = None
-        self._meter.recent.append((tick, decision.born, vector_of(x), value))
+        parts.meter.recent.append((tick, decision.born, vector_of(x), value))
         if self._weighs:
-            self._meter.weigh(tick, self._policy.weights(self._states.front))
-        return verdict
-
-    def _lesson(
-        self, lesson: Callable[[Any], None], tick: int, then: Callable[[], None], done: Callable[[], bool]
-    ) -> None:
-        """See `States.learn`. A failure is counted."""
-        try:
-            self._states.learn(lesson, tick, then, done)
-        except BaseException:
-            self._count("failed")
-            raise
+            parts.meter.weigh(tick, parts.policy.weights(parts.states.front))
+        return True
 
     # ---------------------------------------------------------------------------------------- logs
 
@@ -493,7 +443,7 @@ class Agent:
         """
         from driftwise.agent.writing import log_to
 
-        return log_to(self, path, arms, format=format, rows=rows, seconds=seconds)
+        return log_to(self._parts, path, arms, format=format, rows=rows, seconds=seconds)
 
     def learn_log(self, log: Any, *, gaps: bool = False, progress: bool | None = False) -> int:
         """Learn the lessons of a log that come after those already learned. Returns their number.
@@ -504,7 +454,7 @@ class Agent:
         """
         from driftwise.agent.folding import learn_log
 
-        return learn_log(self, log, gaps, progress)
+        return learn_log(self._parts, log, gaps, progress)
 
     # ---------------------------------------------------------------------------------------- asking
 
@@ -521,11 +471,11 @@ class Agent:
         """
         from driftwise.agent.explain import explain
 
-        return explain(self, what, arms, items, features, self._asked_at(now))
+        return explain(self._parts, what, arms, items, features, self._parts.asked_at(now))
 
     def drift(self) -> Drift:
         """How long the agent remembers, and whether a shorter or longer memory would have predicted better."""
-        return drift(self)
+        return drift(self._parts)
 
     # ---------------------------------------------------------------------------------------- keeping
 
@@ -536,10 +486,11 @@ class Agent:
 
     def to_bytes(self) -> bytes:
         """The whole agent, open decisions included, as one container."""
+        parts = self._parts
         from driftwise.agent.snapshot import write_snapshot
 
-        with turn(self, self._learning), self._choosing:
-            return write_snapshot(self)
+        with turn(parts, parts.learning), parts.choosing:
+            return write_snapshot(parts)
 
     @classmethod
     def from_bytes(
@@ -555,7 +506,7 @@ class Agent:
         """Write the agent to a file. The file is whole or absent, and on disk when this returns."""
         from driftwise._internal.files import keep_durably
 
-        data, log = self.to_bytes(), self._book.log
+        data, log = self.to_bytes(), self._parts.book.log
         if log is not None:
             log.flush()  # a snapshot must not know of lessons that its log lost
         keep_durably(Path(path), data)
@@ -571,4 +522,6 @@ class Agent:
         """Add everything that another agent with the same policy has learned from its own rewards."""
         from driftwise.agent.merge import merge
 
-        merge(self, other)
+        if type(other) is not type(self) or other is self:
+            raise BadInput("other", other, "another agent", "pass the result of Agent.load")
+        merge(self._parts, other._parts)

@@ -26,7 +26,7 @@ from driftwise.ledger import Terms
 from driftwise.policies.questions import Asked
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
 
 # The number of lessons that the meter keeps, and of points of its history.
 RECENT, HISTORY = 1024, 512
@@ -191,12 +191,12 @@ class Drift:
                 axes.legend(title="memory", fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def drift(agent: Agent) -> Drift:
+def drift(parts: AgentParts) -> Drift:
     """See `Agent.drift`."""
-    with turn(agent, agent._learning):
-        meter, front = copy.copy(agent._meter), agent._states.front.copy()
+    with turn(parts, parts.learning):
+        meter, front = copy.copy(parts.meter), parts.states.front.copy()
         meter.history, meter.recent = list(meter.history), meter.recent.copy()
-    return reading(agent._policy, front, meter, agent._terms[:2], agent._clock.days, progress=None)
+    return reading(parts.policy, front, meter, parts.terms[:2], parts.clock.days, progress=None)
 
 
 def reading(

@@ -14,7 +14,7 @@ from driftwise.tables.features import Features
 from driftwise.tables.fields import name_of
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
     from driftwise.tables.schema import Floats
 
 
@@ -39,10 +39,10 @@ class Locked(Encoder):
 
 
 def encoded(
-    agent: Agent, arms: Any, items: Sequence[Any] | Mapping[Any, Any] | None, context: Mapping[str, Any] | None
+    parts: AgentParts, arms: Any, items: Sequence[Any] | Mapping[Any, Any] | None, context: Mapping[str, Any] | None
 ) -> tuple[Floats, list[Any], dict[str, Any]]:
     """The arms of items in a context, the names of the items, and the context as a log stores it."""
-    encoder = agent._encoder
+    encoder = parts.encoder
     if encoder is None:
         got = "no arms" if context is None else "a context"
         raise BadInput("arms", got, "arms (n, d), or features= for an agent that takes contexts", "pass arms")
@@ -50,7 +50,7 @@ def encoded(
         raise BadInput("arms", "arms and a context", "one of the two", "leave out the arms: features make them")
     if items is None or isinstance(items, str):
         raise BadInput("items", items, "the items to choose from", "pass their names, or {name: row}")
-    with turn(agent, encoder.lock):
+    with turn(parts, encoder.lock):
         told = encoder.context({} if context is None else context)
         arms = encoder.arms(told, items)
     return arms, list(items), told

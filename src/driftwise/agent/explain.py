@@ -19,7 +19,7 @@ from driftwise.policies.arms import Arms, ArmSet, Scores, action_set
 from driftwise.policies.own import vector_of
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
 
 
 @dataclass(frozen=True)
@@ -114,19 +114,19 @@ def _short(item: Item) -> str:
 
 
 def explain(
-    agent: Agent, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
+    parts: AgentParts, what: Decision | str | Arms, arms: Arms | None, items: Sequence[Item] | None,
     features: Sequence[str] | None, at: float,
 ) -> Explanation:
     """See `Agent.explain`."""
     decision, place, missing = None, None, ""
     if isinstance(what, (Decision, str)):
         id = what if isinstance(what, str) else what.id
-        entry = agent._book.find(id)
+        entry = parts.book.find(id)
         if entry is None:
             raise BadInput("decision", id, "a decision this agent remembers", "pass arms instead")
         decision = entry.decision
         if arms is None:
-            arms, items, place = _arms_of(agent, entry)
+            arms, items, place = _arms_of(parts, entry)
             missing = _missing(decision, arms)
     else:
         arms = what
@@ -137,20 +137,20 @@ def explain(
     names = tuple(range(prepared.count) if items is None else items)
     if len(names) != prepared.count:
         raise BadInput("items", f"{len(names)} names", f"one for each of {prepared.count} arms", "pass a list of names")
-    policy, dim = agent._policy, prepared.dim
+    policy, dim = parts.policy, prepared.dim
     if policy.dim not in (None, dim):
         raise BadInput("arms", f"dimension {dim}", f"dimension {policy.dim}", "match policy and arms")
     if not policy.scores_arms:
         wanted = "a policy that says what it thinks of arms: scores(state, arms) with mean and bonus"
         raise BadInput("policy", type(policy.given).__name__, wanted, "add it to your policy")
-    if features is None and agent.features is not None:
-        features = agent.features.names
+    if features is None and parts.features is not None:
+        features = parts.features.names
     labels = [f"x{i}" for i in range(dim)] if features is None else [str(one) for one in features]
     if len(labels) != dim:
         raise BadInput("features", f"{len(labels)} names", f"one for each of {dim} features", "leave them out")
-    with turn(agent, agent._choosing):
-        state = agent._states.at(agent._clock.born(at, agent._states.tick)[1])
-        draw = None if policy.deterministic else decision.seq if decision is not None else agent._seq + 1
+    with turn(parts, parts.choosing):
+        state = parts.states.at(parts.clock.born(at, parts.states.tick)[1])
+        draw = None if policy.deterministic else decision.seq if decision is not None else parts.seq + 1
         if place is not None:
             chosen = place
         elif decision is not None and decision.arm < prepared.count:
@@ -162,7 +162,7 @@ def explain(
     scores = seen.scores
     return Explanation(
         names, scores.mean, scores.bonus, scores.score, chosen, seen.rival, seen.pulls, theta,
-        effective, memory, agent._clock.days(memory), decision,
+        effective, memory, parts.clock.days(memory), decision,
         scores.bonus >= 0.0 if policy.judged else None, missing,
     )  # fmt: skip
 
@@ -205,12 +205,12 @@ def _missing(decision: Decision, arms: Any) -> str:
     )
 
 
-def _arms_of(agent: Agent, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
+def _arms_of(parts: AgentParts, entry: Entry) -> tuple[Arms, Sequence[Item], int]:
     """What is available of a decision: the arms it was made among (of an open one also those it will be logged with),
     or while it is open its own vector; their names, and the index of the chosen arm."""
     decision = entry.decision
-    with turn(agent, agent._choosing):
-        kept, x = agent._shown.find(decision.id), entry.x
+    with turn(parts, parts.choosing):
+        kept, x = parts.shown.find(decision.id), entry.x
     if kept is not None:
         _, arms, items, places, place = kept
         numbers = range(arms.count) if places is None else places.tolist()

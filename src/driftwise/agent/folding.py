@@ -25,7 +25,7 @@ from driftwise.tables.logs import Log, read_log
 from driftwise.tables.schema import Batch, Ints
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
 
 # Rounds in a row that may be missing from the log of a policy that counts them, if gaps are allowed.
 _MOST_MISSED = 10_000
@@ -52,63 +52,63 @@ class _Progress:
     quiet: dict[str, int] = field(default_factory=dict)  # decisions that closed without a lesson
 
 
-def learn_log(agent: Agent, source: Any, gaps: bool, progress: bool | None) -> int:
+def learn_log(parts: AgentParts, source: Any, gaps: bool, progress: bool | None) -> int:
     """See `Agent.learn_log`."""
-    if agent._book.log is not None:
+    if parts.book.log is not None:
         raise BadInput("log", "an agent that writes a log", "one that does not, while it learns", "close its log first")
-    log, policy = read_log(source), agent._policy
+    log, policy = read_log(source), parts.policy
     log.require(_NEEDED, "without which nothing can be learned from it")
     if policy.taught_with_arms:
         log.require(["arms", "arm"], "because a policy of your own is taught with all arms")
     elif log.dim not in (None, policy.dim):
         raise BadInput("log", f"vectors of {log.dim} numbers", f"{policy.dim} numbers, as the policy has", "match them")
-    with turn(agent, agent._learning):
-        counts = agent._book.counts
+    with turn(parts, parts.learning):
+        counts = parts.book.counts
         done = counts["learned"] + counts["defaulted"]
-        states = agent._states
-        at = _Progress(states.front.copy(), copy.deepcopy(agent._meter), states.tick, states.zero, done)
+        states = parts.states
+        at = _Progress(states.front.copy(), copy.deepcopy(parts.meter), states.tick, states.zero, done)
         # Counting the rows of JSON lines reads the file once more, so it is done only if a bar was asked for.
         total = 0 if progress is False else log.rows
         with bar("rows", total, progress, least=_SHORT) as tick:
-            for batch in log.batches(_columns(agent, log)):
-                _batch(agent, batch, at, gaps)
+            for batch in log.batches(_columns(parts, log)):
+                _batch(parts, batch, at, gaps)
                 tick(batch.rows)
-        lineage = agent._lineage.copy()
+        lineage = parts.lineage.copy()
         if policy.adds_up:  # other policies cannot be merged and need no lineage
             lineage.learned([part.digest() for part in log.parts], [part.origin for part in log.parts])
 
         def then() -> None:
-            _tell(agent, at)
-            agent._lineage = lineage
+            _tell(parts, at)
+            parts.lineage = lineage
 
         states.publish(at.state, at.tick, at.zero, then)
     return at.number - done if not gaps else sum(at.verdicts.values())
 
 
-def _columns(agent: Agent, log: Log) -> list[str]:
+def _columns(parts: AgentParts, log: Log) -> list[str]:
     """The columns to read. Ids are read only if decisions are open."""
     more = ["seq", "verdict"]
-    if agent._book.open:
+    if parts.book.open:
         log.require(["decision_id"], "because decisions are open that it may close")
         more.append("decision_id")
-    if agent._policy.taught_with_arms:
+    if parts.policy.taught_with_arms:
         more += ["arms", "arm"]
     return [*_NEEDED, *(name for name in more if name in log.columns)]
 
 
-def _batch(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
+def _batch(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
     """The lessons of a batch, checked and learned."""
     reward, number, tick, born = batch.reward, batch.reward_seq, batch.reward_tick, batch.born
     assert reward is not None and number is not None and tick is not None and born is not None
     lessons = np.flatnonzero(~np.isnan(reward))
     _check_order(batch, lessons, number[lessons], at, gaps)
     fresh = lessons[number[lessons] > at.number]
-    _quiet(agent, batch, np.flatnonzero(np.isnan(reward)), at)
-    if agent._alone:
-        _one_at_a_time(agent, batch, at, gaps)
+    _quiet(parts, batch, np.flatnonzero(np.isnan(reward)), at)
+    if parts.alone:
+        _one_at_a_time(parts, batch, at, gaps)
     elif fresh.size:
-        _check(agent, batch, fresh, at)
-        _learn(agent, batch, fresh, at)
+        _check(parts, batch, fresh, at)
+        _learn(parts, batch, fresh, at)
     if fresh.size:
         at.number = int(number[fresh[-1]])
         _count(batch, fresh, at)
@@ -156,11 +156,11 @@ def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps
         raise batch.bad(row, "reward_seq", number, wanted, "pass gaps=True to learn what is there")
 
 
-def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _check(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Refuse rows that a live agent would have refused."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
-    (low, high, *_), reach = agent._terms, agent._policy.reach
+    (low, high, *_), reach = parts.terms, parts.policy.reach
     limits = (
         ("reward", reward, (reward >= low) & (reward <= high), f"a reward from {low:g} to {high:g}"),
         ("reward_tick", tick, np.diff(tick, prepend=at.tick) >= 0, f"ticks that never fall, from {at.tick} on"),
@@ -171,7 +171,7 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
         if not good.all():
             place = int(np.argmin(good))
             raise batch.bad(int(rows[place]), column, values[place].item(), wanted)
-    if batch.x is not None and not agent._policy.taught_with_arms:
+    if batch.x is not None and not parts.policy.taught_with_arms:
         x = batch.x[rows] if rows.size < batch.rows else batch.x
         norms = np.sqrt(np.einsum("ij,ij->i", x, x))
         if not norms.max() <= reach * (1.0 + NORM_SLACK):
@@ -180,10 +180,10 @@ def _check(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
             raise batch.bad(int(rows[place]), "x", got, f"norms of at most L = {reach:g}", "pass a larger L")
 
 
-def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _learn(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Learn checked lessons: in one call if the policy takes many, otherwise one after the other."""
     assert batch.reward is not None and batch.reward_tick is not None and batch.born is not None
-    policy = agent._policy
+    policy = parts.policy
     reward, tick, born = batch.reward[rows], batch.reward_tick[rows], batch.born[rows]
     if at.zero is None:
         at.zero = at.tick = int(born[0])
@@ -199,18 +199,18 @@ def _learn(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
             at.meter.recent.append((lesson[0], lesson[1], one.reshape(1, -1, 1).copy(), lesson[2]))
         return
     for place, row in enumerate(rows.tolist()):
-        _one(agent, batch, row, at, float(ticks[place]), int(tick[place]))
+        _one(parts, batch, row, at, float(ticks[place]), int(tick[place]))
 
 
-def _one(agent: Agent, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
+def _one(parts: AgentParts, batch: Batch, row: int, at: _Progress, ticks: float, tick: int) -> None:
     """One lesson, as `Agent.reward` learns it."""
     assert batch.x is not None and batch.reward is not None and batch.born is not None
     born, value = int(batch.born[row]), float(batch.reward[row])
     x: Any = batch.x[row].reshape(1, -1, 1).copy()
-    shown = _lent(batch, row) if agent._policy.taught_with_arms else x
-    agent._policy.take(at.state, shown, value, ticks, float(tick - born))
+    shown = _lent(batch, row) if parts.policy.taught_with_arms else x
+    parts.policy.take(at.state, shown, value, ticks, float(tick - born))
     at.meter.recent.append((tick, born, x, value))
-    at.meter.weigh(tick, agent._policy.weights(at.state))
+    at.meter.weigh(tick, parts.policy.weights(at.state))
 
 
 def _lent(batch: Batch, row: int) -> Lent:
@@ -222,7 +222,7 @@ def _lent(batch: Batch, row: int) -> Lent:
     return Lent(ArmSet(arms), arm)
 
 
-def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> None:
+def _one_at_a_time(parts: AgentParts, batch: Batch, at: _Progress, gaps: bool) -> None:
     """Learn for MASTER and BOB: a round without a reward passes before the next lesson, as it did live."""
     assert batch.reward is not None and batch.reward_seq is not None
     assert batch.born is not None and batch.reward_tick is not None
@@ -235,33 +235,33 @@ def _one_at_a_time(agent: Agent, batch: Batch, at: _Progress, gaps: bool) -> Non
             wanted = "a row for every round, because this policy counts them"
             raise batch.bad(row, "born", int(batch.born[row]), wanted, "pass gaps=True where a few are missing")
         if missed > 0:
-            agent._policy.advance(at.state, float(missed))
+            parts.policy.advance(at.state, float(missed))
             at.tick += missed
         if lesson:
-            _check(agent, batch, np.array([row]), at)
+            _check(parts, batch, np.array([row]), at)
             tick = int(batch.reward_tick[row])
-            _one(agent, batch, row, at, float(tick - at.tick), tick)
+            _one(parts, batch, row, at, float(tick - at.tick), tick)
             at.tick = tick
 
 
-def _quiet(agent: Agent, batch: Batch, rows: Ints, at: _Progress) -> None:
+def _quiet(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     """Count decisions that closed without a lesson and are new to the agent."""
     if batch.verdict is None or batch.seq is None:
         return
-    opened = agent._book.open
+    opened = parts.book.open
     for row in rows.tolist():
         verdict, id = batch.verdict[row], None if batch.decision_id is None else batch.decision_id[row]
         if verdict not in ("expired", "cancelled"):
             continue
         if id in opened:
             at.closed.append((id, verdict, 0.0))
-        elif batch.seq[row] > agent._seq:
+        elif batch.seq[row] > parts.seq:
             at.quiet[verdict] = at.quiet.get(verdict, 0) + 1
 
 
-def _tell(agent: Agent, at: _Progress) -> None:
+def _tell(parts: AgentParts, at: _Progress) -> None:
     """Update the book and the clock when the state is published."""
-    book, clock = agent._book, agent._clock
+    book, clock = parts.book, parts.clock
     known = [(book.open[id], verdict, value) for id, verdict, value in at.closed if id in book.open]
     lessons = dict(at.verdicts)
     for entry, verdict, value in known:
@@ -271,9 +271,9 @@ def _tell(agent: Agent, at: _Progress) -> None:
     for verdict, many in (*lessons.items(), *at.quiet.items()):
         book.counts[verdict] += many
         book.counts["decided"] += many
-    agent._meter = at.meter
-    agent._seq = max(agent._seq, at.seq)
+    parts.meter = at.meter
+    parts.seq = max(parts.seq, at.seq)
     if clock.kind != "rewards":
         clock.newest = max(clock.newest, at.tick)
     if clock.kind == "rounds":
-        agent._seq = clock.newest = max(agent._seq, clock.newest)
+        parts.seq = clock.newest = max(parts.seq, clock.newest)

@@ -20,22 +20,22 @@ from driftwise.agent.record import new_process
 from driftwise.errors import BadInput
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
 
 PATIENCE = 5.0
 # How long to wait for one lock before all are released: the thread that has it may wait for one of ours.
 _STEP = 0.2
 
-_living: weakref.WeakSet[Agent] = weakref.WeakSet()
+_living: weakref.WeakSet[AgentParts] = weakref.WeakSet()
 _births = threading.Lock()
-_held: list[tuple[Agent, list[Any]]] = []
-_torn: list[Agent] = []
+_held: list[tuple[AgentParts, list[Any]]] = []
+_torn: list[AgentParts] = []
 
 
-def enrol(agent: Agent) -> None:
+def enrol(parts: AgentParts) -> None:
     """Register an agent of this process, whose locks a fork must take."""
     with _births:
-        _living.add(agent)
+        _living.add(parts)
 
 
 class _Torn:
@@ -58,16 +58,16 @@ class _Torn:
         self.release()
 
 
-def _take(agent: Agent) -> bool:
+def _take(parts: AgentParts) -> bool:
     """Take all locks of an agent in its own order, or none."""
-    encoder = agent._encoder
-    wanted = [*([] if encoder is None else [encoder.lock]), agent._learning, agent._choosing]
+    encoder = parts.encoder
+    wanted = [*([] if encoder is None else [encoder.lock]), parts.learning, parts.choosing]
     for count, lock in enumerate(wanted):
         if lock._is_owned() or not lock.acquire(timeout=_STEP):
             for taken in wanted[:count]:
                 taken.release()
             return False
-    _held.append((agent, wanted))
+    _held.append((parts, wanted))
     return True
 
 
@@ -82,7 +82,7 @@ def _before() -> None:
     _births.acquire()
     until = time.monotonic() + PATIENCE
     while True:
-        _torn[:] = [agent for agent in list(_living) if not _take(agent)]
+        _torn[:] = [parts for parts in list(_living) if not _take(parts)]
         if not _torn or time.monotonic() > until:
             return
         _release()
@@ -95,15 +95,15 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    for agent in _torn:
-        agent._learning = agent._choosing = agent._states.choosing = _Torn()  # type: ignore[assignment]
-        if agent._encoder is not None:
-            agent._encoder.lock = threading.RLock()
-    for agent in list(_living):
-        agent._process = new_process()
-        if agent._book.log is not None:
-            agent._book.log.disown()
-            agent._book.log = None
+    for parts in _torn:
+        parts.learning = parts.choosing = parts.states.choosing = _Torn()  # type: ignore[assignment]
+        if parts.encoder is not None:
+            parts.encoder.lock = threading.RLock()
+    for parts in list(_living):
+        parts.process = new_process()
+        if parts.book.log is not None:
+            parts.book.log.disown()
+            parts.book.log = None
     _in_parent()
 
 

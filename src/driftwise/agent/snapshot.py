@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driftwise._internal import container
 from driftwise.agent import entries, shown
 from driftwise.agent.lineage import Lineage
+from driftwise.agent.parts import AgentParts, parts_of
 from driftwise.agent.sections import ANEW, MOST, no, section_count
 from driftwise.agent.states import shown_at
 from driftwise.errors import BadInput
@@ -27,29 +28,29 @@ VERSION = 2  # 1: states of the wall clock count from tick 0, in 1970
 _SETTINGS = ("rewards", "clock", "tick", "epsilon", "seed", "expire_after", "default_reward", "max_open", "remember")
 
 
-def write_snapshot(agent: Agent) -> bytes:
+def write_snapshot(parts: AgentParts) -> bytes:
     """The agent as bytes. No other thread may use it meanwhile."""
-    book, states, policy, meter = agent._book, agent._states, agent._policy, agent._meter
+    book, states, policy, meter = parts.book, parts.states, parts.policy, parts.meter
     kept = policy.written(states.front)
     facts = {
-        "agent": VERSION, "policy": policy.described, "digest": agent._digest, "settings": _settings(agent),
-        "seq": agent._seq, "origin": agent._origin, "counts": book.counts, "open": len(book.open),
-        **states.facts(), **agent._clock.facts(), **agent._lineage.facts(), **meter.facts(),
-        **({} if agent._driven is None else {"driven": agent._driven}),
-        **({} if agent.features is None else {"features": agent.features.to_dict()}),
+        "agent": VERSION, "policy": policy.described, "digest": parts.digest, "settings": _settings(parts),
+        "seq": parts.seq, "origin": parts.origin, "counts": book.counts, "open": len(book.open),
+        **states.facts(), **parts.clock.facts(), **parts.lineage.facts(), **meter.facts(),
+        **({} if parts.driven is None else {"driven": parts.driven}),
+        **({} if parts.features is None else {"features": parts.features.to_dict()}),
     }  # fmt: skip
     return container.pack("agent", facts, {
         **kept, **entries.arrays(book, policy), **meter.arrays(policy.dim or 1),
-        **shown.arrays(agent._encoder, book, policy.dim or 1),
+        **shown.arrays(parts.encoder, book, policy.dim or 1),
     })  # fmt: skip
 
 
-def _settings(agent: Agent) -> dict[str, Any]:
-    terms, clock = agent._terms, agent._clock
+def _settings(parts: AgentParts) -> dict[str, Any]:
+    terms, clock = parts.terms, parts.clock
     return {
-        "rewards": list(terms[:2]), "clock": clock.kind, "tick": clock.tick, "epsilon": agent._epsilon,
-        "seed": str(agent._seed), "expire_after": terms.expire_after, "default_reward": terms.default,
-        "max_open": agent._max_open, "remember": agent._book.remember,
+        "rewards": list(terms[:2]), "clock": clock.kind, "tick": clock.tick, "epsilon": parts.epsilon,
+        "seed": str(parts.seed), "expire_after": terms.expire_after, "default_reward": terms.default,
+        "max_open": parts.max_open, "remember": parts.book.remember,
     }  # fmt: skip
 
 
@@ -60,9 +61,10 @@ def read_snapshot(cls: type[Agent], data: object, policy: Any, now: Callable[[],
         raise no(f"version {facts.get('agent')!r} of agents")
     try:
         agent = _built(cls, facts, policy, now)
-        kept, zero = agent._policy, _zero(facts, agent._clock.kind)
-        agent._begin(_state(kept, facts, arrays, zero), zero)
-        _fill(agent, facts, arrays)
+        parts = parts_of(agent)
+        zero = _zero(facts, parts.clock.kind)
+        parts.begin(_state(parts.policy, facts, arrays, zero), zero)
+        _fill(parts, facts, arrays)
     except BadInput:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -85,13 +87,14 @@ def _built(cls: type[Agent], facts: dict[str, Any], policy: Any, now: Callable[[
         settings["expire_after"] *= settings["tick"]  # written in ticks, asked for in seconds
     features = Features.from_dict(facts["features"]) if "features" in facts else None
     agent = cls(policy, **settings, features=features, now=now)
-    check_revision(facts["digest"], agent._policy.digest)
-    if agent._policy.digest != facts["digest"]:
-        got, wanted = f"digest {agent._policy.digest}", f"the policy that was saved, {facts['digest']}"
+    parts = parts_of(agent)
+    check_revision(facts["digest"], parts.digest)
+    if parts.digest != facts["digest"]:
+        got, wanted = f"digest {parts.digest}", f"the policy that was saved, {facts['digest']}"
         raise BadInput("policy", got, wanted, "pass that one")
     if facts["settings"]["expire_after"] is not None:
         expire = float(facts["settings"]["expire_after"])  # to the last bit
-        agent._terms = agent._terms._replace(expire_after=expire)
+        parts.terms = parts.terms._replace(expire_after=expire)
     return agent
 
 
@@ -121,21 +124,21 @@ def _state(policy: Any, facts: dict[str, Any], arrays: dict[str, Any], zero: int
     return state
 
 
-def _fill(agent: Agent, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+def _fill(parts: AgentParts, facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Each part reads its own section."""
-    policy, terms, states, clock = agent._policy, agent._terms, agent._states, agent._clock
-    agent._seq, states.tick = section_count(facts, "seq"), section_count(facts, "learned")
-    clock.fill(facts, agent._seq, states.tick)
+    policy, terms, states, clock = parts.policy, parts.terms, parts.states, parts.clock
+    parts.seq, states.tick = section_count(facts, "seq"), section_count(facts, "learned")
+    clock.fill(facts, parts.seq, states.tick)
     lineage = Lineage.read(facts, facts["origin"])
     if lineage is None:
         raise no("sources that are not names")
-    agent._origin, agent._lineage = facts["origin"], lineage
+    parts.origin, parts.lineage = facts["origin"], lineage
     driven = facts.get("driven")
     if driven is not None and not (type(driven) in (int, float) and abs(driven) <= 1e15):
         raise no("an invalid time")
-    agent._driven = driven
+    parts.driven = driven
     ahead = states.tick + 1 if clock.kind == "rewards" else clock.newest
-    entries.fill(agent._book, facts, arrays, policy, terms, seq=agent._seq, ahead=ahead, most=agent._max_open,
-                 digest=agent._digest)  # fmt: skip
-    agent._meter.fill(facts, arrays, policy, terms, states)
-    shown.fill(agent._encoder, agent._book, policy.dim or 1, arrays)
+    entries.fill(parts.book, facts, arrays, policy, terms, seq=parts.seq, ahead=ahead, most=parts.max_open,
+                 digest=parts.digest)  # fmt: skip
+    parts.meter.fill(facts, arrays, policy, terms, states)
+    shown.fill(parts.encoder, parts.book, policy.dim or 1, arrays)

@@ -142,13 +142,13 @@ class States:
                 state.release()
 
 
-def turn(agent: Any, lock: Any) -> Any:
+def turn(parts: Any, lock: Any) -> Any:
     """A lock of an agent, for a thread that may take it now.
 
     A policy, a signal handler or a finalizer can call the agent inside a call of the same thread. Such a call would
     wait for itself, or see half of a change.
     """
-    if agent._choosing._is_owned() or lock._is_owned():
+    if parts.choosing._is_owned() or lock._is_owned():
         wanted, way_out = "no call of this agent inside another call of it", "call it when the first has returned"
         raise BadInput("agent", "a call by its policy, a signal handler or a finalizer", wanted, way_out)
     return lock

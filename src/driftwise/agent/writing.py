@@ -17,7 +17,7 @@ from driftwise.policies.own import vector_of
 from driftwise.tables.write import LogRow, Status, Writer, last_lesson
 
 if TYPE_CHECKING:
-    from driftwise.agent.agent import Agent
+    from driftwise.agent.parts import AgentParts
 
 
 class AgentLog:
@@ -26,8 +26,8 @@ class AgentLog:
     The book makes a `row` and appends it to those that wait while no other thread chooses.
     """
 
-    def __init__(self, agent: Agent, writer: Writer) -> None:
-        self._agent, self._writer = agent, writer
+    def __init__(self, parts: AgentParts, writer: Writer) -> None:
+        self._parts, self._writer = parts, writer
         self.arms = writer.arms
 
     @property
@@ -51,7 +51,7 @@ class AgentLog:
 
     def row(self, entry: Entry, verdict: Verdict, value: float) -> LogRow:
         """The row of an open decision that is about to be closed; its counts do not include it yet."""
-        one, shown, agent = entry.decision, entry.shown, self._agent
+        one, shown, parts = entry.decision, entry.shown, self._parts
         lesson = verdict in LESSONS
         place = one.arm if shown is None and one.arm < one.n else None if shown is None else shown.place
         if one.n == 0:  # a continuous set, which has no indices
@@ -61,12 +61,12 @@ class AgentLog:
             one.seq, one.id, None, one.at, one.born, place, None if one.item is None else str(one.item), one.n,
             None if x is None else vector_of(x), one.propensity, one.explored, one.score, one.mean, one.bonus,
             one.policy, None if shown is None else shown.state_seq,
-            value if lesson else None, agent._book.told_at if lesson else None,
-            agent._states.tick if lesson else None,
-            agent._book.lessons + 1 if lesson else None, verdict.value,
+            value if lesson else None, parts.book.told_at if lesson else None,
+            parts.states.tick if lesson else None,
+            parts.book.lessons + 1 if lesson else None, verdict.value,
             None if shown is None else shown.context, None if shown is None else shown.candidates,
             None if shown is None or shown.arms is None else shown.arms.columns[0].T,
-            one.measure if shown is None else shown.measure, None, agent._clock.upon(one.born), one.draws,
+            one.measure if shown is None else shown.measure, None, parts.clock.upon(one.born), one.draws,
         )  # fmt: skip
 
     def shown(
@@ -76,7 +76,7 @@ class AgentLog:
         """What will be logged of a decision that is being made."""
         named = None if items is None else candidates(items, places)
         kept = offered.arms if self.arms and offered.listed else None
-        return Logged(self._agent._book.lessons, place, kept, context, named, measure)
+        return Logged(self._parts.book.lessons, place, kept, context, named, measure)
 
     def flush(self) -> None:
         """Write everything that has closed; it is on disk when this returns."""
@@ -84,8 +84,8 @@ class AgentLog:
 
     def close(self) -> None:
         """Flush, and stop writing."""
-        book = self._agent._book
-        with turn(self._agent, self._agent._choosing):
+        book = self._parts.book
+        with turn(self._parts, self._parts.choosing):
             mine = book.log is self
             if mine:
                 book.log = None
@@ -105,29 +105,29 @@ class AgentLog:
         self.close()
 
 
-def log_to(agent: Agent, path: str | Path, arms: bool, **options: Any) -> AgentLog:
+def log_to(parts: AgentParts, path: str | Path, arms: bool, **options: Any) -> AgentLog:
     """See `Agent.log_to`."""
     if not isinstance(path, (str, Path)):
         raise BadInput("path", path, "the path of a folder", 'pass "log", say')
-    with turn(agent, agent._learning):
-        if agent._book.log is not None:
-            raise BadInput("path", str(path), "one log at a time", f"close the one in {agent._book.log.path} first")
-        fields = None if agent.features is None else agent.features.fields
-        writer = Writer(path, arms=arms, fields=fields, origin=agent._origin, **options)
+    with turn(parts, parts.learning):
+        if parts.book.log is not None:
+            raise BadInput("path", str(path), "one log at a time", f"close the one in {parts.book.log.path} first")
+        fields = None if parts.features is None else parts.features.fields
+        writer = Writer(path, arms=arms, fields=fields, origin=parts.origin, **options)
         try:
-            _check_end(agent, Path(path))  # while no other process can write to the folder
+            _check_end(parts, Path(path))  # while no other process can write to the folder
         except BaseException:
             writer.close()
             raise
-        log = AgentLog(agent, writer)
-        with agent._choosing:
-            agent._book.log = log
+        log = AgentLog(parts, writer)
+        with parts.choosing:
+            parts.book.log = log
     return log
 
 
-def _check_end(agent: Agent, folder: Path) -> None:
+def _check_end(parts: AgentParts, folder: Path) -> None:
     """Check that the log in a folder, if there is one, ends where the agent is."""
-    lessons = agent._book.lessons
+    lessons = parts.book.lessons
     last = last_lesson(folder)
     if last and last != lessons:
         wanted = f"a log that ends at lesson {lessons}, as this agent does"

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftwise._internal import container
 from driftwise.agent.agent import Agent
+from driftwise.agent.parts import parts_of
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.linear import LinearUCB
@@ -88,18 +89,19 @@ class Sums:
             raise BadInput("clock", "rewards", wanted, "fold the log instead, agent.learn_log(log)")
         made = Agent(policy, **options)
         state = self.state(made.policy, options.get("seed", 0))
-        clock, counts = made._clock, made._book.counts
+        parts = parts_of(made)
+        clock, counts = parts.clock, parts.book.counts
 
         def then() -> None:
             clock.newest = max(clock.newest, self.tick)
             if clock.kind == "rounds":
-                made._seq = clock.newest
+                parts.seq = clock.newest
             counts["learned"] += self.n
             counts["decided"] += self.n
-            made._lineage.learned(self.parts)
+            parts.lineage.learned(self.parts)
 
-        with made._learning:
-            made._states.publish(state, self.tick, 0, then)
+        with parts.learning:
+            parts.states.publish(state, self.tick, 0, then)
         return made
 
     def to_bytes(self) -> bytes:

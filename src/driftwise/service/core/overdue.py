@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from driftwise.ledger import Verdict
 from driftwise.service.stores.records import OpenRow
 from driftwise.service.stores.store import Store
 
@@ -38,9 +37,7 @@ class Overdue:
             if not self._waits(before, stream.kept[0]):
                 return
             self._taken.append(self._waiting.popleft())
-            known = stream.find(self._taken[-1].id)
-            if known is not None and known.verdict is Verdict.OPEN:
-                stream.default(self._taken[-1].id, known, at)
+            stream.default(self._taken[-1].id, at)
 
     def _waits(self, before: float, kept: int) -> bool:
         """Whether the oldest of the `kept` decisions on disk was created before a tick."""

@@ -18,7 +18,7 @@ from driftwise.agent.record import automatic_id, check_not_automatic, checked_id
 from driftwise.errors import BadInput, DriftwiseError
 from driftwise.kernels.chance import WORD, uniform
 from driftwise.kernels.point import Floats
-from driftwise.ledger import LESSONS, Conflict, Verdict, settle
+from driftwise.ledger import LESSONS, NOT_SENT, Conflict, Verdict, settle
 from driftwise.service.core.fold import EVERY, Fold
 from driftwise.service.core.offers import FREE, Offer, Offers, stored_arms
 from driftwise.service.core.peers import Alone, Peers
@@ -207,17 +207,15 @@ class Stream:
         overdue = terms.overdue(known.born, self.clock.read(at, self.learned))
         if terms.default is not None:
             self.peers.expire(at)
-            if overdue and known.verdict is Verdict.OPEN:  # more were due than are learned per group
-                self.default(asked.id, known, at)
-        verdict = settle(known.verdict, known.value, value, overdue)
+            if overdue:  # more may be due than are learned per group
+                self.default(asked.id, at)
+        verdict = settle(known.verdict, known.value, value, overdue, self._kept_out(known))
         if isinstance(verdict, Conflict):
             raise Refusal("other_reward", f"this decision has the reward {known.value!r}")
         if known.verdict is not Verdict.OPEN:
             return self._again(known, verdict)
         if known.x is None:
             raise Refusal("forgotten_decision")
-        if verdict is Verdict.LEARNED and self._kept_out(known):
-            verdict = Verdict.KEPT
         if verdict is Verdict.LEARNED:
             if known.x.shape[1] != self.setup.policy.dim:
                 raise Refusal("other_dimension")
@@ -234,19 +232,19 @@ class Stream:
         """The tick before which a decision must be created for its time to be over now."""
         return self.setup.terms.limit(self.clock.read(at, self.learned))
 
-    def default(self, id: str, known: KnownDecision, at: float) -> None:
-        """Learn the stream's default for a decision whose time is over."""
-        value, verdict = self.setup.terms.default, Verdict.DEFAULTED
-        assert value is not None, "called only if the stream has a default"
+    def default(self, id: str, at: float) -> None:
+        """Learn the stream's default for a decision whose time is over, if it is open."""
+        known, terms = self.find(id), self.setup.terms
+        if known is None or known.verdict is not Verdict.OPEN:
+            return
+        assert terms.default is not None, "called only if the stream has a default"
+        learned = known.x is not None and known.x.shape[1] == self.setup.policy.dim and not self._kept_out(known)
         try:
-            if self._kept_out(known):
-                raise DriftwiseError("kept out of training")
-            if known.x is None or known.x.shape[1] != self.setup.policy.dim:
-                raise DriftwiseError("arms of another dimension")
-            self._lesson(known, value, at)
+            if learned:
+                self._lesson(known, terms.default, at)
         except DriftwiseError:  # the request that runs now did not cause this
-            verdict = Verdict.EXPIRED
-        self._record(id, known, value, at, verdict)
+            learned = False
+        self._record(id, known, terms.default, at, terms.unanswered(learned))
 
     def _kept_out(self, known: KnownDecision) -> bool:
         """Whether a decision is not learned: a fallback, or a unit of the analysis cohort."""
@@ -278,7 +276,7 @@ class Stream:
 
     def _again(self, known: KnownDecision, verdict: Verdict) -> Rewarded:
         """Count a reward for a decision that already has one. The first reward, or the default, stays."""
-        if known.verdict in (Verdict.DEFAULTED, Verdict.EXPIRED):
+        if known.verdict in NOT_SENT:
             self.overtime += 1
         else:
             self.duplicates += 1

@@ -141,16 +141,12 @@ def _rewards(store: Store, stream: int, eras: list[Era], found: Found) -> None:
             found.tell(f"id {row.id!r} has two rewards")
         elif decision is None or decision.born != row.born or not _same_vector(store, decision, row):
             found.tell(f"reward {row.seq} does not fit its decision")
-        elif row.verdict == "defaulted" and not _due(eras, row):
+        elif not next(era.setup.terms for era in reversed(eras) if era.row.begun_at < row.seq).was_due(
+            row.verdict, row.value, row.born, row.tick
+        ):
             found.tell(f"reward {row.seq} is a default that was not due")
         seq, learned, tick = row.seq, expected, row.tick
         found.rewards += 1
-
-
-def _due(eras: list[Era], row: RewardRow) -> bool:
-    """Whether a default has its declared value, and the time of its decision was over."""
-    terms = next(era.setup.terms for era in reversed(eras) if era.row.begun_at < row.seq)
-    return row.value == terms.default and terms.overdue(row.born, row.tick)
 
 
 def _same_vector(store: Store, decision: DecisionRow, row: RewardRow) -> bool:

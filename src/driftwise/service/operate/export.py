@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import msgspec
 
 from driftwise._internal.validate import one_of
 from driftwise.errors import BadInput
-from driftwise.ledger import LESSONS
+from driftwise.ledger import LESSONS, Verdict
 from driftwise.service.core.offers import limits_of, stored_arms
 from driftwise.service.core.recompute import eras_of, upon
 from driftwise.service.core.setup import Era
@@ -71,22 +72,16 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
     writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
     lessons, written, left_out = [0], 0, 0
     try:
-        for reward in store.rewards(stream):
-            lessons.append(reward.learned)
+        lessons += [reward.learned for reward in store.rewards(stream)]
         first = 0 if everything else newest.row.first
         since = Since(first, lessons[first], 0 if everything else max(newest.row.origin, 0))
-        for reward in store.rewards(stream, first):
-            decision = store.decision(stream, reward.id)
-            row = None if decision is None else _row(store, name, eras[decision.era], decision, reward, lessons, since)
+        closed = ((store.decision(stream, reward.id), reward) for reward in store.rewards(stream, first))
+        opened = ((one, None) for one in store.decisions(stream) if store.reward(stream, one.id) is None)
+        for one, reward in chain(closed, opened):
+            row = None if one is None else _row(store, name, eras[one.era], one, reward, lessons, since)
             written, left_out = written + (row is not None), left_out + (row is None)
             if row is not None:
                 writer.add(row)
-        for decision in store.decisions(stream):
-            if store.reward(stream, decision.id) is None:
-                row = _row(store, name, eras[decision.era], decision, None, lessons, since)
-                written, left_out = written + (row is not None), left_out + (row is None)
-                if row is not None:
-                    writer.add(row)
     finally:
         writer.close()
     return Written(written, left_out, first)
@@ -116,7 +111,7 @@ def _row(
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
         era.row.policy, known, value, at, tick, number,
-        "open" if reward is None else reward.verdict if learned else "expired",
+        (Verdict.OPEN if reward is None else Verdict(reward.verdict) if learned else Verdict.EXPIRED).value,
         None if one.context is None else msgspec.json.decode(one.context),
         names, arms, cohort=one.cohort, upon=upon(era.setup, one) - since.origin,
         draws=one.draws if one.cohort == "live" else 0, trace=None if detail is None else detail.trace,

@@ -183,8 +183,8 @@ class _Importing:
             ("reward_tick", tick, due is not None or tick == number, "a tick that counts the rewards learned"),
             ("reward_tick", tick, due is None or abs(tick - at / due) <= 1.0 + _SLACK / due, f"ticks of {due} seconds"),
             ("state_seq", made.state_seq, made.state_seq < number, "a number below that of its own reward"),
-            ("verdict", batch.verdict[row], batch.verdict[row] != "defaulted"
-             or (value == terms.default and terms.overdue(made.born, tick)), "the stream's default, when it was due"),
+            ("verdict", batch.verdict[row], terms.was_due(batch.verdict[row], value, made.born, tick),
+             "the stream's default, when it was due"),
         )  # fmt: skip
         for column, got, good, wanted in limits:
             if not good:

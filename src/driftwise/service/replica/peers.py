@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from driftwise.agent.record import is_automatic
-from driftwise.ledger import LESSONS, Verdict
+from driftwise.ledger import LESSONS
 from driftwise.service.core.fold import resume
 from driftwise.service.core.overdue import MOST
 from driftwise.service.core.setup import Setup
@@ -78,9 +78,7 @@ class Others:
         if found:
             self.lead()  # another replica may have closed some of them; read what it wrote
         for row in found:
-            known = stream.find(row.id)
-            if known is not None and known.verdict is Verdict.OPEN:
-                stream.default(row.id, known, at)
+            stream.default(row.id, at)
         if len(found) < MOST:
             self._open_from = max(self._open_from, before - (stream.setup.terms.expire_after or 0.0))
 
