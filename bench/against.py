@@ -49,7 +49,7 @@ FIRST = {
 
 
 def environment(checkout: Path, cache: str | None) -> dict[str, str]:
-    """What a process of a side runs in: its sources first, and compiled code of its own."""
+    """The environment of a side's process: its sources come first, and it has its own compiled code."""
     paths = [str(checkout / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
     return {**os.environ, **own, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
@@ -71,7 +71,7 @@ def unpacked(revision: str, folder: Path) -> Path:
 
 
 def work(most: int) -> None:
-    """The process of a side: it names its sides, then measures those whose number it is sent."""
+    """The process of one checkout: it lists its sides, then measures those whose number it gets."""
     import driftwise
 
     checkout = Path(os.environ["PYTHONPATH"].split(os.pathsep)[0])
@@ -85,7 +85,7 @@ def work(most: int) -> None:
     for line in guard.lines(None):
         found |= {f"{line.name}: {number}": side for number, side in (("one", line.one), ("other", line.other))}
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what is printed is no answer
+    os.dup2(2, 1)  # printed text is not part of the answer
     print(json.dumps(list(found)), file=answers, flush=True)
     for name in sys.stdin:
         print(json.dumps(found[json.loads(name)]()), file=answers, flush=True)
@@ -142,7 +142,7 @@ def is_slower(name: str, measured: tuple[float, float, float], margin: float, un
 
 
 def sides(old: Path, cache: str, options: argparse.Namespace) -> list[str]:
-    """Compare all sides that both have; the names of those that are slower each time."""
+    """Compare all sides that both have. Returns the names of those that are slower each time."""
     before, after = Side(old, cache, options.most), Side(HERE, options.cache, options.most)
     try:
         named = [name for name in after.names if name in before.names and options.only in name]
@@ -164,7 +164,7 @@ def sides(old: Path, cache: str, options: argparse.Namespace) -> list[str]:
 
 
 def first_use(checkout: Path, program: str) -> float:
-    """CPU seconds of a program that finds nothing compiled."""
+    """CPU seconds of a program with an empty cache of compiled code."""
     with tempfile.TemporaryDirectory() as empty:
         begun = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", program], check=True, env=environment(checkout, empty),

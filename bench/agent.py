@@ -19,7 +19,7 @@ from linear import play_once, tape_of
 
 
 def spent(policy, arms, times: int) -> tuple[float, float, float]:
-    """Microseconds of a bare round, of an agent's, and of an agent's with ids of the caller's."""
+    """Microseconds of a round of the policy, of an agent, and of an agent with ids of the caller's."""
     state, found = policy.start(), []
     for live, named in ((False, False), (True, False), (True, True)):
         agent = dw.Agent(policy, rewards=(-1.0, 1.0), remember=1000)

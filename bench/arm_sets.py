@@ -22,7 +22,7 @@ NAMES = {"GLB-WeightUCB": {}, "GLB-RestartUCB": {}, "MASTER+GLM-UCB": {"n0": 13}
 
 
 def waves(curve: np.ndarray) -> float:
-    """Of a mean curve with a point every 50 rounds."""
+    """The waves of a mean curve with a point every 50 rounds."""
     lost = np.diff(curve[EVERY // 50 - 1 :: EVERY // 50])
     return float(lost.std() / lost.mean())
 

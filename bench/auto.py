@@ -30,7 +30,7 @@ def mean_of(policies: dict[str, object], world: World, trials: int, seed: int) -
 
 
 def best_rival(world: World, trials: int, seed: int) -> float:
-    """The least mean regret of a posterior quantile with a fixed memory, both in hindsight, told noise and scale.
+    """The least mean regret of a posterior quantile with a fixed memory, both in hindsight, with noise and scale given.
 
     All run on a quarter of the trials, and the five best of those on all.
     """
@@ -69,7 +69,7 @@ def table(
 
 
 def values(worlds: dict[str, World], trials: int, seed: int) -> None:
-    """Auto, told dim alone, against today's bank told R, LB-WeightUCB told P_T, and the best of two kinds in
+    """Auto, given only dim, against the bank given R, LB-WeightUCB given P_T, and the best of two kinds in
     hindsight."""
     quiet = {
         "still, d=5, noise .1": Still(horizon=6000, dim=5, noise=0.1),
@@ -111,7 +111,7 @@ def several(
 
 
 def clicks(worlds: dict[str, World], trials: int, seed: int) -> None:
-    """Auto for clicks, told dim alone, against today's click bank, which is told S."""
+    """Auto for clicks, given only dim, against the click bank, which is given S."""
     several(worlds, {
         "Auto": lambda world: dw.make("Auto", dim=world.dim, link="logistic"),
         "bank": lambda world: dw.make("Bank+SCB-WeightUCB", **told(world)),
@@ -145,7 +145,7 @@ def rates(trials: int, seed: int) -> None:
 
 
 def tails(trials: int, seed: int) -> None:
-    """The worst trials in quiet worlds of five dimensions, without levels and with, beside the best pair's mean."""
+    """The worst trials with little noise and five dimensions, without levels and with, and the best pair's mean."""
     worlds = {
         "still": Still(horizon=6000, dim=5, noise=0.1), "one turn": Turn(horizon=6000, dim=5, noise=0.1),
         "walk .005": Walk(horizon=6000, dim=5, step=0.005, noise=0.1),
@@ -188,7 +188,7 @@ def horizons(trials: int, seed: int) -> None:
 
 
 def cost(repeats: int = 5) -> None:
-    """Time of a round as a multiple of today's bank's in the same run."""
+    """Time of a round as a multiple of the bank's in the same run."""
     print("| Auto for | d | arms | times the bank's cost | allowed |")
     print("|---|---|---|---|---|")
     rows = [("values", 2, 50, 4.0), ("values", 10, 100, 4.0), ("clicks", 2, 50, 0.5), ("clicks", 10, 100, 0.5)]

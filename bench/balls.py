@@ -24,7 +24,7 @@ TOLD = {"Bank+LB-WeightUCB": ("dim", "S", "L", "R"), "Auto": ("dim",)}
 
 
 def policies(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """All by name, each told what it needs."""
+    """All policies by name, each with the facts that it needs."""
     return {name: dw.make(name, **{one: facts[one] for one in TOLD.get(name, facts)}) for name in NAMES}
 
 
@@ -97,7 +97,7 @@ def draw(found: dw.Result, out: str) -> None:
     for name in sorted(NAMES, key=lambda one: float(means[one][-1])):
         mean = means[name]
         panel.plot(found.rounds, mean, color=colours[name])
-        height = max(height + step, float(mean[-1]))  # names lie above each other, not on each other
+        height = max(height + step, float(mean[-1]))  # names are moved so that they do not overlap
         panel.annotate(f" {name} {mean[-1]:.0f}", (found.rounds[-1], height), color=colours[name], fontsize=8,
                        va="center", annotation_clip=False)
     panel.set_xlabel("round")

@@ -1,4 +1,4 @@
-"""Past one machine, measured (issue 18): the same bytes, kills, CPU, rows and shards.
+"""Past one machine, measured: the same bytes, kills, CPU, rows and shards.
 
     python bench/cluster.py kills [--kills 10] [--seed 0]   ten workers and ten drivers killed, resumed, the same bytes
     python bench/cluster.py cpu [--trials 16000]            CPU of two Dask processes in times of two threads
@@ -62,7 +62,7 @@ def kills(asked: argparse.Namespace) -> bool:
         driver = subprocess.Popen(command(spec, out, "--on", scheduler.address), **quiet)
         try:
             while workers + drivers < 2 * asked.kills:
-                for _ in range(5):  # so far apart that no chunk is hit four times by chance
+                for _ in range(5):  # far enough apart that no chunk loses four workers by chance
                     before, until = played(out), time.monotonic() + 300.0
                     while played(out) == before and driver.poll() is None and time.monotonic() < until:
                         time.sleep(0.02)
@@ -70,7 +70,7 @@ def kills(asked: argparse.Namespace) -> bool:
                 if driver.poll() is not None:
                     if driver.returncode:
                         return _told(False, f"the driver ended with {driver.returncode}")
-                    subprocess.run(["rm", "-rf", str(out)], check=True)  # too quick: begin anew, and go on killing
+                    subprocess.run(["rm", "-rf", str(out)], check=True)  # it ended too soon: start again
                 elif workers < asked.kills:
                     place = rng.randrange(len(scheduler.workers))
                     scheduler.workers[place].kill()
@@ -96,7 +96,7 @@ def kills(asked: argparse.Namespace) -> bool:
 
 
 def cpu(asked: argparse.Namespace) -> bool:
-    """All the CPU of a command, its processes' too, threads and Dask in turns."""
+    """All CPU of a command and its processes, with threads and with Dask in turns."""
     spent: dict[str, list[float]] = {"threads": [], "Dask": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -140,7 +140,7 @@ def _drawn(number: int, count: int, dim: int) -> tuple[Any, Any, Any, Any]:
 
 
 def _most_memory(executor: Any) -> float:
-    """The most that a worker has had, in MB."""
+    """The peak memory of a worker, in MB."""
     found = executor._client.run(lambda: open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
     return max(map(int, found.values())) / 1024.0
 
@@ -153,7 +153,7 @@ def rows(asked: argparse.Namespace) -> bool:
     count, dim = 1_000_000 if asked.rows >= 4e6 else int(asked.rows) // 4, asked.dim
     parts = round(asked.rows / count)
     wave = max(1, int(1.9e9 // (count * (8 * dim + 24))))
-    # 1 - 2^-20 is a float: the fold multiplies by γ itself, and by no neighbour of it a million times over.
+    # 1 - 2^-20 is a float: the fold multiplies by γ itself, without a rounding error that is repeated a million times.
     policy = dw.LinearUCB(dim=dim, memory=dw.Fade(2.0**-20), lam=1.0, L=10.0)
     state, total, memory, killed = policy.start(0), None, [], 0
     began, folding, clock = time.perf_counter(), 0.0, 0.0
@@ -194,7 +194,7 @@ def rows(asked: argparse.Namespace) -> bool:
 
 
 def _apart(a: Any, b: Any) -> float:
-    """The largest difference, in times of the largest number where that is above one."""
+    """The largest difference, relative to the largest number if that is above one."""
     known = np.isfinite(b)
     return float(np.abs(a[known] - b[known]).max() / max(1.0, np.abs(b[known]).max()))
 

@@ -184,7 +184,7 @@ def click_runs(seed, runs, K, gamma, lam, reg, norm, theta, bias, noise, whole, 
                 if counted[v, t]:
                     out[run, 0, v] = max(out[run, 0, v], one / noise[v, t])
                     out[run, 1, v] = max(out[run, 1, v], (all_of_it - bias[t]) / whole[v, t])
-            _factor(Hess, reg, Fh)  # one step of Newton a round: any arm that the past decides will do
+            _factor(Hess, reg, Fh)  # one Newton step per round: any arm that depends only on the past is allowed
             _length(Fh, grad, w)
             _back(Fh, w, step)
             size = 0.0

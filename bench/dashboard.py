@@ -29,7 +29,7 @@ BODY = {"policy": {"name": "Auto", "dim": 5}, "rewards": [0, 1], "epsilon": 0.05
 
 
 class Readers:
-    """Who comes, what each item is worth to them, and how that turns."""
+    """The readers, the value of each item for them, and how it changes."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.number = client, 0
@@ -40,7 +40,7 @@ class Readers:
         self.late: list[tuple[str, float]] = []
 
     def come(self, turn: float) -> None:
-        """A few at a time; a part of the clicks comes with the next."""
+        """A few readers at a time; some clicks come with the next ones."""
         taste = np.array([np.cos(turn), np.sin(turn), 0.3, 0.0])
         worth = np.clip(0.45 + 0.5 * self.arms[:, :4] @ taste, 0.02, 0.98)
         asked: list[dict[str, Any]] = [
@@ -58,7 +58,7 @@ class Readers:
 
 
 def taken(url: str, out: Path) -> None:
-    """The page as a browser shows it."""
+    """A screenshot of the page."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:

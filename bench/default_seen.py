@@ -1,8 +1,8 @@
-"""Problems that the default policy is tuned on: issue 29's table, the worlds of docs/unknown-drift-tables.md, and
+"""Problems that the default policy is tuned on: the table below, the worlds of docs/unknown-drift-tables.md, and
 clicks.
 
 `REGISTRY` has the form of default_unseen.REGISTRY: a name maps to (function of seed and T, "values" or "clicks",
-description). `HORIZONS` names the kinds whose horizon is not 6000. `TABLE` has the issue's numbers by kind: Auto,
+description). `HORIZONS` names the kinds whose horizon is not 6000. `TABLE` has the first numbers by kind: Auto,
 practical, hindsight and random play, None where it has none.
 """
 
@@ -115,7 +115,7 @@ def rises(T: int, n: int, top: float, to: float, at: float = 0.5) -> Array:
     return means
 
 
-# Issue 29's table.
+# The kinds of the table.
 
 
 @kind("values", 3712, 29, 30, 4988)
@@ -230,7 +230,7 @@ def half_turn_five_arms(rng: Generator, T: int) -> Stream:
     return values(rng, arms, dot(arms, circle(T, 0.5, start=rng.random())), 1.0)
 
 
-# What the issue asks for beside its table.
+# Kinds beside the table.
 
 
 @kind("values", duplicated={"how": 0}, summed={"how": 1}, tiny={"how": 2})

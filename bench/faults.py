@@ -1,4 +1,4 @@
-"""The fault rows of docs/contract.md#faults but F8, for reliability.py.
+"""The fault rows of docs/contract.md#faults except F8, for reliability.py.
 
 Long rows are done in parts, each kept in build/reliability/ when it is over: a row that was stopped goes on where it
 stood. Parts that another source of the service gave do not count.
@@ -26,7 +26,7 @@ from service.loading import Clients, Server, wrong  # noqa: E402
 from service.nursery import Nursery  # noqa: E402
 
 Told = tuple[str, bool] | tuple[str, bool, float]
-KILLS, BATCH = 500, 25  # of F1; servers that are killed one after the other on one database
+KILLS, BATCH = 500, 25  # of F1: the number of servers that are killed one after the other on one database
 IMAGES, RECORDS = 1000, 10  # of F4
 _limits: dict[str, Any] = {"until": None, "fresh": False}
 _nursery = Nursery()
@@ -34,19 +34,19 @@ POINTS = [point for point in broken.POINTS if point != "in-upgrade"]  # which is
 
 
 def budget(minutes: float | None, fresh: bool) -> None:
-    """When to begin no more parts, and whether those of before count."""
+    """The time after which no part is started, and whether earlier parts count."""
     _limits.update(until=None if minutes is None else time.monotonic() + 60.0 * minutes, fresh=fresh)
 
 
 def _source() -> str:
-    """What the source of the service and of its rules for rewards is known by."""
+    """The hash of the sources of the service and of its rules for rewards."""
     inside = ROOT / "src" / "driftwise"
     files = [*sorted((inside / "service").rglob("*.py")), inside / "ledger.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def parts(row: str, plan: list[str], work: Callable[[str], Any]) -> dict[str, Any]:
-    """What is known of each part of a row, those that are still to be done included while there is time."""
+    """The results of each part of a row; missing parts are run while there is time."""
     path = ROOT / "build" / "reliability" / f"{row}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text()) if path.exists() and not _limits["fresh"] else {}
@@ -66,7 +66,7 @@ def parts(row: str, plan: list[str], work: Callable[[str], Any]) -> dict[str, An
 
 
 def killed(folder: Path, kills: int, *what: str, seed: int = 0) -> tuple[list[str], Clients]:
-    """Servers on one file, each killed at a random moment; what is wrong when the dust has settled."""
+    """Servers on one file, each killed at a random moment. Returns the errors at the end."""
     rng, clients, db = random.Random(seed), Clients(seed), folder / "a.db"
     try:
         for _ in range(kills):
@@ -78,9 +78,9 @@ def killed(folder: Path, kills: int, *what: str, seed: int = 0) -> tuple[list[st
             timer.join()
             server.end()
         server = Server(db, *what, nursery=_nursery)
-    except AssertionError as refused:  # the file itself gives it away
+    except AssertionError as refused:  # the file itself shows it
         return [str(refused)], clients
-    clients.run(server.port, 0.2)  # whoever had no answer asks again
+    clients.run(server.port, 0.2)  # clients without an answer send the request again
     found = wrong(db, clients, server.stream()["digest"])
     server.kill()
     return found, clients
@@ -138,7 +138,7 @@ def _at_point(name: str) -> Any:
 
 
 def f3(share: float) -> Told:
-    """Each control until it is found out, two kills at a time: when a kill comes is chance."""
+    """Each control until its defect is found, two kills at a time, because the moment of a kill is random."""
     told, passed = [], True
     for what in (("early", "slow"), ("twice",), ("forgetful",)):
         tries, found = 0, []
@@ -180,11 +180,11 @@ def f4(share: float) -> Told:
     return told, bool(done) and not _wrongs(done) and not total["unsynced"], total["images"] / IMAGES
 
 
-# ------------------------------------------------------------------------------------------ rows that tests are
+# ------------------------------------------------------------------------------------------ rows run by tests
 
 
 def tests(what: str, *names: str) -> Callable[[float], Told]:
-    """Rows that are what the tests run and no more; `what` says how much of the row that is."""
+    """Rows that run the tests and no more; `what` says which part of the row that is."""
 
     def run(share: float) -> Told:
         paths = [str(ROOT / "tests" / "service" / name) for name in names]

@@ -1,4 +1,4 @@
-"""A guard against slower code, by ratios within one run: `make test` runs it alone, before the tests.
+"""A guard against slower code, by ratios within one run: `make test` runs it before the tests.
 
     python bench/guard.py [--repeats 7]
 
@@ -93,7 +93,7 @@ def started(program: str) -> Side:
     return side
 
 
-# Who compiles what before anything is measured: about as long each.
+# The groups that are compiled before anything is measured; each takes about as long.
 COMPILED = (("Auto",), ("GLB-WeightUCB", "SCB-WeightUCB", "Bank+LB-WeightUCB", "D-LinUCB"))
 WARM = """
 import sys
@@ -105,7 +105,7 @@ for name in sys.argv[2:]:
 
 
 def compile_all() -> None:
-    """Have all that is measured compiled, so that a core is not idle while a function is waited for."""
+    """Compile everything that is measured, on all cores."""
     folder = str(Path(__file__).resolve().parent)
     begun = [subprocess.Popen([sys.executable, "-c", WARM, folder, *names]) for names in COMPILED]
     if any([one.wait() for one in begun]):
@@ -113,7 +113,7 @@ def compile_all() -> None:
 
 
 def eight_of_one() -> float:
-    """What eight lanes are known to cost, of one by one: their gain is the width of the processor's vectors."""
+    """The known time of eight lanes, relative to one by one; it depends on the width of the processor's vectors."""
     has = llvm.get_host_cpu_features()
     return 0.36 if has.get("avx512f") else 0.68 if has.get("avx2") else 0.95
 

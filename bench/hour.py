@@ -33,28 +33,28 @@ from driftwise.service.operate.export import export
 
 DIM, SHELF, SHOWN = 6, 30, 8
 EPSILON = 0.02
-TICKS, PATIENCE = 6000, 1 / 80  # of an hour: a click that has not come in 45 seconds will not come
+TICKS, PATIENCE = 6000, 1 / 80  # of an hour: no click comes after 45 seconds
 FLAT = ("x", "reward", "reward_seq", "reward_tick", "born", "seq")  # columns of a log that are arrays
 EVENTS = ("restart", "deploy", "kill -9")
 
 
 def time_of(seconds: float) -> dict[str, Any]:
-    """How time passes where an hour takes so many seconds."""
+    """The simulated time, if an hour takes so many seconds."""
     return {"clock": "wall", "tick": seconds / TICKS, "expire_after": PATIENCE * seconds, "default_reward": 0.0}
 
 
 class Visits:
-    """What every visit offers, what each arm would bring, and when a click would come."""
+    """The arms of every visit, the click of each arm, and when the click would come."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
         chance = np.random.default_rng(seed)
         shelf = chance.standard_normal((SHELF, DIM - 1))
-        users = chance.choice([-1.0, 1.0], size=(12, DIM - 1))  # who sees the same item with other eyes
+        users = chance.choice([-1.0, 1.0], size=(12, DIM - 1))  # users differ in their taste
         picked = np.array([chance.choice(SHELF, SHOWN, replace=False) for _ in range(count)])
         tastes = shelf[picked] * users[chance.integers(len(users), size=count)][:, None, :]
         tastes *= 0.8 / np.linalg.norm(tastes, axis=2, keepdims=True)
         self.arms = np.concatenate([tastes, np.full((count, SHOWN, 1), 0.6)], axis=2)
-        turn = 3.0 * np.pi * np.arange(count) / count  # once and a half around
+        turn = 3.0 * np.pi * np.arange(count) / count  # one and a half turns
         theta = np.zeros((count, DIM - 1))
         theta[:, 0], theta[:, 1] = np.cos(turn), np.sin(turn)
         mood = 0.45 + 0.1 * np.sin(2.0 * turn)
@@ -86,7 +86,7 @@ def started(db: Path, port: int) -> Any:
 
 
 class Serving:
-    """The server of a product, which is replaced while it is asked."""
+    """The server of a product, which is replaced while it gets requests."""
 
     def __init__(self, db: Path, start: Callable[[Path, int], Any]) -> None:
         self.db, self.start, self.port = db, start, free_port()
@@ -114,7 +114,7 @@ class Serving:
 
 
 class Seen(NamedTuple):
-    """What users saw: the arm of every visit, its number in the log, and the longest wait about each event."""
+    """The arm of every visit, its number in the log, and the longest wait around each event."""
 
     arms: list[int]
     seqs: list[int]
@@ -139,7 +139,7 @@ def served(serving: Serving, visits: Visits, seconds: float, threads: int = 8) -
     mine, clients = threading.local(), []
 
     def call(ask: Callable[[Client], Any]) -> Any:
-        """Until somebody answers: servers come and go."""
+        """Send a request until a server answers."""
         asked = time.monotonic()
         while True:
             if getattr(mine, "port", 0) != serving.port:
@@ -164,7 +164,7 @@ def served(serving: Serving, visits: Visits, seconds: float, threads: int = 8) -
         while True:
             with turn:
                 visit = next(numbers, None)
-                # Whoever waits for a server holds up those behind: nobody comes in a crowd when it is back.
+                # A visit that waits for a server delays later visits, so there is no crowd when the server is back.
                 due_at = pace["next"] = max(pace["next"] + seconds / count, time.monotonic())
             if visit is None:
                 return
@@ -195,7 +195,7 @@ def served(serving: Serving, visits: Visits, seconds: float, threads: int = 8) -
 
 
 def alone(policy: Any, visits: Visits) -> list[int]:
-    """The same visits with an agent in this process; clicks are as late."""
+    """The same visits with an agent in this process, with the same delays of clicks."""
     agent, arms = agent_of(policy, time_of(1.0)), []
     coming: list[tuple[float, str]] = []
     for visit in range(len(visits)):
@@ -217,14 +217,14 @@ def agent_of(policy: Any, time: dict[str, Any]) -> dw.Agent:
 
 
 def refolded(log: Path, seconds: float) -> str:
-    """The digest of the state that `learn_log` comes to."""
+    """The digest of the state after `learn_log`."""
     agent = agent_of(dw.make("Auto", dim=DIM), time_of(seconds))
     agent.learn_log(log)
     return digest(agent.policy, agent._parts.states.front)
 
 
 def replayed(log: Path, seconds: float) -> Iterator[bool]:
-    """Every decision again, by an agent that learns the log up to the state it was made on: whether it is the same."""
+    """Make every decision again, by an agent that learns the log up to the state of that decision, and compare."""
     lessons: dict[str, list[Any]] = {name: [] for name in (*FLAT, "decision_id", "verdict")}
     decisions = []
     for one in dw.read_log(log).batches((*lessons, "arm", "arms", "score", "state_seq")):
@@ -234,7 +234,7 @@ def replayed(log: Path, seconds: float) -> Iterator[bool]:
             if one.reward_seq[row]:  # rows are in the order of their rewards
                 for name, column in lessons.items():
                     column.append(getattr(one, name)[row])
-    tick = seconds / TICKS  # defaults are rows of the log: this agent makes none itself
+    tick = seconds / TICKS  # defaults are rows of the log, so this agent makes none itself
     agent, learned = agent_of(dw.make("Auto", dim=DIM), {"clock": "wall", "tick": tick}), 0
     for _, state_seq, id, arms, played in sorted(decisions, key=lambda one: one[0]):
         if learned < state_seq:
@@ -246,7 +246,7 @@ def replayed(log: Path, seconds: float) -> Iterator[bool]:
 
 
 class Hour(NamedTuple):
-    """What came of it."""
+    """The results."""
 
     seen: Seen
     same: int  # decisions that an agent played again
@@ -257,7 +257,7 @@ class Hour(NamedTuple):
 
 
 def hour(count: int, seconds: float, start: Callable[[Path, int], Any] = started, threads: int = 8) -> Hour:
-    """All of it."""
+    """Run the whole hour."""
     visits = Visits(count)
     with tempfile.TemporaryDirectory() as name:
         db, log = Path(name) / "a.db", Path(name) / "log"
@@ -283,7 +283,7 @@ def hour(count: int, seconds: float, start: Callable[[Path, int], Any] = started
 
 
 def draw(found: Hour, path: Path) -> None:
-    """Chance of a click over the hour, with what happened to the server."""
+    """Draw the chance of a click over the hour, with the events of the server."""
     from driftwise.draw.picture import picture
 
     count, width = len(found.seen.arms), max(1, len(found.seen.arms) // 40)

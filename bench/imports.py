@@ -1,4 +1,4 @@
-"""A stream of 10⁶ rows imported, beside one that lived them: time, digests, rows, and a process that is killed.
+"""A stream of 10⁶ imported rows, beside the stream that made them: time, digests, rows, and a killed process.
 
     python bench/imports.py [--rows 1000000] [--keep DIR]
 
@@ -32,7 +32,7 @@ GROUP = 500
 
 
 def live(folder: Path, rows: int) -> None:
-    """A stream in a.db, its log, and a stream of the same body in b.db."""
+    """Make a stream in a.db, its log, and a new stream of the same body in b.db."""
     rng, began = np.random.default_rng(0), time.perf_counter()
     sets = [np.round(rng.uniform(-0.5, 0.5, (4, 3)), 3).tolist() for _ in range(1_000)]
     desk, waiting = Desk(folder / "a.db", BODY), []

@@ -33,7 +33,7 @@ WORLDS = {
 
 
 def softmax(means, spread):
-    """Shares that comparable arms have in Thompson sampling of about this spread."""
+    """The shares of comparable arms in Thompson sampling with about this spread."""
     shares = np.exp((means - means.max(axis=1, keepdims=True)) / (0.78 * spread))
     return shares / shares.sum(axis=1, keepdims=True)
 

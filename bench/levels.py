@@ -62,7 +62,7 @@ def auto(world: World, **fields: object) -> dw.TrendBank:
 
 
 def fixed(world: World) -> dict[str, object]:
-    """Static policies and fixed memories, by posterior and theorem, told noise and scale."""
+    """Static policies and fixed memories, by posterior and theorem, with noise and scale given."""
     facts = {"dim": world.dim, "S": world.radius, "R": world.noise, "L": world.L}
     found: dict[str, object] = {}
     for rounds in MEMORIES:
@@ -73,7 +73,7 @@ def fixed(world: World) -> dict[str, object]:
 
 
 def banks(world: World) -> dict[str, object]:
-    """The default with levels, without, and the bank of discounts that is told R."""
+    """The default with levels, without, and the bank of discounts that is given R."""
     return {
         "levels": auto(world, levels=True), "no levels": auto(world, levels=False),
         "bank": dw.make("Bank+LB-WeightUCB", **told(world)),
@@ -81,7 +81,7 @@ def banks(world: World) -> dict[str, object]:
 
 
 def losses(worlds: list[World], policies: Callable[[World], dict[str, object]], seed: int) -> dict[str, np.ndarray]:
-    """Final regret of each policy, a trial a world."""
+    """Final regret of each policy, one trial per world."""
     rows: dict[str, list[float]] = {}
     for number, world in enumerate(worlds):
         made = policies(world)
@@ -118,7 +118,7 @@ def click_world(
 
 
 def fixed_clicks(world: World) -> dict[str, object]:
-    """Static policies and fixed memories for clicks, by posterior and theorem, told the scale; all in one pass."""
+    """Static policies and fixed memories for clicks, by posterior and theorem, given the scale; all in one pass."""
     found: dict[str, object] = {}
     for rounds in MEMORIES:
         memory = dw.Fade(0.0 if math.isinf(rounds) else 1.0 / rounds)
@@ -130,7 +130,7 @@ def fixed_clicks(world: World) -> dict[str, object]:
 
 
 def click_banks(world: World) -> dict[str, object]:
-    """The default for clicks with levels, without, and the bank of discounts that is told S."""
+    """The default for clicks with levels, without, and the bank of discounts that is given S."""
     return {
         "levels": auto(world, levels=True, link="logistic"), "no levels": auto(world, levels=False, link="logistic"),
         "bank": dw.make("Bank+SCB-WeightUCB", **told(world)),
@@ -184,7 +184,7 @@ def turning(trials: int, seed: int) -> None:
 
 
 def jumps(trials: int, seed: int) -> None:
-    """Jumps of preferences that a level must not swallow."""
+    """Jumps of preferences that a level must not absorb."""
     head("jumps", "Auto, no levels", "Auto, levels", "worst trial")
     for noise in (0.1, 0.3, 1.0):
         world = Jumps(horizon=T, jumps=3, noise=noise)
@@ -198,7 +198,7 @@ def jumps(trials: int, seed: int) -> None:
 
 
 def weak(trials: int, seed: int) -> None:
-    """Where a level and preferences are hard to tell apart: two arms, fresh arms."""
+    """Worlds where a level and preferences are hard to distinguish: two arms, fresh arms."""
     head("weak spot", *AGAINST)
     for name in ("still", "seasons", "blocks", "walk"):
         for noise in (1.0, 0.3):
@@ -255,7 +255,7 @@ def hidden_rise(rng: np.random.Generator, noise: float, rises: bool) -> Given:
 
 
 def audits(trials: int, seed: int) -> None:
-    """An arm that nobody plays rises at half time; and the price where none does."""
+    """An arm that is not played rises at half time; and the cost of audits where no arm rises."""
     sizes = (0.0, 0.5, 1.0, 2.0, 4.0)
     head("world", *(f"audit={a:g}" for a in sizes))
     for noise in (1.0, 0.3):
@@ -299,7 +299,7 @@ def reported(policy: object, trial: tuple[int, int], delay: float, deadline: int
 
 
 def late(trials: int, seed: int) -> None:
-    """Clicks that come late and their absence at a deadline: no level moves, but for that of what is reported."""
+    """Late clicks, and defaults at a deadline: only the level of what is reported moves."""
     def static(memory: dw.Keep | dw.Fade) -> object:
         return dw.PosteriorUCB(dim=10, memory=memory, S=None, L=None, estimate="one-pass")
 

@@ -32,7 +32,7 @@ def rate(p):
 
 
 def heavy(rng, shape):
-    """One in ten buys, for a sum whose fourth moment is 3,000 times its variance squared, cut off at CAP."""
+    """One unit in ten buys, for a sum whose fourth moment is 3,000 times its variance squared, cut off at CAP."""
     return (rng.random(shape) < 0.1) * np.minimum(np.exp(1.5 * rng.standard_normal(shape)), CAP)
 
 
@@ -47,7 +47,7 @@ WORLDS = {"rate .01": (rate(0.01), 1.0), "rate .1": (rate(0.1), 1.0), "rate .5":
 
 
 def bounded_wrong(y, arm, share):
-    """Whether the bounded interval ever leaves out 0, for each stream; y within [0, 1]."""
+    """Whether the bounded interval ever excludes 0, for each stream; y within [0, 1]."""
     n = y.shape[1]
     centre = np.empty_like(y)
     centre[:, 0] = 0.5
@@ -89,20 +89,20 @@ def spreads(units, level):
 
 
 def others_wrong(y, arm):
-    """Whether the asymptotic interval, and Welch's, ever leave out 0; and Welch's at ten looks."""
+    """Whether the asymptotic interval, and Welch's, ever exclude 0; and Welch's at ten looks."""
     one, zero = looks_of(y, arm), looks_of(y, ~arm)
     with np.errstate(all="ignore"):
         z = np.abs(one[0] - zero[0]) / np.sqrt(one[1] + zero[1])
     shown = np.minimum(one[3], zero[3]) >= LEAST
     units = np.arange(1, y.shape[1] + 1)
     asymptotic = (shown & (z > spreads(units, LEVEL))).any(axis=1)
-    welch = (np.minimum(one[2], zero[2]) >= 30) & (z > t_quantile(1e9))  # as soon as it is worth its name
+    welch = (np.minimum(one[2], zero[2]) >= 30) & (z > t_quantile(1e9))  # as soon as it can be computed
     tenths = np.linspace(0, y.shape[1] - 1, 11).astype(int)[1:]
     return asymptotic, welch.any(axis=1), welch[:, tenths].any(axis=1), shown.any(axis=1)
 
 
 def agree(y, arm, share, top):
-    """The module says of one stream what the sums above say."""
+    """Check that the module gives the same results for one stream as the sums above."""
     bets, sums = Bets(share, (0.0, top)), UnitSums()
     bounded = asymptotic = False
     for start in range(0, len(y), 500):

@@ -48,7 +48,7 @@ def play_once(policy: Compiled, world: World, tape: Tape) -> float:
 
 
 def rounds(program: Path, repeats: int) -> None:
-    """One round, ours against C, at the three sizes of the issue."""
+    """One round, ours against C, at three sizes."""
     print(f"{'d':>4} {'n':>4} {'ours ns':>9} {'C ns':>9} {'ratio':>6} {'allowed':>8}")
     for d, n, T, allowed in SIZES:
         world = dw.worlds.Turn(dim=d, arms=n, horizon=T)
@@ -82,7 +82,7 @@ def flatness(repeats: int) -> None:
 
 
 def threads(program: Path, repeats: int) -> None:
-    """What two threads gain here, against what two C processes side by side gain."""
+    """The gain of two threads here, against that of two C processes."""
     world = dw.worlds.Turn(horizon=6000)
     policy = dw.make("LB-WeightUCB", **world.facts)
     tape = tape_of(world)

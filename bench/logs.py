@@ -1,4 +1,4 @@
-"""What learning from a log costs above reading it, and whether memory stays flat.
+"""The cost of learning from a log beyond reading it, and whether memory stays constant.
 
     python bench/logs.py [--rows 1000000] [--dim 20] [--repeats 5] [--flat] [--folder DIR]
 
@@ -31,7 +31,7 @@ COLUMNS = ["x", "reward", "reward_seq", "reward_tick", "born", "seq", "verdict"]
 
 
 def write(path: Path, rows: int, dim: int) -> None:
-    """A log of lessons that came at once, a stretch at a time."""
+    """Write a log of lessons with immediate rewards, one stretch at a time."""
     chance, writer = np.random.default_rng(0), None
     for first in range(0, rows, 100_000):
         many = min(100_000, rows - first)
@@ -74,14 +74,14 @@ def fold(path: Path, dim: int) -> None:
 
 
 def peak(path: Path, dim: int) -> float:
-    """Megabytes that a process needs at most which folds this log."""
+    """The peak memory in MB of a process that folds this log."""
     words = [sys.executable, __file__, "--peak-of", str(path), "--dim", str(dim)]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 
 def logging(dim: int, folder: Path, times: int = 5000) -> tuple[float, float]:
-    """Microseconds of decide + reward, without a log and with one, parts being written meanwhile."""
+    """Microseconds of decide + reward, without a log and with one, while parts are written."""
     arms = np.random.default_rng(1).standard_normal((50, dim))
     prepared, found = dw.ArmSet(arms / np.linalg.norm(arms, axis=1, keepdims=True)), []
     for live in (False, True):

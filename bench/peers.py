@@ -1,4 +1,4 @@
-"""Rounds beside other packages that choose among arms with features, each as its own documentation would have it used.
+"""Rounds beside other packages that choose among arms with features, each used as its documentation says.
 
     python bench/peers.py [--horizon 2000] [--repeats 7] [--only NAME]
 
@@ -25,7 +25,7 @@ from driftwise.worlds import Turn
 
 
 class Peer(Protocol):
-    """One that plays."""
+    """A player of another package."""
 
     def choose(self, arms: Floats) -> int: ...
 
@@ -94,7 +94,7 @@ class Coba:
 
 
 class Mabwiser:
-    """MABWiser: LinUCB with a model an arm; the context is a constant, for it knows no features of arms."""
+    """MABWiser: LinUCB with one model per arm; the context is a constant, because it has no features of arms."""
 
     def __init__(self, dim: int, n: int, forget: float) -> None:
         from mabwiser.mab import MAB, LearningPolicy
@@ -134,7 +134,7 @@ class Bayesian:
 
 
 class Contextual:
-    """contextualbandits: LinUCB with a model an arm; the context is a constant, for it knows no features of arms."""
+    """contextualbandits: LinUCB with one model per arm; the context is constant, because it has no features of arms."""
 
     def __init__(self, dim: int, n: int, forget: float) -> None:
         from contextualbandits.online import LinUCB
@@ -167,7 +167,7 @@ PEERS = {
 
 
 def turns(kind: Kind, world: Turn) -> rounds.Turns:
-    """A turn of a peer: the tape that ours meet, and only its own calls timed."""
+    """A turn of a peer: the same tape as ours, and only its own calls are timed."""
     forget = dw.make(rounds.UNIT, **world.facts).memory.forget
 
     def turn(row: rounds.BenchRow) -> None:
@@ -188,7 +188,7 @@ def turns(kind: Kind, world: Turn) -> rounds.Turns:
 
 
 def installed() -> dict[str, Callable[[Turn], rounds.Turns]]:
-    """The peers that are there, as `rounds.measure` takes them."""
+    """The installed peers, as `rounds.measure` takes them."""
     there = {name: kind for name, kind in PEERS.items() if util.find_spec(kind.module) is not None}
     return {name: lambda world, kind=kind: turns(kind, world) for name, kind in there.items()}
 

@@ -22,7 +22,7 @@ DIM, SHELF, MOST_DELAY, LOST, NOISE = 5, 30, 500, 0.1, 0.3
 
 def live(rounds: int, jumps: int, seed: int, late: bool, uniform: bool = False) -> Floats:
     """Cumulative regret of an agent, or of uniform play."""
-    chance = np.random.default_rng(seed)  # the same product for all of a seed
+    chance = np.random.default_rng(seed)  # the same product for all agents of a seed
     taste = chance.standard_normal((jumps + 1, DIM))
     taste /= np.linalg.norm(taste, axis=1, keepdims=True)
     shelf = _items(chance, SHELF)
@@ -30,7 +30,7 @@ def live(rounds: int, jumps: int, seed: int, late: bool, uniform: bool = False) 
     waiting: list[tuple[int, str, float]] = []
     regret, total = np.empty(rounds), 0.0
     for t in range(rounds):
-        if t % 20 == 19:  # an item goes, another comes
+        if t % 20 == 19:  # an item is replaced
             shelf[chance.integers(SHELF)] = _items(chance, 1)[0]
         noise, delay = NOISE * chance.standard_normal(), int(chance.integers(MOST_DELAY + 1))
         lost, drawn = chance.random() < LOST, int(chance.integers(SHELF))
@@ -59,7 +59,7 @@ def _items(chance: np.random.Generator, count: int) -> Floats:
 
 
 def allowed(prompt: float, by_chance: float, rounds: int, jumps: int) -> float:
-    """What the delayed agent may lose."""
+    """The allowed regret of the delayed agent."""
     return 1.3 * prompt + MOST_DELAY / 2 * by_chance / rounds * (1 + jumps)
 
 

@@ -31,7 +31,7 @@ Maker = Callable[[dw.Outcomes], Any]
 
 
 class Persistence:
-    """Plays the arm that paid most when it was played last; an arm never played comes first."""
+    """Plays the arm with the largest reward at its last play; an arm that was never played comes first."""
 
     def start(self, seed: int = 0) -> dict[bytes, float]:
         return {}
@@ -43,7 +43,7 @@ class Persistence:
         state[self._key(arms[arm])] = reward
 
     def _key(self, x: np.ndarray) -> bytes:
-        """Which features an arm has at all: its block, whatever the context."""
+        """The features that an arm has, whatever the context: its block."""
         return np.packbits(x.reshape(self.blocks, -1).any(axis=1)).tobytes()
 
     def __init__(self, blocks: int) -> None:
@@ -74,7 +74,7 @@ def untold(log: dw.Outcomes) -> dict[str, Any]:
 
 
 def told(log: dw.Outcomes) -> dict[str, Any]:
-    """What a theorem asks for: rewards in [0, 1] have noise of at most 1/2, and √n bounds n values in [0, 1]."""
+    """The facts that a theorem needs: rewards in [0, 1] have noise of at most 1/2, and √n bounds n values in [0, 1]."""
     return {"dim": log.dim, "S": math.sqrt(len(log.names)), "R": 0.5, "L": log.longest}
 
 
@@ -124,7 +124,7 @@ def earned(policies: dict[str, Any], logs: list[dw.Outcomes]) -> dict[str, np.nd
 
 
 def in_hindsight(logs: list[dw.Outcomes]) -> dict[str, Any]:
-    """The best of each grid on six of the logs: on fewer, a rule that sticks to the first arm may win by luck."""
+    """The best of each grid on six of the logs. On fewer, a rule that stays with the first arm may win by luck."""
     chosen: dict[str, Any] = {}
     for title, grid in grids(logs[0]).items():
         means = {name: rows.mean() for name, rows in earned(grid, logs[:6]).items()}

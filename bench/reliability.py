@@ -52,7 +52,7 @@ Told = tuple[str, bool]
 
 @functools.cache
 def _pairs(share: float, clients: int, kind: str, quantile: float = 0.99) -> tuple[Any, float]:
-    """Pairs of the service and a no-op, and what a sync alone took at a quantile. L1 to L3 are of the same pairs."""
+    """Pairs of the service and a no-op, and a quantile of the time of a sync alone. L1 to L3 use the same pairs."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(mine)})
     with tempfile.TemporaryDirectory() as name:
@@ -108,7 +108,7 @@ def l6(share: float) -> Told:
 
 
 def l7(share: float) -> Told:
-    """At first all that it can take, until its caches are full; then half of that for ten minutes."""
+    """First full load, until caches are full; then half of that for ten minutes."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(mine)})
     with tempfile.TemporaryDirectory() as name:
@@ -175,7 +175,7 @@ def l8(share: float) -> Told:
     from service.desk import Desk
 
     policy = {"name": "OFUL", "dim": 10, "horizon": 100_000}
-    # As far behind its last snapshot as a server can be that was killed.
+    # As far behind its last snapshot as a killed server can be.
     count, rng = round(1_000_000 * share / 10_000) * 10_000 + 9_500, np.random.default_rng(0)
     sets = [(rng.normal(size=(5, 10)) / 10).tolist() for _ in range(200)]
     with tempfile.TemporaryDirectory() as name:
@@ -313,7 +313,7 @@ def write(kept: dict[str, Any], rows: Sequence[str] = ()) -> None:
     old = {line.split(" | ")[0]: line for line in page.read_text(encoding="utf-8").splitlines()}
     for row, (what, wanted, _) in ROWS.items():
         one = kept.get(row)
-        if one is None and f"| {row}" in old:  # what another machine or an earlier build found
+        if one is None and f"| {row}" in old:  # results of another machine or an earlier build
             lines.append(old[f"| {row}"])
             continue
         tail = "not run | | | " if one is None else (

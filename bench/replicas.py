@@ -61,13 +61,13 @@ class Replica:
         self.process.terminate()
         try:
             self.process.wait(30)
-        except subprocess.TimeoutExpired:  # a machine that is asked too much
+        except subprocess.TimeoutExpired:  # an overloaded machine
             self.process.kill()
             self.process.wait()
 
 
 def l9(share: float) -> Told:
-    """The same clients on one server with SQLite, and on two replicas; pairs take turns."""
+    """The same clients on one server with SQLite, and on two replicas, in interleaved pairs."""
     if missing():
         return missing(), False
     load, postgres = _load(), Postgres(sync=True)
@@ -114,7 +114,7 @@ def l9(share: float) -> Told:
 
 
 def f9(share: float) -> Told:
-    """A replica killed, connections cut, the server restarted, in turns under load; then everything is looked at."""
+    """A replica killed, connections cut, the server restarted, in turns under load; then everything is checked."""
     if missing():
         return missing(), False
     postgres, nursery, rng = Postgres(sync=True), Nursery(), random.Random(9)
@@ -150,7 +150,7 @@ def f9(share: float) -> Told:
             time.sleep(0.02)
         slowest = max(slowest, time.monotonic() - began)
     for one, replica in zip(clients, replicas, strict=True):
-        one.run(replica.port, 0.3)  # whoever had no answer asks again
+        one.run(replica.port, 0.3)  # clients without an answer send the request again
     time.sleep(1.0)
     digest = _digest(replicas[0])
     found = [what for one in clients for what in wrong(url, one, digest)]

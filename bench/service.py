@@ -132,7 +132,7 @@ async def phase(port: int, clients: int, seconds: float, made: list[bytes], kind
 
 
 def fdatasync(folder: Path, times: int = 200, quantile: float = 0.99) -> float:
-    """What a page that is written and synced takes, at a quantile."""
+    """A quantile of the time to write and sync a page."""
     file, spent = os.open(folder / "sync", os.O_RDWR | os.O_CREAT), []
     for _ in range(times):
         os.write(file, b"x" * 4096)
@@ -184,7 +184,7 @@ def pairs(server: Server, clients: int, kind: str, seconds: float, count: int, m
 
 
 def make_stream(server: Server, policy: str) -> None:
-    """The stream that is asked."""
+    """Make the stream that gets the requests."""
     import httpx
 
     body = {"policy": {"name": policy, "dim": DIM}, "rewards": [0, 1], "clock": "rewards"}

@@ -1,4 +1,4 @@
-"""What a round of optimism over a set costs, in rounds of the same run's SCB-WeightUCB, and what pruning leaves.
+"""The cost of a round of optimism over a set, in rounds of SCB-WeightUCB of the same run, and the arms after pruning.
 
     python bench/sets.py [--rounds 1500]
 

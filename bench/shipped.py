@@ -35,7 +35,7 @@ def cost(call: Callable[..., Any], given: tuple[Any, ...], times: int) -> float:
 
 
 def entries(name: str, d: int, n: int, fields: dict[str, Any]) -> tuple[Any, dict[Any, tuple[Any, ...]]]:
-    """A state that has seen something, and what it is scored and taught with."""
+    """A state that has learned something, and the arguments of its scores and lessons."""
     known = {} if name.startswith(("Auto", "MASTER", "Bank")) else {"path_length": 3.0}
     policy = dw.make(name, dim=d, horizon=1000, **known, **fields)
     chance = np.random.default_rng(0)

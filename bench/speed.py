@@ -32,7 +32,7 @@ from driftwise.kernels.lanes import load_four, store_
 ROOT = Path(__file__).resolve().parent.parent
 BANKS = (("Bank+LB-WeightUCB", 10, 100, 600), ("Bank+LB-WeightUCB", 50, 200, 150), ("Auto", 10, 100, 300),
          ("Auto", 50, 200, 60))  # fmt: skip
-# Targets as shares of what the same took before: 6 of 12 s, 30 of 59 and of 63.
+# Targets as shares of the time before: 6 of 12 s, 30 of 59 and of 63.
 COLD = (("LB-WeightUCB", "gaussian", 0.50), ("GLB-WeightUCB", "bernoulli", 0.51), ("SCB-WeightUCB", "bernoulli", 0.48))
 ROUNDS = """
 import json, sys, driftwise as dw
@@ -48,17 +48,17 @@ PAGE = """# Speed
 Written by `python bench/speed.py`. CPU time, medians of interleaved turns on two shared cores, first uses once each;
 the load was {load} while it was measured. Ratios and targets are for 512-bit vectors.
 
-`driftwise bench` has every row of the catalogue beside NumPy and C compiled on the spot, `bench/peers.py` others;
-`bench/guard.py` holds what is here to half as much again. `bench/against.py REV` compares its sides with
+`driftwise bench` measures every row of the catalogue beside NumPy and C compiled on the spot, `bench/peers.py` other
+packages. `bench/guard.py` fails if one of these ratios grows by half. `bench/against.py REV` compares its sides with
 those of an older revision, in turns in one run, and first uses from an empty cache (`--first`).
 
 ## Where the time goes
 
 {shares}
 
-A full round scores every arm. Where widths are carried ([the proof](lazy.md)) only arms that can win are scored, so
-that a share above one is work that was not done. At d = 2 it is roots, an argmax and a chain of divisions that take the
-time, which eight trials at a time share.
+A full round scores every arm. Where widths are carried ([the proof](lazy.md)) only arms that can win are scored, so a
+share above 100% is work that was skipped. At d = 2 roots, an argmax and a chain of divisions take most of the time;
+eight trials at a time share it.
 
 ## Beside C
 
@@ -149,8 +149,8 @@ def against_before(old: Path, folder: str, repeats: int) -> list[str]:
     unit = found["import numba"]
     lines += [
         "", "| start from a full cache | of `import numba` | target |", "|---|---|---|",
-        f"| `import driftwise`; names are imported when asked for | {found['import driftwise'] / unit:.2f} | 1.5 |",
-        f"| and `make`, `simulate`, worlds asked for | {found['policies'] / unit:.2f} | |",
+        f"| `import driftwise`; names are imported on first use | {found['import driftwise'] / unit:.2f} | 1.5 |",
+        f"| and `make`, `simulate`, worlds imported | {found['policies'] / unit:.2f} | |",
         f"| and a first `simulate` of LB-WeightUCB | {found['first'] / unit:.2f} | 2.5 |",
     ]  # fmt: skip
     return lines
@@ -158,7 +158,7 @@ def against_before(old: Path, folder: str, repeats: int) -> list[str]:
 
 @kernel
 def products_(A, out, times):  # type: ignore[no-untyped-def]
-    """Four chains of separate multiplications and subtractions, four eights wide: as fast as it goes."""
+    """Four chains of separate multiplications and subtractions, four eights wide: the peak of the processor."""
     a, b, c, d = load_four(A, 0), load_four(A, 32), load_four(A, 64), load_four(A, 96)
     m = load_four(A, 128)
     for _ in range(times):

@@ -1,7 +1,7 @@
 """Server CPU of a decision through service/http/straight.py and through Starlette, in turns on one server.
 
-`python bench/straight.py [CLIENTS [DECISIONS [PAIRS]]]`: a query sends a request the ordinary way. The short way stays
-while it saves a fifth at 8 clients or more.
+`python bench/straight.py [CLIENTS [DECISIONS [PAIRS]]]`: a query sends a request to the normal path. The short path is
+kept as long as it saves a fifth at 8 clients or more.
 """
 
 import asyncio

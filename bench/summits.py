@@ -98,7 +98,7 @@ def compare(number: int, starts: int) -> dict[str, Any]:
 
 
 def tell(found: list[dict[str, Any]]) -> None:
-    """How many states, how often an ascent was better, by how much at most, and how close they came."""
+    """Print the number of states, how often an ascent was better, by how much at most, and how close ascents came."""
     for dim in DIMS:
         rows = [one for one in found if one["dim"] == dim]
         if not rows:
@@ -111,7 +111,7 @@ def tell(found: list[dict[str, Any]]) -> None:
 
 
 def main(out: Path, states: int, starts: int, seconds: float) -> None:
-    """Go on where the file ends."""
+    """Continue where the file ends."""
     warnings.simplefilter("ignore", RuntimeWarning)  # SLSQP's own steps out of bounds
     found = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     begun = time.monotonic()

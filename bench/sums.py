@@ -1,4 +1,4 @@
-"""What reducing a log costs, in times of reading it (docs/contract.md#logs).
+"""The cost of reducing a log, relative to reading it (docs/contract.md#logs).
 
     python bench/sums.py [--rows 1000000] [--dim 20] [--repeats 5]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ[_name] = "1"  # before NumPy is there: its side has one thread, as ours has
+    os.environ[_name] = "1"  # before NumPy is imported: its side has one thread, like ours
 
 import argparse
 import math
@@ -63,7 +63,7 @@ def made(d: int, n: int, T: int) -> tuple[Compiled, Tape]:
 
 
 def played(policy: Compiled, tape: Tape, road: str, seen: dict[str, bytes]) -> Callable[[], float]:
-    """Seconds of all rounds by one road; its arms and regret are put beside those of the others."""
+    """Seconds of all rounds by one engine; its arms and regret are compared with those of the others."""
     T = len(tape.theta)
     chosen, regret = np.empty(T, dtype=np.int64), np.empty(T)
 
@@ -130,7 +130,7 @@ def choice(repeats: int, d: int = 32, n: int = 100_000) -> None:
 
 
 def shares(d: int, n: int, T: int) -> None:
-    """The shares of arms whose bound reaches the best score, by both ways to carry a width; plain NumPy."""
+    """The shares of arms whose bound reaches the best score, for both bounds of a width; in plain NumPy."""
     policy, tape = made(d, n, T)
     X, lam, gamma, beta = tape.arms[0].T, float(policy.lam), 1.0 - policy.memory.forget, policy.multiplier
     cap = np.linalg.norm(X, axis=1) / math.sqrt(lam)

@@ -33,7 +33,7 @@ def simulated(plays_eight: bool, name: str, world: dw.worlds.Turn, trials: int) 
 
 
 def rounds(repeats: int) -> None:
-    """A trial's round both ways, and what a simulation takes besides its rounds."""
+    """A round of a trial both ways, and the time of a simulation besides its rounds."""
     head = f"{'policy':>14} {'d':>3} {'n':>4} {'alone ns':>9} {'eight ns':>9} {'ratio':>6} {'allowed':>8}"
     print(head, f"{'besides, µs a trial':>20} {'before':>7}")
     for d, n, T, allowed in SIZES:
@@ -55,7 +55,7 @@ def rounds(repeats: int) -> None:
 
 
 def overhead() -> None:
-    """What a trial costs before its first round: trials of one round."""
+    """The cost of a trial before its first round, from trials of one round."""
     world = dw.worlds.Turn(horizon=1)
     for plays_eight in (True, False):
         simulated(plays_eight, "LB-WeightUCB", world, 8)
@@ -64,7 +64,7 @@ def overhead() -> None:
 
 
 def many(trials: int) -> None:
-    """So many trials in one call."""
+    """Many trials in one call."""
     world = dw.worlds.Turn(horizon=200)
     simulated(True, "LB-WeightUCB", world, 64)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -23,7 +23,7 @@ EXPLORATIONS = (0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 def told(world: World) -> dict[str, object]:
-    """What a policy that adapts may know."""
+    """The facts that a policy which adapts may get."""
     return {key: value for key, value in world.facts.items() if key not in ("path_length", "changes")}
 
 
@@ -95,7 +95,7 @@ ABLATIONS: dict[str, dict[str, object]] = {
 
 
 def ablation(trials: int, seed: int) -> None:
-    """What each ingredient buys: mean and largest ratio to the tuned rival at exploration 1 and at the default."""
+    """The gain of each ingredient: mean and largest ratio to the tuned rival at exploration 1 and at the default."""
     heads = [f"{family}, e={e:g}: {kind}" for family in ("linear", "logistic") for e in (1.0, BANK_EXPLORATION)
              for kind in ("mean", "max")]
     print("| variant | " + " | ".join(heads) + " |")

@@ -170,7 +170,7 @@ def cluster():
 
 
 def postgres():
-    """The driver asks, and nobody answers at this port; without a server's packages these are what is missing."""
+    """The driver connects, and no server answers at this port; without the extras the message names them."""
     wanted = "a PostgreSQL server that answers" if "serve" in EXTRAS else "driftwise[serve]"
     assert wanted in command("verify", "postgresql://nobody@127.0.0.1:9/none", ok=2).stderr
 

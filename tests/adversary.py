@@ -58,7 +58,7 @@ def drawn(rng, T, dims=(1, 2, 3, 5, 7, 8, 9, 12, 16, 17), sizes=(1, 3, 8, 9, 20,
     theta = radius * path_of(rng, rng.choice(PATHS), T, int(d))
     draws = rng.standard_normal(T)
     if rng.random() < 0.3:
-        draws = np.round(draws)  # coarse rewards: exact ties live longer
+        draws = np.round(draws)  # coarse rewards: exact ties last longer
     policy = dw.LinearUCB(
         dim=int(d), memory=memory_of(rng), lam=float(lam), delta=1 / T, S=max(float(radius), 1e-3), R=float(noise),
         exploration=float(exploration),
@@ -76,7 +76,8 @@ def by(road, policy, arms, theta, draws, noise):
 
 
 def differing(seed, rounds, T, **sizes):
-    """Rounds of which a lazy play differs in its arm from a plain one, worlds in which bits differ, and the rounds."""
+    """The rounds in which a lazy play chooses another arm than a plain one, the worlds in which bits differ, and the
+    number of rounds."""
     rng = np.random.default_rng(seed)
     arms, bits = 0, 0
     for _ in range(rounds // T):

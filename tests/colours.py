@@ -1,4 +1,4 @@
-"""Colours as light, for tests of what can be seen."""
+"""Colours as light, for tests of visibility."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Chance is tested with fixed seeds: hypothesis draws the same examples in every run, and never a deadline.
+"""Chance is tested with fixed seeds: hypothesis draws the same examples in every run and has no deadline.
 
 Two processes test side by side. Threads of a matrix product that wait for a core spin there: with a thread each, three
 tests of data/test_coverage.py took 4 s of CPU where they took more than 31. Workers and servers inherit the setting.
@@ -18,7 +18,7 @@ settings.load_profile("driftwise")
 
 
 def shorter(spec):
-    """A spec of the package with a tenth of its rounds, and growing with T by twos from a hundred."""
+    """A spec of the package with a tenth of its rounds; horizons of growth specs double from a hundred."""
     from driftwise.experiments.run.spec import parse
 
     def doubling(found):

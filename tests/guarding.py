@@ -1,4 +1,4 @@
-"""What a guard lets through stays inside its arrays: calls of entries are recorded, changed, and run interpreted.
+"""A call that a guard accepts stays inside its arrays: calls of entries are recorded, changed, and run interpreted.
 
 Interpreted code finds an index beyond an array; `Strict` arrays also refuse one below 0, which Python would count from
 the end. Each array is shortened by one and emptied along each axis, each whole number and each whole number of an
@@ -17,7 +17,7 @@ from driftwise.policies import engines
 from golden import guard
 
 EXAMPLES = 2
-OUTSIDE = (IndexError, AssertionError)  # an index, or a group or scratch that is cut beyond its packed array
+OUTSIDE = (IndexError, AssertionError)  # an index, or a group or scratch that extends beyond its packed array
 
 
 class Strict(np.ndarray):
@@ -39,7 +39,7 @@ def _check(index):
 
 
 def copied(given):
-    """Arguments of their own, with strict arrays."""
+    """Copies of the arguments, with strict arrays."""
     if isinstance(given, np.ndarray):
         return np.array(given).view(Strict)
     if isinstance(given, tuple):
@@ -48,7 +48,7 @@ def copied(given):
 
 
 def changed(given):
-    """One argument after the other, each with one thing that is not as it was: what, and the argument."""
+    """One argument after the other, each with one change: a description, and the changed argument."""
     if isinstance(given, np.ndarray):
         for axis in range(given.ndim):
             for size in sorted({0, given.shape[axis] - 1}):
@@ -91,8 +91,8 @@ def recorded(play):
 
 
 def lived():
-    """A few rounds of every policy that the golden guard knows, in all ways that call entries."""
-    engines.compiles, engines.code_of = (lambda: False), str  # rounds and scores by the entries of the list
+    """A few rounds of every policy of the golden guard, by all calls that use entries."""
+    engines.compiles, engines.code_of = (lambda: False), str  # rounds and scores, by the entries of the list
     arms, known = np.array([[0.9, 0.1], [0.2, -0.8], [0.5, 0.5], [-0.6, 0.6]]), {"horizon": 8, "path_length": 1.0}
     made = guard.policies(2, 8) | {"audits": dw.make("Auto", dim=2, audit=5.0), "dLinUCB": dw.make("dLinUCB", dim=2)}
     for policy in made.values():
@@ -122,7 +122,7 @@ def lived():
 
 
 def trespasses(every=1, first=0, guarded=True, only=""):
-    """What went wrong; how many calls were tried and how many a guard let through; entries that were never called."""
+    """The failures; the number of calls tried and accepted by a guard; entries that were never called."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     signal.signal(signal.SIGALRM, _too_long)
@@ -144,7 +144,7 @@ def trespasses(every=1, first=0, guarded=True, only=""):
                 except (*OUTSIDE, TimeoutError) as error:
                     slip = error
                 except (ArithmeticError, ValueError):
-                    pass  # compiled code divides by 0 and goes on
+                    pass  # compiled code divides by 0 and continues
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
                 if slip is not None:
                     found.append(f"{name}, argument {place + 1}, {what}: {type(slip).__name__}: {slip}")

@@ -1,7 +1,7 @@
-"""Where a formula lives, found by its shape in the syntax tree and not by a name: what test_homes.py counts.
+"""Finds the places of a formula by its shape in the syntax tree, not by a name. test_homes.py counts them.
 
-A detector takes a function and its module and says whether it is a home of one thing. Names of variables and functions
-do not matter to it; operations, loops and indices do.
+A detector takes a function and its module and returns whether the function has the formula. Names of variables and
+functions do not matter to it; operations, loops and indices do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def modules(*folders: str) -> dict[str, ast.Module]:
 
 @cache
 def nodes(tree: ast.AST) -> list[ast.AST]:
-    """All of a module, walked once."""
+    """All nodes of a module, walked once."""
     return list(ast.walk(tree))
 
 
@@ -37,15 +37,15 @@ def functions(tree: ast.AST) -> list[Function]:
 
 
 def homes(found: Detector, trees: dict[str, ast.Module]) -> list[str]:
-    """Every function of which a detector says yes."""
+    """Every function that a detector accepts."""
     return [f"{path}: {one.name}" for path, tree in trees.items() for one in functions(tree) if found(one, tree)]
 
 
-# ------------------------------------------------------------------------------------------ small questions
+# ------------------------------------------------------------------------------------------ small functions
 
 
 def called(node: ast.AST) -> str | None:
-    """The last name of what a call calls."""
+    """The last name of the function that a call calls."""
     if not isinstance(node, ast.Call):
         return None
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
@@ -100,7 +100,7 @@ def writes(node: ast.AST) -> Iterator[tuple[str, set[str], ast.AST]]:
 
 
 def bound(node: ast.AST) -> dict[str, ast.AST]:
-    """What plain names are set to below a node, the last time; tuples are unpacked."""
+    """The last values of plain names below a node; tuples are unpacked."""
     found: dict[str, ast.AST] = {}
     for one in ast.walk(node):
         if isinstance(one, ast.Assign):
@@ -126,7 +126,7 @@ def taken_off(node: ast.AST) -> Iterator[ast.BinOp]:
 
 
 def factors(product: ast.BinOp, known: dict[str, ast.AST]) -> list[set[tuple[str, frozenset[str]]]]:
-    """Of both sides of a product the arrays they read, through names that stand for a read."""
+    """The arrays that both sides of a product read, directly or through a name."""
     sides = []
     for side in (product.left, product.right):
         side = known.get(side.id, side) if isinstance(side, ast.Name) else side
@@ -138,8 +138,8 @@ def factors(product: ast.BinOp, known: dict[str, ast.AST]) -> list[set[tuple[str
 
 
 def plays_rounds(function: Function, tree: ast.AST) -> bool:
-    """A loop over the first axis of an array that calls (a choice), asks something of round t (a reward), and calls
-    again (a lesson)."""
+    """A loop over the first axis of an array that calls a function (a choice), reads something of round t (a reward),
+    and calls again (a lesson)."""
     for loop in loops(function):
         limit = loop.iter.args[-1] if isinstance(loop.iter, ast.Call) else None
         if not (isinstance(limit, ast.Subscript) and getattr(limit.value, "attr", None) == "shape"):
@@ -154,13 +154,13 @@ def plays_rounds(function: Function, tree: ast.AST) -> bool:
 
 @cache
 def subtracting(tree: ast.AST) -> frozenset[str]:
-    """The functions of a module that have a loop which takes products off."""
+    """The functions of a module that have a loop which subtracts products."""
     return frozenset(one.name for one in functions(tree) if any(True for loop in loops(one) for _ in taken_off(loop)))
 
 
 def factors_a_matrix(function: Function, tree: ast.AST) -> bool:
-    """Cholesky: below one loop, products of an array with itself are taken off, in a loop or by a function that has it,
-    what is left is written there, and a root is taken."""
+    """Cholesky: below one loop, products of an array with itself are subtracted, in a loop or by a function with such a
+    loop, the rest is written there, and a root is taken."""
     helpers = subtracting(tree)
     for loop in loops(function):
         if not any(root(one) for one in ast.walk(loop)):
@@ -182,7 +182,7 @@ def factors_a_matrix(function: Function, tree: ast.AST) -> bool:
 
 @cache
 def substitutes(function: Function, tree: ast.AST) -> bool:
-    """Forward substitution: loop i writes at i what its inner loop k < i read at k and took off, times a factor.
+    """Forward substitution: loop i writes at i what its inner loop k < i read at k and subtracted, times a factor.
 
     By rows (v -= low[i, k]·out[k], then out[i] = v·pivot[i]) or by columns (out[i] -= U[k, i]·v, v being out[k]).
     """
@@ -206,7 +206,7 @@ def _substitutes(loop: ast.For, below: ast.For) -> bool:
 
 
 def whitens(function: Function, tree: ast.AST) -> bool:
-    """The index of x from a factor: y = low⁻¹x, and beside it the sums of y·z and of y·y."""
+    """The index of x from a factor: y = low⁻¹x, and the sums of y·z and of y·y."""
     squares = any(
         isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult) and ast.unparse(one.left) == ast.unparse(one.right)
         for one in ast.walk(function)
@@ -230,7 +230,7 @@ def scales_a_root(function: Function, tree: ast.AST) -> bool:
 
 
 def lays_out(function: Function, tree: ast.AST) -> bool:
-    """A layout by hand: several views of one packed array, at places that are computed."""
+    """A layout by hand: several views of one packed array, at computed offsets."""
     cuts: dict[str, set[str]] = {}
     for one in ast.walk(function):
         if not isinstance(one, ast.Call):
@@ -247,7 +247,7 @@ def lays_out(function: Function, tree: ast.AST) -> bool:
 
 
 def aliases(tree: ast.Module, wanted: set[str]) -> set[str]:
-    """What these names are called in a module, whether imported or defined there."""
+    """The local names of these names in a module, imported or defined there."""
     found = {one.name for one in functions(tree)} & wanted
     for node in nodes(tree):
         if isinstance(node, ast.ImportFrom):
@@ -256,7 +256,7 @@ def aliases(tree: ast.Module, wanted: set[str]) -> set[str]:
 
 
 def callers(wanted: set[str], trees: dict[str, ast.Module]) -> list[str]:
-    """Modules that call one of these functions, under whatever name."""
+    """Modules that call one of these functions, under any name."""
     found = []
     for path, tree in trees.items():
         known = aliases(tree, wanted) | wanted
@@ -266,7 +266,7 @@ def callers(wanted: set[str], trees: dict[str, ast.Module]) -> list[str]:
 
 
 def kinds_below(root_class: str, trees: dict[str, ast.Module]) -> set[str]:
-    """A class and all that derive from it."""
+    """A class and all classes that derive from it."""
     classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     found = {root_class}
     while True:
@@ -279,7 +279,7 @@ def kinds_below(root_class: str, trees: dict[str, ast.Module]) -> set[str]:
 
 @cache
 def questions(tree: ast.Module) -> list[set[str]]:
-    """The classes of every question whether something is of a class: isinstance, type(x) is, or a match."""
+    """The classes of every type check: isinstance, type(x) is, or a match."""
     meant: dict[str, str] = {}
     found: list[ast.AST] = []
     for node in ast.walk(tree):
@@ -295,7 +295,7 @@ def questions(tree: ast.Module) -> list[set[str]]:
     return [{meant.get(name, name) for name in one} for one in spelt]
 
 
-# How a state is laid out for kernels, and what a policy is to them. Types, chance and links are no layout.
+# The layout of a state for kernels, and the compiled form of a policy. Types, chance and links are not layout.
 LAYOUT = {
     "layout", "point", "counters", "cursor", "floats", "ints", "in_use", "vetted", "marks", "gauge",
     "level_counters", "level_scores", "evidence", "groups", "spare", "_live", "hold",
@@ -305,7 +305,7 @@ LAID_OUT = tuple(f"driftwise.kernels.{one}" for one in ("point", "groups", "adap
 
 
 def layout_reads(tree: ast.Module) -> list[str]:
-    """What a module reads of a state's layout: attributes, and names that it imports from the kernels' layout."""
+    """The parts of a state's layout that a module reads: attributes, and names imported from the kernels' layout."""
     found = [
         one.attr for one in ast.walk(tree)
         if isinstance(one, ast.Attribute) and one.attr in LAYOUT and not _belongs(one)
@@ -317,10 +317,10 @@ def layout_reads(tree: ast.Module) -> list[str]:
 
 
 def _belongs(one: ast.Attribute) -> bool:
-    """`found.groups()` is that of a regular expression, `made.cursor()` that of a database, self.… its own field."""
+    """Exceptions: `found.groups()` of a regular expression, `made.cursor()` of a database, and self.… of its own."""
     return isinstance(one.value, ast.Name) and one.value.id in ("self", "found", "made")
 
 
 def asked_kind(kinds: set[str], tree: ast.Module) -> int:
-    """How often a module asks whether something is of one of these classes."""
+    """How often a module checks whether something is of one of these classes."""
     return sum(bool(one & kinds) for one in questions(tree))

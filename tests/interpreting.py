@@ -1,4 +1,4 @@
-"""A script's output, compiled and interpreted: whether numba compiles is settled at import, so each takes a process."""
+"""A script's output, compiled and interpreted. Whether numba compiles is decided at import, so each needs a process."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ def both_ways(script):
 
 
 def interpreted(script):
-    """What the script prints where nothing is compiled; it sees the tests."""
+    """What the script prints if nothing is compiled; it can import the tests."""
     return _printed(f"import sys; sys.path[:0] = {sys.path!r}\n{script}", "1")
 
 

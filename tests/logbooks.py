@@ -1,4 +1,4 @@
-"""Logs for the tests: a good one in every format, and ways to spoil it."""
+"""Logs for the tests: a good one in every format, and ways to damage it."""
 
 import json
 

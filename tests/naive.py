@@ -1,7 +1,7 @@
-"""Every algorithm again, slow and literal, straight from docs/math.md: the oracle the fast code is tested against.
+"""Every algorithm again, slow and literal, from docs/math.md: the oracle for tests of the fast code.
 
 Nothing is carried from round to round that can be recomputed: an estimate is solved from the full list of
-observations whenever it is asked for. Names such as "linear" below are sections of docs/math.md.
+observations whenever it is needed. Names such as "linear" below are sections of docs/math.md.
 """
 
 import math
@@ -104,12 +104,12 @@ class NaiveLinear(History):
         if radius not in ("weighted", "cheung"):
             raise ValueError(f"radius {radius!r}")
         if bonus == "two-as-published" and memory[0] not in ("keep", "fade"):
-            raise ValueError("the published slip is a recursion in gamma: keep or fade only")
+            raise ValueError("the published error is a recursion in gamma: keep or fade only")
         if radius == "cheung" and memory[0] != "window":
             raise ValueError("the radius of Cheung et al. needs a window")
         self.dim, self.lam, self.delta, self.S, self.L, self.R = dim, lam, delta, S, L, R
         self.exploration, self.bonus, self.radius = exploration, bonus, radius
-        self.published_twin = np.zeros((dim, dim))  # the slip is a recursion: it cannot be had from the weights
+        self.published_twin = np.zeros((dim, dim))  # the error is a recursion, which the weights do not determine
 
     def learn(self, arms, arm, reward, ticks=1.0, age=0.0):
         super().learn(arms, arm, reward, ticks, age)
@@ -148,7 +148,7 @@ class NaiveLinear(History):
         return math.sqrt(lam) * S + R * math.sqrt(inside)
 
     def multiplier(self, E):
-        """What multiplies the norm of x in the bonus, E being the sum of squared weights."""
+        """The factor of the norm of x in the bonus; E is the sum of squared weights."""
         return self.exploration * self.beta(E)
 
     def scores(self, arms):
@@ -237,7 +237,7 @@ class Equation:
                 while not self.loss(theta + step) <= self.loss(theta):
                     step = step / 2
             theta = theta + step
-        for _ in range(3):  # to the last digit: here Newton's step is safe and the loss no longer tells
+        for _ in range(3):  # to the last digit: here Newton's step is safe, and rounding hides changes of the loss
             theta = theta + np.linalg.solve(self.H(theta), self.b - self.g(theta))
         return theta
 
@@ -283,7 +283,7 @@ def _violation(constraints, point):
 
 
 def _solve_from(value, constraints, start):
-    """The start itself and what it leads to: SLSQP's answer made exact, or as it is where that fails."""
+    """The start itself and the point it leads to: SLSQP's answer made exact, or unchanged if that fails."""
     number, slope = value(start)
     scale = max(abs(number), float(np.linalg.norm(slope))) or 1.0
     rows = [{"type": "ineq", "fun": lambda p, con=con: con(p)[0], "jac": lambda p, con=con: con(p)[1]}
@@ -387,7 +387,7 @@ class GLMHistory(History):
         return minimise(value, [inside_ball(self.S)], ball_starts(theta_hat, self.S))
 
     def beta_glb(self, E):
-        """docs/math.md#generalized-linear: the radius of GLM-UCB and its kin, E being the sum of squared weights."""
+        """docs/math.md#generalized-linear: the radius of the GLB rules; E is the sum of squared weights."""
         d, lam = self.dim, self.lam
         inside = 2 * math.log(1 / self.delta) + d * math.log(1 + self.L**2 * E / (lam * d))
         return math.sqrt(lam) * self.c * self.S + self.R * math.sqrt(inside)
@@ -522,7 +522,7 @@ def solve_scalar(link, z0, q, r):
         return (z0 + q * r) / (1 + q)
     if q == 0:
         return z0
-    high = z0 + q * r  # there mu(high) >= 0 is left over
+    high = z0 + q * r  # there the difference is mu(high) >= 0
     width = 1.0
     with np.errstate(over="ignore"):
         while high - width - z0 - q * (r - link.mu(high - width)) > 0:
@@ -573,7 +573,7 @@ class NaiveMaster:
         self.schedule()
 
     def schedule(self):
-        """What starts at the current offset."""
+        """Start the instances of the current offset."""
         tau = self.round - self.block_start
         if tau == 0:
             self.instances.append((self.order, 0, self.base_factory()))

@@ -17,7 +17,7 @@ QUANTILE, CLICK_QUANTILE = 2.0, 1.5
 REACH, LEAST_SIGNAL, SHARE_OF_NOISE = 2.5, 0.3, 0.5
 GUESS_WEIGHT, RATE = 10.0, 1e-3
 WIDENS = 0.45  # the quantile of a TrendBank's lane is sqrt(1 + 0.45 log(1 + sum of its weights))
-MANY = 32  # features, beyond which lanes are fewer and asked more seldom
+MANY = 32  # with more features there are fewer lanes, which forecast fewer rewards
 
 
 class NaiveGauge:
@@ -29,13 +29,13 @@ class NaiveGauge:
     def __init__(self, *, dim, R, S, lam=None):
         self.dim, self.S, self.lam = dim, S, lam
         self.learned = R == "learn" or isinstance(R, tuple)
-        self.R = None if R == "learn" else R[1] if self.learned else R  # told, or guessed
-        self.rewards, self.squares = [], []  # r and ||x||^2 of all that was learned, in order
+        self.R = None if R == "learn" else R[1] if self.learned else R  # given, or guessed
+        self.rewards, self.squares = [], []  # r and ||x||^2 of all lessons, in order
         self.s, self.m, self.a = 0.0, 0.0, GUESS_WEIGHT
 
     @property
     def blind(self):
-        """Whether something hangs on the size of rewards and none but zeros were seen."""
+        """Whether something depends on the size of rewards and all rewards so far were 0."""
         return (self.S is None or self.R is None) and not any(self.rewards)
 
     def mean_square(self):
@@ -48,14 +48,14 @@ class NaiveGauge:
             return self.R, self.lam
         m2 = self.mean_square()
         rms2 = float(np.mean(np.square(self.rewards))) if self.rewards else 0.0
-        if self.blind:  # the unit is that of what is told, or 1
+        if self.blind:  # the unit is that of the given values, or 1
             told = self.S**2 * m2 if self.S is not None else 1.0
             rms2 = told if self.R is None else (self.R / SHARE_OF_NOISE) ** 2
         R2 = SHARE_OF_NOISE**2 * rms2 if self.R is None else self.R**2
         if not self.learned and self.S is not None:
             return self.R, R2 * self.dim / self.S**2
         if self.learned and self.R is not None and rms2 > 0.0 and not self.blind:
-            R2 = min(R2, rms2)  # a guess is no larger than the rewards it is in
+            R2 = min(R2, rms2)  # a guess is at most the size of the rewards
         if self.learned:
             R2 = (self.s + self.a * R2) / (self.m + self.a)
         signal = max(rms2 - R2, LEAST_SIGNAL**2 * rms2)
@@ -63,7 +63,7 @@ class NaiveGauge:
         return math.sqrt(R2), R2 * self.dim / S2
 
     def learn(self, x, r, residual, v):
-        """A reward of x that the lane played missed by the residual, with ||x||^2 = v in its posterior."""
+        """Learn a reward of x with this residual of the lane played, and ||x||^2 = v in its posterior."""
         if self.learned and not self.blind:
             self.s = (1 - RATE) * self.s + residual**2 / (1 + v)
             self.m = (1 - RATE) * self.m + 1
@@ -84,13 +84,13 @@ class Units:
         self.learned, self.arms, self.seen = learned, np.empty((0, dim)), np.empty((0, dim))
 
     def learn(self, x):
-        """An arm whose reward was learned. `seen` gets the root mean squares of what is not 0, from the tenth on."""
+        """Add an arm whose reward was learned. `seen` gets root mean squares of nonzero values, from the tenth on."""
         self.arms = np.vstack([self.arms, x])
         if self.learned:
             self.seen = np.vstack([self.seen, np.where(self.counts() >= 10, self.sizes(), 0.0)])
 
     def counts(self):
-        """How many values of each feature were not 0."""
+        """The number of nonzero values of each feature."""
         return np.count_nonzero(self.arms, axis=0)
 
     def sizes(self):
@@ -148,7 +148,7 @@ class NowGauge(NaiveGauge):
         return min(8.0, 1.0 + self.m)
 
     def learn(self, x, r, residual, v):
-        """A reward; its residual is None where no lane was asked for a forecast."""
+        """Learn a reward; its residual is None if no lane made a forecast."""
         if self.learned and not self.blind and residual is not None:
             spread = self.spread()
             part = residual**2 * spread / (spread + v)
@@ -165,7 +165,7 @@ class NowGauge(NaiveGauge):
         self.units.learn(x)
 
     def strange(self, x, r):
-        """Whether a reward is beyond 10^4 root mean squares of those before, or its arm is out of all units."""
+        """Whether a reward is beyond 10^4 root mean squares of those before, or its arm beyond 10^4 units."""
         loud = any(self.rewards) and abs(r) > 1e4 * math.sqrt(np.mean(np.square(self.rewards)))
         told = not self.learned and self.S is not None
         return not told and len(self.rewards) >= 10 and (loud or self.units.strange(x))
@@ -174,7 +174,7 @@ class NowGauge(NaiveGauge):
 def posterior(X, r, w, ridge, lags=None, rounds=None):
     """The posterior of theta: its mean, and its covariance in units of R^2. The ridge is a number or one per feature.
 
-    With lags the model is r = x'(theta - lag v), with ridge rounds^2 as stiff on v, and v is integrated out.
+    With lags the model is r = x'(theta - lag v). The ridge of v is rounds^2 times larger, and v is integrated out.
     """
     d = X.shape[1]
     if lags is None:
@@ -248,7 +248,7 @@ class Lane:
         return X, np.array(rewards), np.array(weights), np.array(lags), np.array(strengths)
 
     def take_over(self, other):
-        """The other's data as they weigh there now; those of a plain memory have no lags."""
+        """Take over the other's data with their current weights; those of a plain memory have no lags."""
         rows = zip(*other.now(), strict=True)
         self.observations = [(x, r, w, lag if other.trend else 0.0, self.clock, how) for x, r, w, lag, how in rows]
 
@@ -270,7 +270,7 @@ class Lane:
         return float(x @ theta), float(x @ C @ x)
 
     def rough_forecast(self, x, ridge, units, steps=12):
-        """The same from so many steps of conjugate gradients on (G + ridge)y = x, in units, begun at 0."""
+        """The same from so many steps of conjugate gradients on (G + ridge)y = x, in units, from 0."""
         X, r, w, _, strengths = self.now()
         A = ((X / units).T * (w * strengths)) @ (X / units) + np.diag(self.ridges(ridge, units) / units**2)
         y, residual = np.zeros(self.dim), x / units
@@ -289,7 +289,7 @@ class Lane:
 
 
 class Bank:
-    """Weights of lanes (of growing order): paid, shared, played by the longest near the best, taken over, woken."""
+    """Weights of lanes, the shortest memory first: payment, sharing, the lane played, taking over, waking."""
 
     def __init__(self, lanes, *, weights=None, awake=4096, share=3e-4, margin=1.0, gap=6.0, back=3.0):
         self.lanes, self.share, self.margin, self.gap, self.back = lanes, share, margin, gap, back
@@ -304,7 +304,7 @@ class Bank:
         return max(np.flatnonzero(self.weights >= math.exp(-self.margin) * self.weights.max()))
 
     def pay(self, surprises):
-        """Weights after rewards that surprised every lane so much."""
+        """Update the weights by the surprise of every lane."""
         awake = np.flatnonzero(self.awake)
         w = self.weights[awake] * np.exp(-(surprises[awake] - surprises[awake].min()))
         self.weights[awake] = (1 - self.share) * w / w.sum() + self.share / len(awake)
@@ -359,7 +359,7 @@ class GrowingBank(Bank):
 
     @property
     def asked(self):
-        """Whether the next reward is one that lanes forecast."""
+        """Whether lanes forecast the next reward."""
         return self.learned % math.ceil(self.dim / MANY) == 0
 
     @property
@@ -445,7 +445,7 @@ class GrowingBank(Bank):
         return worth / worth.sum() if worth.any() else np.full(len(arms), 1 / len(arms))
 
     def hoped(self, acting, mean):
-        """The larger of an arm's means by the lane that acts and by the memory of looks."""
+        """The larger of an arm's means, by the lane that acts and by the memory of looks."""
         return np.maximum(acting, mean)
 
     def shares(self, arms):
@@ -470,7 +470,7 @@ class GrowingBank(Bank):
 
 class Filter:
     """A level's memory: a constant or a line through fading arms and rewards in the order they came, and through a
-    first guess of 0. Its clock stands still when all but a millionth of it has faded."""
+    first guess of 0. Its clock stops when all but a millionth of it has faded."""
 
     def __init__(self, dim, rounds, slope):
         self.dim, self.rounds, self.slope, self.g = dim, rounds, slope, 1.0 - 1.0 / rounds
@@ -482,11 +482,11 @@ class Filter:
         return self.clock + min(ticks, max(0.0, math.log(1e-6 / mass) / math.log(self.g)))
 
     def learn(self, x, r, weight=1.0):
-        """An arm and its reward come, the latter with variance R^2/weight."""
+        """Learn an arm and its reward, which has the variance R^2/weight."""
         self.seen.append((np.append(x, r), self.clock, weight))
 
     def fit(self, guess, ticks):
-        """xbar, rbar and v so many ticks from now, the first guess weighing so much at the start."""
+        """xbar, rbar and v so many ticks from now; `guess` is the weight of the first guess at the start."""
         now = self.later(ticks)
         times = np.array([0.0, *(at for _, at, _ in self.seen)]) - now
         w = self.g**-times * np.array([guess, *(weight for *_, weight in self.seen)])
@@ -504,7 +504,7 @@ class Apart:
         self.level, self.lane = level, Lane(dim, rounds)
 
     def learn(self, x, r, age, told, weight=1.0):
-        """A reward of variance R^2/weight, by what the filter had told before time passed."""
+        """Learn a reward of variance R^2/weight, with the filter's forecast from before time passed."""
         center, reward, v = told
         self.lane.learn(x - center, r - reward, age, 1.0 / (1.0 + v), (1.0 + v) / (1.0 / weight + v))
 
@@ -548,14 +548,14 @@ class Levels:
         return found
 
     def contrast(self, x, units, guess, ticks, age):
-        """How much a reward tells: how unlike the last arms x is, 4‖x - x̄‖²/‖x‖², at most 1, x̄ by the filter of four
-        rounds; and how much of its level that filter would still hold if it had come in time."""
+        """The information in a reward: the distance of x from the last arms, 4‖x - x̄‖²/‖x‖², at most 1, with x̄ of the
+        filter of four rounds; times the share of its level that this filter would still have at that age."""
         center, _, _ = self.filters[0].fit(guess, ticks)
         unlike, length = ((x - center) / units) ** 2, (x / units) ** 2
         return 0.75**age * min(1.0, 4.0 * unlike.sum() / length.sum()) if x.any() else 0.0
 
     def pay(self, surprises, plain, contrast):
-        """Evidence against the log density of the plain family, as much as the arm can tell; then weights."""
+        """Update evidence, by the log density of the plain family and the information in the arm; then weights."""
         w = self.weights * np.exp(-(surprises - surprises.min()))
         nats = math.log(w.sum() / self.weights.sum()) - surprises.min() - plain
         self.evidence = (1 - 1 / 4000) * self.evidence + contrast * min(1.0, max(-1.0, nats))
@@ -579,7 +579,7 @@ class Levels:
 
 
 class NaiveFadeBank(Bank):
-    """FadeBank over a posterior base: plain memories, of which longer ones begin ahead."""
+    """FadeBank over a posterior base: plain memories, of which longer ones start with more weight."""
 
     levels = None
 
@@ -596,7 +596,7 @@ class NaiveFadeBank(Bank):
         return arms @ theta, QUANTILE * self.exploration * R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
 
     def surprise(self, residual, v, R):
-        """-log of the density of a reward, up to what all lanes share."""
+        """-log of the density of a reward, up to a constant that all lanes share."""
         squared = residual**2 / (R**2 * (1 + v))
         if not self.gauge.learned:
             return 0.5 * math.log(1 + v) + 0.5 * squared
@@ -685,7 +685,7 @@ class NaiveTrendBank(GrowingBank):
         return ridge / (self.dim * (1.0 if told else self.gauge.mean_square()))
 
     def surprise(self, residual, v, R):
-        """-log of the density of a reward, up to what all lanes share."""
+        """-log of the density of a reward, up to a constant that all lanes share."""
         whole = self.gauge.spread() + v
         squared = residual**2 / (R**2 * whole)
         if not self.gauge.learned:

@@ -1,4 +1,4 @@
-"""The estimators once more, a row at a time and by the definitions that obp's have, with a policy of a few lines."""
+"""The estimators again, one row at a time, by the definitions of Open Bandit Pipeline, with a policy of a few lines."""
 
 import math
 
@@ -39,7 +39,7 @@ class First:
 
 
 class Ranking(Greedy):
-    """The same, which says what it thinks of every arm."""
+    """The same, with scores of every arm."""
 
     def scores(self, state, arms):
         from driftwise import Scores
@@ -49,7 +49,7 @@ class Ranking(Greedy):
 
 
 def walk(policy, arms, arm, propensity, reward, epsilon, born=None, paid=None):
-    """Per row: the weight, q̂ of the logged arm, and what q̂ expects of the policy; lessons when they had come."""
+    """Per row: the weight, q̂ of the logged arm, and the policy's expected q̂. Lessons are learned when they came."""
     n = len(reward)
     born = list(range(n)) if born is None else born
     paid = list(born) if paid is None else paid
@@ -116,7 +116,7 @@ def likelihood_interval(w, r, most, said=None, expected=None):
     def log_ratio(v, free):
         seen = np.array([row(*one, v) for one in zip(w, r, q, e, strict=True)])
         corners = np.array([row(*one, v) for one in possible])
-        if free:  # any v will do: its multiplier is 0
+        if free:  # any v is fine: its multiplier is 0
             seen, corners = seen[:, :-1], corners[:, :-1]
         scale = np.maximum(1.0, np.abs(corners).max(axis=1))
         held = {"type": "ineq", "fun": lambda b: (1.0 + corners @ b) / scale}

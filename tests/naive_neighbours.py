@@ -105,7 +105,7 @@ class NaiveWeightedOFUL:
 
 
 def naive_exp3_shares(history, n, mix, share):
-    """Probabilities of EXP3.S after (arm, reward in [0, 1]) of every round, with weights as they grow."""
+    """Probabilities of EXP3.S after (arm, reward in [0, 1]) of every round, with unscaled weights."""
     w = np.ones(n)
     for arm, reward in history:
         p = (1 - mix) * w / w.sum() + mix / n

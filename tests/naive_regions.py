@@ -64,7 +64,7 @@ def finest(index, dim, radius=1.0):
 
 
 def ascent(index, dim, starts, rng, radius=1.0, steps=300):
-    """Uphill from many starts, gradients made as long as the ball is wide: never lower where the index is convex."""
+    """Ascent from many starts, with gradients scaled to the edge of the ball: it never falls if the index is convex."""
     X = rng.standard_normal((starts, dim))
     X *= radius / np.sqrt((X**2).sum(axis=1, keepdims=True))
     for _ in range(steps):
@@ -91,8 +91,8 @@ def slsqp(index, dim, starts, rng, radius=1.0):
 
 
 def longest(values, c, w):
-    """In the eigenbasis of A, by the formula: the y of largest c'y + w√(y'Ay), c_i/(ν - 1/λ_i) with λ = 1/values and ν
-    the root of Σ λc²/(νλ - 1)² = w² by Brent's method, in the logarithm of what it lies above the largest value."""
+    """In the eigenbasis of A, by the formula: the y of largest c'y + w√(y'Ay), c_i/(ν - 1/λ_i) with λ = 1/values. ν is
+    the root of Σ λc²/(νλ - 1)² = w², found by Brent's method in the logarithm of its distance to the largest value."""
     lam, most = 1.0 / values, values.max()
     level = optimize.brentq(
         lambda s: math.log((lam * c**2 / (lam * (most - values + math.exp(s))) ** 2).sum() / w**2), -80.0, 80.0,

@@ -1,6 +1,6 @@
-"""Rules that sample again, slow and literal (docs/math.md#sampling), given the normal numbers that the fast ones draw.
+"""Slow and literal twins of the rules that sample (docs/math.md#sampling); they get the fast ones' normal numbers.
 
-The source's square root may be any; here it is Cholesky's, as in the fast code, so that equal normals are equal draws.
+The source allows any square root. Here it is Cholesky's, as in the fast code, so that equal normals give equal draws.
 """
 
 import math
@@ -36,7 +36,7 @@ class NaiveLinTS(NaiveLinear):
         return self.a() ** 2 * np.linalg.solve(V, np.linalg.solve(V, self.matrix()).T)
 
     def drawn(self, arms, z):
-        """Mean x'theta and what x'theta~ lies above it."""
+        """Mean x'theta, and x'theta~ minus it."""
         mean = arms @ self.theta()
         return mean, arms @ self.sampled(z) - mean
 
@@ -57,7 +57,7 @@ class NaiveRandLinUCB(NaiveLinTS):
         return arms @ self.theta(), Z * self.widths(arms)
 
     def shares(self, arms):
-        """The chance of each arm: all crossings of two lines cut the line of Z, and in between one arm is on top."""
+        """The probability of each arm: between two crossings of lines, one arm is on top."""
         mean, width = arms @ self.theta(), self.widths(arms)
         low = 0.0 if self.optimistic else -math.inf
         cuts = {low, math.inf}

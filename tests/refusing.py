@@ -1,4 +1,4 @@
-"""Asserting the one sentence that bad input gets."""
+"""Assertions about the one sentence that bad input gets."""
 
 import re
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import driftwise as dw
 
 @contextmanager
 def refused(parameter, *words):
-    """The one sentence, about this parameter, with these words in it."""
+    """The block raises one sentence, about this parameter, with these words in it."""
     with pytest.raises(dw.BadInput) as caught:
         yield
     error, text = caught.value, str(caught.value)
@@ -26,7 +26,7 @@ def refused(parameter, *words):
 
 @contextmanager
 def unchanged(*states):
-    """Nothing changes: the states are the same bytes before and after."""
+    """The block changes nothing: the states have the same bytes before and after."""
     before = [state.to_bytes() for state in states]
     yield
     assert [state.to_bytes() for state in states] == before

@@ -1,4 +1,4 @@
-"""A fast policy beside its slow twin: memories and arms for both, lives with late rewards, and the same choice."""
+"""A fast policy and its slow twin: memories and arms for both, runs with late rewards, and equal choices."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ def memories(kind, gamma, rounds, capacity=None):
 
 
 def in_the_ball(rng, n, dim, longest=1.0):
-    """Arms of norms up to the longest, of all lengths."""
+    """Arms of all norms up to the longest."""
     arms = rng.standard_normal((n, dim))
     return arms * (longest * rng.uniform(0.05, 1.0, n) / np.linalg.norm(arms, axis=1))[:, None]
 
@@ -40,16 +40,16 @@ def same_choice(fast, slow, state, arms, tolerance):
     return choice.arm
 
 
-# Sums of these are exact, so that an observation exactly as old as the window is as old for both.
+# Sums of these are exact, so an observation that is exactly as old as the window is so for both.
 exact = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 1.0, 2.75, 60.0])
 loose = st.floats(0.0, 3.0).map(lambda x: round(x, 3))
 
 
 @st.composite
 def lives(draw, lengths, steps):
-    """A window or period, and steps: decide, reward an open decision (late, out of order), let time pass, backfill."""
+    """A window or period, and steps: decide, reward an open decision late or out of order, let time pass, backfill."""
     rounds = draw(st.sampled_from(lengths))
-    # With ticks whose sums are rounded, an age exactly equal to the window would be a matter of luck.
+    # With ticks whose sums are rounded, an age exactly equal to the window would depend on rounding.
     kinds = [(exact, exact | st.just(rounds), rounds), (loose, loose, rounds + 1.7e-4)]
     ticks, ages, rounds = draw(st.sampled_from(kinds))
     step = st.one_of(

@@ -7,7 +7,7 @@ import time
 
 
 def contents(folder):
-    """All but what holds seconds."""
+    """All files except those with seconds."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -1,4 +1,4 @@
-"""Adaptation to unknown drift: against slow twins written from the recipe, and the laws each wrapper owes."""
+"""Adaptation to unknown drift: slow twins written from the recipe, and the laws of each wrapper."""
 
 import math
 
@@ -17,7 +17,7 @@ KNOWN = {"dim": 2, "horizon": T}
 
 
 def stream(seed, rounds=T, fresh=False, dim=2, clicks=False):
-    """Arms, and rewards that turn with time whatever is played."""
+    """Arms, and rewards that turn with time whichever arm is played."""
     rng = np.random.default_rng(seed)
     sets = rng.normal(size=(rounds if fresh else 1, 6, dim))
     sets /= np.linalg.norm(sets, axis=2, keepdims=True)
@@ -125,7 +125,7 @@ def test_BOB_over_clicks_pays_the_mean_reward():
 
 
 class SlowBank:
-    """The bank's recipe over linear lanes, literally: each lane a list of (x, r, weight)."""
+    """The bank's recipe over linear lanes, literally: each lane is a list of (x, r, weight)."""
 
     def __init__(self, policy):
         self.p, K = policy, len(policy.memories)
@@ -303,7 +303,7 @@ def test_a_late_reward_finds_the_MASTER_instance_that_chose_or_is_dropped():
         took = np.flatnonzero(trial.counters[:, 1] != before)
         lane = acted[19 - age]
         assert (list(took) == [lane]) or (len(took) == 0 and trial.dropped == state.dropped + 1)
-        if lane == 5:  # the instance of the block itself lives as long as the block
+        if lane == 5:  # the instance of the block itself lasts as long as the block
             assert list(took) == [5]
 
 
@@ -315,7 +315,7 @@ def test_the_papers_setting_with_MASTER_and_BOB():
         "n0": dw.make("MASTER+OFUL", n0=0, **world.facts),
         "BOB": dw.make("BOB+LB-WeightUCB", **world.facts),
     }
-    # 100 trials: those of n0 = 13 spread by 377, so the mean of 20 wanders by 84 (seed 0 gives 1462, outside).
+    # 100 trials: those of n0 = 13 have a spread of 377, so the mean of 20 varies by 84 (seed 0 gives 1462, outside).
     result = dw.simulate(policies, world, trials=100, record="last", seed=1)
     assert abs(result.final("n13").mean() - 1692) < 200
     assert abs(result.final("n0").mean() - 2038) < 120

@@ -1,4 +1,4 @@
-"""What bad input gets: one sentence with the parameter, what was wanted, what came and the way out; nothing changes."""
+"""Bad input gets one sentence: the parameter, what was wanted, what was given, and a way out. Nothing changes."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ NOT_NUMBERS = ["1", None, True, [1.0], 1j]
 
 
 def used(policy):
-    """A state with something in it."""
+    """A state that has learned something."""
     state = policy.start()
     for arm, reward in [(0, 1.0), (1, 0.5), (2, -1.0)]:
         policy.learn(state, ARMS, arm, reward)
@@ -65,7 +65,7 @@ def test_bad_arms_are_refused_in_choosing(policy, arms, word):
 @bad_arms
 def test_bad_arms_are_refused_in_learning(policy, arms, word):
     state = used(policy)
-    last = max(0, len(arms) - 1) if isinstance(arms, (list, np.ndarray)) else 0  # the bad one, where only one is
+    last = max(0, len(arms) - 1) if isinstance(arms, (list, np.ndarray)) else 0  # the bad one, if only one is
     with unchanged(state), refused("arms"):
         policy.learn(state, arms, last, 1.0)
 
@@ -234,7 +234,7 @@ def test_an_unknown_field_gets_the_nearest():
     with pytest.raises(dw.BadInput, match=r"wanted one of memory, .*, got 'lambda_'") as caught:
         dw.make("OFUL", dim=2, horizon=100, lambda_=3.0)
     assert "lam" in caught.value.way_out
-    for field in ("entries", "point"):  # names the class has, but no fields of a policy
+    for field in ("entries", "point"):  # attributes of the class that are not fields of a policy
         with pytest.raises(dw.BadInput, match=f"wanted one of memory, .*, got '{field}'"):
             dw.make("OFUL", dim=2, horizon=100, **{field: 1})
 
@@ -288,7 +288,7 @@ def test_bytes_that_are_no_state_are_refused(data):
 
 
 def test_a_state_of_another_policy_is_refused():
-    # Compiled loops do not look where they read: what does not fit must not get there.
+    # Compiled loops do not check bounds, so arrays that do not fit must not reach them.
     three = dw.LinearUCB(**HAND | {"dim": 3})
     with refused("state"):
         three.choose(POLICIES["keep"].start(), np.eye(3))

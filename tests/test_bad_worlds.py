@@ -1,4 +1,4 @@
-"""What bad input gets in worlds, in simulate and on the command line: the same one sentence (see test_bad_input)."""
+"""Bad input to worlds, to simulate and on the command line gets the same one sentence (see test_bad_input)."""
 
 import math
 import re

@@ -22,7 +22,7 @@ MEMORIES = {
     "restart": (dw.Restart(13.0), ("restart", 13.0)),
     "trend": (dw.Trend(15.0), ("trend", 15.0)),
 }
-# What is told, for values.
+# The given fields, for values.
 TOLD = {
     "all": {"R": 0.3, "S": 1.2},
     "a ridge": {"R": 0.3, "S": 1.2, "lam": 0.7},
@@ -36,10 +36,10 @@ TOLD = {
 
 def lessons(seed, rounds, *, dim=2, fresh=False, live=False, zeros=0, clicks=False, speed=0.04, noise=0.3, jump=None,
             level=0.0):
-    """(arms, reward of an arm, ticks, age, ticks to advance by or None): θ turns, or stands and jumps; a level swings.
+    """(arms, reward of an arm, ticks, age, ticks to advance by or None): θ turns, or rests and jumps; a level swings.
 
-    Live ones have rewards that come late, several at a time or after a while, and time that passes without any. Sums of
-    their ticks are exact, so that what is as old as a window is as old for both.
+    Live lessons have late rewards, several at a time or after a while, and time that passes without rewards. Sums of
+    their ticks are exact, so an observation that is exactly as old as a window is so for both.
     """
     rng = np.random.default_rng([seed, dim, fresh, live])
     arms = in_the_ball(rng, 6, dim, 1.5)
@@ -78,7 +78,7 @@ def agree(fast, slow, state, arms, close=CLOSE):
 
 
 def replay(fast, slow, steps, every=1):
-    """The twin follows the fast one's arms; what a bank believes and what is learned of noise and scale agree too."""
+    """The twin replays the fast one's arms; the bank's weights and the learned noise and scale agree too."""
     state = fast.start()
     for t, (arms, rewards, ticks, age, pause) in enumerate(steps):
         arm = agree(fast, slow, state, arms) if t % every == 0 else fast.choose(state, arms).arm
@@ -122,7 +122,7 @@ def test_every_choice_is_that_of_the_posterior_of_the_full_history(told, kind):
 
 @pytest.mark.parametrize("kind", MEMORIES)
 def test_hundreds_of_rewards_later_it_is_still_the_full_history(kind):
-    # What is carried must not drift: lags of a trend are shifted at every tick, windows turn over many times.
+    # Carried sums must not drift: lags of a trend are shifted at every tick, windows turn over many times.
     ours, theirs = MEMORIES[kind]
     told = TOLD["nothing"]
     slow = NaivePosterior(dim=2, memory=theirs, **told)
@@ -199,7 +199,7 @@ def test_lanes_wake_as_the_next_shorter_of_their_kind(told, early):
 
     def steps():
         for t, (arms, rewards, ticks, age, pause) in enumerate(lessons(4, 170, live=True, jump=100)):
-            # Long silences wake two sizes at once, in time that passes alone and in a lesson's.
+            # Long silences wake two sizes at once, in `advance` and in a lesson.
             yield arms, rewards, 5000.0 if t == 140 else ticks, age, 400.0 if t == 30 else pause
 
     replay(fast, slow, steps(), every=4)
@@ -211,7 +211,7 @@ def test_lanes_wake_as_the_next_shorter_of_their_kind(told, early):
 
 def test_take_overs_go_between_all_kinds_but_from_a_trend_to_a_plain_memory(early):
     kinds = set()
-    near, nearer = {"gap": 1.0}, {"gap": 0.5, "back": 0.2}  # behind as soon as it has taken over, and not
+    near, nearer = {"gap": 1.0}, {"gap": 0.5, "back": 0.2}  # behind again as soon as it has taken over, and not
     for told, seed, fields in (("nothing", 3, near), ("all", 3, near), ("all", 5, nearer)):
         fast = dw.TrendBank(base=linear(TOLD[told], dim=2), **fields)
         slow = NaiveTrendBank(dim=2, awake=early, **TOLD[told], **fields)
@@ -314,7 +314,7 @@ def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(
     base = dw.PosteriorUCB(dim=1, memory=dw.Keep(), S=5.0, estimate="one-pass", L=None)
     fast, slow = dw.TrendBank(base=base, **told), NaiveClickBank(dim=1, S=5.0, **told)
     state, short, long = fast.start(), np.ones((1, 1)), np.full((1, 1), 1000.0)
-    for t in range(1500):  # short arms nearly always do the usual, and then a long one does not
+    for t in range(1500):  # short arms nearly always give the usual reward, and then a long one does not
         arms, reward = (short, usual if t % 10 else 1.0 - usual) if t < 1499 else (long, 1.0 - usual)
         fast.learn(state, arms, 0, reward)
         slow.learn(arms, 0, reward)
@@ -338,7 +338,7 @@ def test_the_default_is_the_bank_that_is_told_nothing():
 
 
 def units(t, arms, rewards):
-    """Features in units of their own."""
+    """Features in different units."""
     return arms * np.resize([1000.0, 1.0, 0.01], arms.shape[1]), rewards
 
 
@@ -358,18 +358,18 @@ def loud_later(t, arms, rewards):
 
 
 def too_long(t, arms, rewards):
-    """An arm, and now and then its reward, a million times too large: the eleventh; then eight and nine in a row."""
+    """An arm, and sometimes its reward, a million times too large: the eleventh; then eight and nine in a row."""
     odd = t == 10 or 20 <= t < 28 or 40 <= t < 49
     return arms * np.where(odd, 1e6, 1.0), rewards * (1e6 if odd and t % 2 else 1.0)
 
 
 def as_it_is(t, arms, rewards):
-    """Nothing else."""
+    """No change."""
     return arms, rewards
 
 
 def strained(how, *args, **kwargs):
-    """Lessons to which something is done."""
+    """Lessons with such a change."""
     for t, (arms, rewards, *rest) in enumerate(lessons(*args, **kwargs)):
         yield *how(t, arms, rewards), *rest
 
@@ -392,7 +392,7 @@ def test_auto_is_its_slow_twin_with_the_chances_of_all_arms(how, dim, rounds):
     replay(fast, slow, strained(how, 2, rounds, dim=dim, fresh=True, live=True, level=level), every=2)
     spread = slow.gauge.spread()
     assert spread < 1.0 if how is loud_first else spread > 1.0 if how is loud_later else spread > 0.0
-    # Eight in a row are left and the ninth, with which the units change, is not.
+    # Eight in a row are not learned; the ninth is, and changes the units.
     assert slow.learned == rounds - (1 + 8 + 8 if how is too_long else 0)
     assert slow.believed or dim > 3 or level == 0.0
 
@@ -436,12 +436,12 @@ def plain_units(bank):
 
 
 def deaf(bank):
-    """Weights of rewards without the spread."""
+    """Rewards weighed without the spread."""
     bank.weight = lambda residual, v, R: 1.0
 
 
 def one_mean(bank):
-    """Gaps by the lane that acts alone."""
+    """Gaps computed by the lane that acts only."""
     bank.hoped = lambda acting, mean: acting
 
 
@@ -451,7 +451,7 @@ def not_squared(bank):
 
 
 def looks_at_all(bank):
-    """Looks at the arm that would be played anyway, too."""
+    """Looks that include the arm that would be played anyway."""
     bank.looks_at = lambda arms, best: type(bank).looks_at(bank, arms, -1)
 
 
@@ -535,7 +535,7 @@ def test_chances_are_the_twins_where_arms_are_hidden_and_where_none_is():
 
 @pytest.mark.parametrize(("length", "worth"), [(1.0, 4.0), (8.0, 1.0), (0.25, 2.0**-20)])
 def test_the_default_does_not_know_the_units_of_rewards_and_features(length, worth):
-    # By powers of 2 nothing is rounded otherwise: the same arms and the same weights, bit for bit.
+    # Powers of 2 change no rounding: the same arms and the same weights, bit for bit.
     policy = dw.make("Auto", dim=3, levels=True)
     state, other = policy.start(), policy.start()
     for arms, rewards, ticks, age, pause in lessons(10, 300, dim=3, fresh=True, live=True, zeros=4, jump=150):
@@ -639,7 +639,7 @@ def test_a_trend_bank_is_of_beliefs_that_keep_everything():
         dw.Trend(1.0)
 
 
-# ------------------------------------------------------------------------------- what the twins found, to be mended
+# ------------------------------------------------------------------------------- defects that the twins found
 
 
 def test_a_told_ridge_is_that_of_a_trend_too():

@@ -1,4 +1,4 @@
-"""`driftwise bench`: rounds beside their rivals, and what is said where a rival is missing; bench/against.py."""
+"""`driftwise bench`: rounds beside their rivals, and the message if a rival is missing; bench/against.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL = {"horizon": 60, "repeats": 3, "sizes": ((2, 8),), "names": ["LB-WeightUC
 
 
 class Slow:
-    """A package that plays the first arm and takes its time."""
+    """A package that plays the first arm and is slow."""
 
     def __init__(self, dim, n, forget):
         assert 0.0 < forget < 1.0
@@ -63,7 +63,7 @@ def test_rounds_are_measured_beside_numpy_c_and_what_is_installed(known):
 
 
 def test_a_peer_meets_the_tape_that_ours_meets(peers):
-    """The first arm's regret a round, by hand."""
+    """The first arm's regret per round, computed by hand."""
     world = Turn(dim=2, arms=8, horizon=60)
     row = rounds.BenchRow("slow", 2, 8, 40)
     peers.turns(peers.Kind("json", Slow), world)(row)
@@ -112,7 +112,7 @@ def test_a_name_that_is_not_in_the_catalogue_gets_a_sentence():
      (["--only", "for_values", "--first"], "0.001", 1, ["decide and reward, for_values"])],
 )  # fmt: skip
 def test_a_revision_is_measured_in_turns_and_a_slower_one_ends_with_1(words, margin, code, seen):
-    """Against itself, interpreted: a ratio that any run exceeds is SLOWER, one that none does is not."""
+    """Against itself, interpreted: it reports SLOWER with a limit that every run exceeds, and not with a large one."""
     command = [sys.executable, str(AGAINST), "HEAD", *words, "--repeats", "1", "--margin", margin]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -1,4 +1,4 @@
-"""Binding: pieces put into a function, the same bits, a cache of its own."""
+"""Binding: a function with other pieces has the same bits, and a separate cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: wide and narrow, light and dark, without a script, a request or a complaint."""
+"""The report in a real browser: wide and narrow, light and dark, without a script, a request or a console error."""
 
 import io
 import shutil
@@ -18,7 +18,7 @@ TALLEST = 4000  # of one picture; Chromium draws none above 16384 pixels
 
 @pytest.fixture(scope="session")
 def playwright():
-    """What drives the system's own Chromium; without either there is nothing to test, and no report to make."""
+    """Playwright, with the system's own Chromium. Without either the tests are skipped, and no report is made."""
     if CHROMIUM is None:
         pytest.skip("the report is not looked at: install chromium (apt install chromium)")
     reason = 'the report is not looked at: install playwright (pip install "playwright>=1.45")'
@@ -27,7 +27,7 @@ def playwright():
 
 @pytest.fixture
 def browser(playwright):
-    """Chromium as the system has it; nothing is downloaded. Closed after each test, and its event loop with it."""
+    """The system's Chromium; nothing is downloaded. It is closed after each test, with its event loop."""
     with playwright() as play:
         started = play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield started
@@ -68,7 +68,7 @@ def test_the_report_is_whole(browser, report, width, scheme):
             round(edge) for edge in (box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"])
         )
         seen = luminance(shown[top:low, left:right] / 255)
-        # The ground follows the scheme, and so does the ink: a black line on a dark page passes by the mean alone.
+        # Background and ink follow the scheme. The mean alone would accept a black line on a dark page.
         if scheme == "dark":
             assert seen.mean() < 0.3 and seen.max() > 0.7
         else:
@@ -84,7 +84,7 @@ GROUND = "getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slic
 def picture(page, name):
     """The whole page as build/screenshots/{name}.png, and -2, -3 where it is too tall for one; its pixels.
 
-    A tall window that is scrolled takes a third of the time that Playwright's pictures of whole pages do.
+    Scrolling a tall window takes a third of the time of Playwright's full-page pictures.
     """
     from PIL import Image
 

@@ -77,7 +77,7 @@ def test_the_third_stage_is_what_a_general_solver_says_of_the_joint_program(dim)
         assert stage == 3 and again == far and step <= 1e-7 * (1 + S)
         assert np.linalg.norm(theta) <= S * (1 + 1e-12)
         values, vectors = np.linalg.eigh(V2)
-        root = vectors @ np.diag(np.sqrt(values)) @ vectors.T  # the symmetric root: the kernel uses another
+        root = vectors @ np.diag(np.sqrt(values)) @ vectors.T  # the symmetric root; the kernel uses another one
 
         def value(u, m=m, V=V, root=root, beta=beta, scale=least):
             return float(np.sum((np.linalg.solve(V, m.N(u[: m.dim]) + beta * root @ u[m.dim :]) / scale) ** 2))

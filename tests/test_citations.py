@@ -1,4 +1,4 @@
-"""Citations lead to what exists: every page and section that sources, tests, programs and pages name is there."""
+"""Citations: every page and section that sources, tests, programs and pages name exists."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```.*?^```$", flags=re.M | re.S)
-# What may cite: source files, specs and pages. The changelog speaks of the past.
+# The files that are checked: sources, specs and pages. The changelog describes the past.
 CITING = sorted(
     path
     for pattern in ("src/**/*.py", "src/**/*.toml", "tests/**/*.py", "bench/*.py", "docs/**/*.py", "docs/**/*.toml",
@@ -32,7 +32,7 @@ def sections(page):
 
 
 def broken(text, root):
-    """The citations of a text that lead nowhere."""
+    """The citations of a text whose target does not exist."""
     for page, section in CITATION.findall(text):
         if not (root / page).is_file():
             yield f"{page} does not exist"
@@ -63,6 +63,6 @@ def test_a_citation_of_what_does_not_exist_is_found(tmp_path):
 
 
 def test_both_specifications_are_cited():
-    """The test above would pass over sources that cite nothing."""
+    """Without this, the test above would accept sources without citations."""
     text = "".join(path.read_text(encoding="utf-8") for path in CITING if path.suffix == ".py")
     assert len(re.findall(r"docs/math\.md#", text)) > 20 and len(re.findall(r"docs/contract\.md#", text)) > 20

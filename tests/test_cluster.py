@@ -1,4 +1,4 @@
-"""Past one machine: any executor finds the threads' bytes; lost workers, schedulers and drivers cost time alone."""
+"""Past one machine: any executor gives the bytes of threads; lost workers, schedulers and drivers cost time only."""
 
 import contextlib
 import dataclasses
@@ -27,7 +27,7 @@ from driftwise.experiments.run.spec import parse
 from refusing import refused
 from scheduling import Scheduler, command, contents, played
 
-# Two kinds of compiled policy; long enough to be killed in, by the number of trials.
+# Two kinds of compiled policy, with enough trials that a run can be killed in the middle.
 TEXT = """\
 title = "Spread"
 trials = 6
@@ -90,7 +90,7 @@ def test_chunks_and_answers_are_plain_and_refusals_come_back_as_they_were():
 
 
 def test_trials_of_one_world_are_played_together_and_come_out_as_alone(monkeypatch):
-    """Several at a time are eight in a vector: `driftwise run` is to have that too, and the same bits."""
+    """Several trials are played eight at a time: `driftwise run` does so too, with the same bits."""
     spec = parse(TEXT, "spec.toml")
     seats = {"here": chunks.Seat(0, 0, 0, "LB-WeightUCB")}
     asked = []
@@ -145,7 +145,7 @@ def test_what_is_finished_is_taken_in_before_an_error_is_raised():
 
 
 def test_what_a_closed_client_was_sent_too_late_is_not_waited_for():
-    """Dask never finishes what it is sent between losing its scheduler and noticing."""
+    """Dask never finishes work that it gets between losing its scheduler and noticing the loss."""
 
     class Late(ThreadPoolExecutor):
         _client = types.SimpleNamespace(status="running", nthreads=lambda: {"one": 1})
@@ -204,7 +204,7 @@ class _NoClient:
 
 @pytest.fixture
 def drive(tmp_path, scheduler):
-    """Runs of a spec on the scheduler, none of which outlives the test."""
+    """Runs of a spec on the scheduler; all of them end with the test."""
     begun = []
 
     def start(spec, out):
@@ -234,7 +234,7 @@ def wait_for(what, process, seconds=120.0):
 
 
 def test_workers_drivers_and_the_scheduler_are_lost_and_the_bytes_are_the_same(tmp_path, scheduler, drive):
-    """One of each on the way: a worker is made up for, a driver and a scheduler by the same command."""
+    """One of each is lost: a worker's chunk is run again; after a driver or a scheduler the same command continues."""
     text = TEXT.replace("trials = 6", "trials = 200").replace("trials = 4\n", "").replace("2000", "20000")
     spec, out = tmp_path / "spread.toml", tmp_path / "out"
     spec.write_text(text)
@@ -268,7 +268,7 @@ def test_two_are_killed_at_random_moments_and_the_bytes_are_the_same(tmp_path, s
         before = played(out)
         wait_for(lambda before=before: played(out) > before, driver)
         time.sleep(rng.uniform(0.0, 0.5))
-        assert driver.poll() is None  # otherwise nobody was killed on the way
+        assert driver.poll() is None  # otherwise no worker was killed during the run
         if lost == "workers":
             gone = scheduler.workers.pop(0)
             scheduler.workers.append(scheduler.worker())
@@ -318,7 +318,7 @@ if __name__ == "__main__":
 
 
 def certificates(folder):
-    """An authority of our own and a certificate of this machine, in a day's keys."""
+    """A new authority and a certificate of this machine, valid for a day."""
     folder.mkdir()
     run = {"cwd": folder, "check": True, "capture_output": True}
     openssl, days = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj"], ["-days", "1"]

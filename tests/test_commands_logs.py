@@ -1,4 +1,4 @@
-"""The commands between a log and an agent: learn folds what live learning learned, explain says what the agent says."""
+"""The commands on logs and agents: learn gives the state of live learning, explain prints the agent's explanation."""
 
 import dataclasses
 import json
@@ -35,8 +35,8 @@ def live(agent, visits):
 
 @pytest.fixture
 def lived(tmp_path):
-    """A log of 80 lessons and 2 decisions without one; the agent that wrote it, and saved itself half way and at the
-    end, where 3 decisions are open."""
+    """A log of 80 lessons and 2 decisions without one; and the agent that wrote it, saved half way and at the end, with
+    3 open decisions."""
     agent = dw.Agent(POLICY, rewards=(0.0, 1.0), epsilon=0.2, features=FEATURES)
     with agent.log_to(tmp_path / "log", arms=True):
         live(agent, range(LIVED // 2))
@@ -67,7 +67,7 @@ def value(printed, what):
 
 
 def told(printed):
-    """Lessons learned, rows without a reward, lessons it knew."""
+    """Lessons learned, rows without a reward, lessons it had already."""
     words = "lessons learned", "rows without a reward, skipped", "lessons it knew already, skipped"
     return tuple(int(value(printed, one)) for one in words)
 
@@ -145,7 +145,7 @@ def test_explain_explains_a_choice_three_ways(lived, capsys):
     agent, folder = lived
     saved = dw.Agent.load(folder / "whole.dw")
     by_id = run(capsys, "explain", folder / "whole.dw", "--decision", "open 1").out
-    assert str(agent.explain("open 1")) in by_id  # all arms, though the process that had them is gone
+    assert str(agent.explain("open 1")) in by_id  # all arms, although the process that had them has ended
     assert all(item in by_id for item in ITEMS) and "decision open 1: estimate" in by_id
 
     asked = ["--context", '{"device": "desktop"}', "--items", "final,budget"]
@@ -174,7 +174,7 @@ def test_items_may_bring_rows_and_those_without_are_refused_or_named(lived, caps
     bare = run(capsys, "explain", folder / "whole.dw", "--context", '{"device": "phone"}', "--items", "cup, budget")
     assert "the agent knows no row of cup" in bare.err and "budget" not in bare.err
     rates = [float(re.search(r"cup +(\S+)", one.out)[1]) for one in (said, bare)]
-    assert rates[0] > rates[1] + 0.2  # without its row nobody knows that it is sport
+    assert rates[0] > rates[1] + 0.2  # without its row the topic is unknown
 
 
 def test_a_drawing_is_of_the_choice_or_else_of_the_drift_meter(lived, capsys):
@@ -251,7 +251,7 @@ def test_an_agent_without_features_takes_no_context(tmp_path, capsys):
 
 
 def test_bars_come_to_their_end(lived, monkeypatch):
-    """What is handed to a bar adds up to what it was told to expect, and nothing is counted where none is wanted."""
+    """The advances of a bar add up to its total, and nothing is counted without a bar."""
     from driftwise.agent import folding
     from driftwise.data import evaluate
 
@@ -332,7 +332,7 @@ def test_evaluate_tells_Auto_of_clicks(lived, capsys):
 
 @pytest.mark.parametrize("policy", [POLICY, dw.make("Auto", dim=FEATURES.dim)], ids=["one memory", "a bank"])
 def test_the_meter_of_an_evaluation_reads_what_a_fold_of_the_same_lessons_reads(lived, policy):
-    """By the end of the log all of its lessons are learned, so an agent that folded them has the same meter."""
+    """At the end of the log all lessons are learned, so an agent that folded them has the same meter."""
     _, folder = lived
     found = dw.evaluate(policy, folder / "log")
     names = ("x", "reward", "reward_seq", "reward_tick", "born")

@@ -1,4 +1,4 @@
-"""Starting and compiling: what is left out changes no number, and what Python calls can be called."""
+"""Starting and compiling: shortcuts change no number, and everything that Python calls can be called."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLAY = """
 
 @pytest.mark.skipif(not numba_text.possible, reason="this numba is left as it is")
 def test_a_function_inside_leaves_no_machine_code():
-    """Each play is emitted once, as a whole: a function inside that is emitted too is time lost."""
+    """Each play is emitted once, as a whole. Emitting an inlined function too would waste time."""
     program = """
         import numba.core.codegen as codegen
         emitted = []
@@ -71,11 +71,11 @@ def test_loops_of_an_entry_are_not_unrolled_and_add_up_the_same():
     assert added[0] == 1 < added[1]
 
 
-@pytest.mark.slow  # compiles all of it
+@pytest.mark.slow  # compiles everything
 def test_a_numba_built_otherwise_gives_the_same_numbers(tmp_path):
-    """Everything here uses numba's private parts; without them the rounds are the same."""
+    """The shortcuts use numba's private parts. Without them the rounds are the same."""
     otherwise = "import numba.core.codegen as c\ndel c.CPUCodeLibrary._finalize_dynamic_globals\n"
-    # what is missing is put back before numba compiles: only our look at it must have failed
+    # the missing part is put back before numba compiles, so only our check fails
     restored = "import numba.core.codegen as c\nkept = c.CPUCodeLibrary._finalize_dynamic_globals\n" + otherwise
     restored += "from driftwise._internal import numba_text\nassert not numba_text.possible\n"
     restored += "c.CPUCodeLibrary._finalize_dynamic_globals = kept\n"
@@ -131,7 +131,7 @@ def test_a_person_at_a_terminal_is_told_what_is_compiled(monkeypatch):
 
 
 def test_ctrl_c_ends_a_compile_of_the_main_thread_at_once_without_a_traceback():
-    """The hash stands for LLVM: one call of seconds that sees no signal and leaves other threads running."""
+    """A long hash replaces LLVM: one call of seconds that handles no signal and lets other threads run."""
     program = """
         import hashlib, signal
         from types import SimpleNamespace

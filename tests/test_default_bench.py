@@ -1,4 +1,4 @@
-"""bench/default.py: what it says a policy loses is what the policy loses, and rivals are found again."""
+"""bench/default.py: its regret is that of the policy, and stored rivals are found again."""
 
 from __future__ import annotations
 

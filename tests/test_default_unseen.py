@@ -1,4 +1,4 @@
-"""bench/default_unseen.py and default_fresh.py: every kind is what it says, and none changes unnoticed."""
+"""bench/default_unseen.py and default_fresh.py: every kind matches its description, and a change of a kind fails."""
 
 from __future__ import annotations
 

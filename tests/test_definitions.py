@@ -1,4 +1,4 @@
-"""Memories by their own words: the sums that kernels carry are those of `weight`, and what else they say is true."""
+"""Memories by their definition: kernels carry the sums that `weight` defines, and their other properties hold."""
 
 import math
 
@@ -12,7 +12,7 @@ import driftwise as dw
 from driftwise.kernels.point import WEIGHT
 from driftwise.policies.memory import KINDS
 
-# Ages and clocks are sums of binary fractions, so that what is exactly as old as a window is as old for both sides.
+# Ages and clocks are sums of binary fractions, so an observation exactly as old as a window is so for both sides.
 MEMORIES = [
     dw.Keep(), dw.Fade(0.0), dw.Fade(0.1), dw.Fade(0.5), dw.Window(1, capacity=200), dw.Window(2.75, capacity=200),
     dw.Window(8, capacity=200), dw.Restart(0.75), dw.Restart(3), dw.Restart(16),
@@ -32,7 +32,7 @@ rewards = st.floats(-10.0, 10.0)
 
 
 def linear(memory, two_matrix=None):
-    """A linear policy with this memory, which for a trend has one matrix and another radius."""
+    """A linear policy with this memory; for a trend it has one matrix and another radius."""
     rule = {"two_matrix": two_matrix} if memory.still else {"radius": "posterior"}
     return dw.LinearUCB(dim=3, memory=memory, lam=1.0, delta=0.1, **rule)
 
@@ -155,7 +155,7 @@ def test_only_what_is_taken_out_one_by_one_needs_room_and_forbids_one_pass():
             before = [memory.weight(float(now - one), float(now)) for one in born]
             after = [memory.weight(float(now + 1 - one), float(now + 1)) for one in born]
             factors = [b / a for a, b in zip(before, after, strict=True) if a > 0.0]
-            # All weights by one factor, 0 at a restart: sums follow by themselves. Otherwise single ones have to go.
+            # If all weights change by one factor (0 at a restart), sums can follow; else observations must be removed.
             taken_out |= bool(factors) and max(factors) - min(factors) > 1e-12
         assert memory.one_pass is not taken_out, memory
         assert bool(memory.room()) is not memory.one_pass, memory
@@ -188,7 +188,7 @@ def test_every_memory_is_defined_here():
 
 @pytest.mark.parametrize("memory", [dw.Keep(), dw.Fade(0.1), dw.Restart(7)], ids=repr)
 def test_one_pass_follows_a_memory_with_a_link_of_the_users_own_as_with_ours(memory):
-    # Python fades, clears and confines there what compiled code does for ours; a small ridge drives θ̂ out of the ball.
+    # Here Python fades, clears and projects, as compiled code does for others. A small ridge moves θ̂ out of the ball.
     link = dw.Link(mean=expit, slope=lambda z: expit(z) * expit(-z), k=0.25, c=float(expit(1.0) * expit(-1.0)))
     known = {"dim": 2, "memory": memory, "lam": 0.7, "delta": 0.1, "R": 0.5, "estimate": "one-pass"}
     pair = [dw.GLMUCB(**known, link=one) for one in (link, "logistic")]

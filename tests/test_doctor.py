@@ -1,4 +1,4 @@
-"""`driftwise doctor` says what a bug report needs, and what is slow; the files around a project say what is so."""
+"""`driftwise doctor` prints the facts for a bug report, and what is slow; the files of the project are correct."""
 
 import json
 import re

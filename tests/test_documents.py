@@ -1,4 +1,4 @@
-"""What README and docs say is true: their Python runs, their tables are the catalogue's, commands keep their word."""
+"""README and docs: their Python runs, their tables match the catalogue, and commands do what the pages say."""
 
 import json
 import re
@@ -41,6 +41,21 @@ def test_the_READMEs_evidence_is_that_of_its_page():
     for name, (draws, *rewards, _) in shown.items():
         told = [page[name][i].split()[0].rstrip(",") for i in (1, 2, 4)]  # static, Auto, the best half-life
         assert [draws, *rewards] == [page[name][0], *(f"{float(reward):.3f}" for reward in told)], name
+
+
+def groups():
+    """The pages of the site by their group, from the tables of contents of docs/index.md."""
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for group, tree in re.findall(r"```\{toctree\}\n:hidden:\n:caption: (\w+)\n\n(.*?)```", text, flags=re.S):
+        yield from ((group, line.split("<")[-1].rstrip(">")) for line in tree.splitlines())
+
+
+@pytest.mark.parametrize("page", [page for group, page in groups() if group in ("Use", "Operate")])
+def test_a_page_for_engineers_fits_on_a_few_screens_and_has_no_laboratory_numbers(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 190, "four screens: move the rest to another page"
+    measured = re.search(r"\d ± [.\d]|\bbench/\w+\.py", text)
+    assert not measured, f"{measured}: measurements belong to the laboratory"
 
 
 def test_docs_theory_prints_the_horizon_it_names(capsys):

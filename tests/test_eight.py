@@ -114,7 +114,7 @@ def test_a_lane_that_took_its_neighbours_tape_would_be_found_out(monkeypatch):
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_ties_go_to_the_first_arm_in_every_tile(monkeypatch, count):
-    """The best arm stands at one place, or at two, of every place there is."""
+    """The best arm is at one place, or at two, for all places."""
     d, horizon = 2, 3
     for first in range(count):
         for second in range(first, count):
@@ -141,7 +141,7 @@ def test_what_cannot_go_together_does_not(monkeypatch):
     ):
         assert not eight.plays_eight(other, dw.worlds.Turn(**turn)), other
     unknown = _policies(_world("turn"), dw.Keep())["no horizon"]
-    for flag in (point.MEMORY, point.RULE, point.RADIUS):  # kinds that somebody adds, see docs/extending.md
+    for flag in (point.MEMORY, point.RULE, point.RADIUS):  # kinds that an extension adds, see docs/extending.md
         before, unknown.point.flags[flag] = unknown.point.flags[flag], 9
         assert not eight.plays_eight(unknown, dw.worlds.Turn(**turn))
         unknown.point.flags[flag] = before
@@ -210,7 +210,7 @@ def test_streams_read_in_turns_are_the_streams():
         for who in range(2):
             generator = turns.begin(7, "tape", who) if part == 0 else turns.resume(marks[who])
             drawn[who].append(generator.standard_normal(5))
-            drawn[who].append(generator.random(3, dtype=np.float32))  # half a word may be left over
+            drawn[who].append(generator.random(3, dtype=np.float32))  # half of a random word may be left over
             marks[who] = turns.mark()
     for who in range(2):
         alone = stream(7, "tape", who)

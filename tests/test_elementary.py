@@ -14,7 +14,7 @@ PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923
 
 
 def exact_sine(x):
-    """Taylor's series after whole half turns are taken off."""
+    """Taylor's series after subtracting whole half turns."""
     turns = (x / PI).to_integral_value()
     r = x - turns * PI
     term, total, n = r, r, 1
@@ -25,7 +25,7 @@ def exact_sine(x):
 
 
 def exact_erfc(x):
-    """1 - erf by its series; the cancellation is paid for by digits."""
+    """1 - erf by its series, with extra digits for the cancellation."""
     term, total, n = x, x, 0
     while abs(term) > Decimal(10) ** -720:
         n += 1
@@ -54,7 +54,7 @@ MOST = {"exp": 0.55, "expm1": 0.55, "log": 0.55, "log1p": 0.55}
 
 
 def points(name, count, seed=0):
-    """Arguments over the whole range, near what is hard, and on both sides of every change of method."""
+    """Arguments over the whole range, near hard points, and on both sides of every change of method."""
     rng = np.random.default_rng(seed)
     sign, uniform = rng.choice([-1.0, 1.0], count), rng.uniform
     small = sign * np.exp2(uniform(-60, -2, count))
@@ -148,7 +148,7 @@ def test_a_power_of_what_is_below_zero_is_no_number():
 
 
 def test_tables_are_made_of_whole_numbers_and_decimals_alone():
-    # the C library has no part in them: numbers of the first and the last node, by other means
+    # no C library is involved: the numbers of the first and the last node, computed otherwise
     assert ours.POWER_LEAD[64] == math.sqrt(2.0) and ours.POWER_LEAD[0] == 1.0 and ours.POWER_REST[0] == 0.0
     assert abs(ours.TAIL[0, 0] - math.exp(0.03125**2) * math.erfc(0.03125)) < 1e-15
     assert abs(ours.TAIL[-1, 0] - math.exp(7.96875**2) * math.erfc(7.96875)) < 1e-14

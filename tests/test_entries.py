@@ -48,7 +48,7 @@ def points():
                          lambda b: dw.TrendBank(base=b)):  # fmt: skip
                 try:
                     made[f"{len(made)} over {name}"] = wrap(one)
-                except dw.BadInput:  # a base that the adaptation refuses
+                except dw.BadInput:  # a base that this adaptation refuses
                     continue
     return made
 
@@ -63,9 +63,9 @@ def test_every_point_finds_its_live_entries_in_the_list():
 
 
 def called(layer):
-    """What a layer imports from kernels, or asks of a module it imports: name and object.
+    """What a layer imports from kernels, directly or as an attribute of a module: name and object.
 
-    The neighbours of policies/ are for studies: they need numba, and no live system calls them.
+    policies/neighbours is left out: these policies are for studies, need numba, and no live system calls them.
     """
     for path in sorted((Path(dw.__file__).parent / layer).rglob("*.py")):
         if path.parent.name == "neighbours":
@@ -103,14 +103,14 @@ def test_names_of_the_list_are_the_names_of_the_functions():
 
 @pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="interpreted code has no signatures")
 def test_live_calls_use_the_declared_signatures_and_no_others():
-    """In a process of its own: other tests call entries with what they please."""
+    """In a separate process, because other tests call entries with other types."""
     script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_entries as t; t.live_calls()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 def live_calls():
-    """Call what live systems call; every signature that was compiled is the declared one."""
+    """Make the calls of a live system. Every compiled signature is the declared one."""
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     names = ("LB-WeightUCB", "SW-UCB", "Bank+LB-WeightUCB", "MASTER+OFUL", "BOB+LB-WeightUCB", "D-LinTS", "Auto")
     for name in names:
@@ -155,7 +155,7 @@ def test_a_piece_that_no_engine_declares_is_played_by_the_plain_one(monkeypatch)
     ]  # fmt: skip
     for flag, left in ((point.MEMORY, ["tiled_wide", "plain"]), (point.RULE, ["plain"]),
                        (point.RADIUS, ["lazy", "tiled_wide", "plain"])):  # fmt: skip
-        before, policy.point.flags[flag] = policy.point.flags[flag], 9  # a kind that somebody adds
+        before, policy.point.flags[flag] = policy.point.flags[flag], 9  # a kind that an extension adds
         fits = engines.fitting(policy.entries.family, policy.point, sizes)
         policy.point.flags[flag] = before
         assert [one.name for one in fits] == left

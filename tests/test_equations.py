@@ -13,7 +13,7 @@ FILE = Path(__file__).resolve().parent.parent / "docs" / "site" / "equations.tom
 
 
 def naive(tex_name):
-    """The equations of docs/site/equations.toml once more, read off its lines."""
+    """The equations of docs/site/equations.toml again, written from its lines."""
     d, lam, delta, S, L, R, c, k, m = 3, 2.5, 0.01, 1.3, 1.1, 0.7, 0.2, 0.25, 1.0
     n, w, T, P, Γ, forget, D, t = 40, 30, 500, 4.0, 5, 0.02, 60, 77
     γ, log, sqrt = 1 - forget, math.log, math.sqrt

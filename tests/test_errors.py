@@ -1,4 +1,4 @@
-"""Errors leave the process that raised them: through copy, through pickle, out of a process pool."""
+"""Errors survive copy, pickle and a process pool."""
 
 import concurrent.futures
 import copy
@@ -33,7 +33,7 @@ def era():
     return EraRow(*range(len(EraRow._fields)))
 
 
-# Arguments of constructors that take more than a sentence.
+# Arguments of constructors with more than a sentence.
 ARGUMENTS = {
     "driftwise.service.wire.protocol.Stale": lambda: (),
     "driftwise.errors.BadInput": lambda: ("dim", 0, "a whole number", "pass 2"),

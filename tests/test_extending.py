@@ -1,8 +1,8 @@
 """The recipes of docs/extending.md, carried out on a copy of the sources: they fit, they are small, and what they make
 keeps the laws.
 
-A test here starts a process that sees the copy instead of the package and calls one of the functions below whose name
-begins with `try_`. Nothing is compiled there: that compiled is interpreted is tested elsewhere.
+A test here starts a process that imports the copy instead of the package and calls a function below whose name begins
+with `try_`. Nothing is compiled there: that compiled is interpreted is tested elsewhere.
 """
 
 import json
@@ -29,7 +29,7 @@ def sections(text):
 
 
 SECTIONS = sections(TEXT)
-# Trials of what the design takes, which are no recipes for users.
+# Tests of the design, which are not recipes for users.
 TRIALS = sections((ROOT / "tests" / "extending_power.md").read_text(encoding="utf-8"))
 # The most files of src that a recipe may touch (CONTRIBUTING.md#design).
 MOST = {"A rule": 3, "A memory": 3, "A link": 1, "A world": 2, "A panel": 2}
@@ -37,7 +37,7 @@ recipes = pytest.mark.parametrize("name", SECTIONS)
 
 
 class Place(NamedTuple):
-    """Lines that go and lines that come, what stays being in both, in the part of the file that begins with `part`."""
+    """Lines before and after a change, unchanged ones in both, in the part of the file that begins with `part`."""
 
     part: str
     old: list[str]
@@ -67,7 +67,7 @@ def places(lines):
 
 
 def changed(text, place):
-    """The lines of a text after the change; its place has to be there, and to be the only one."""
+    """The lines of a text after the change; its place must occur exactly once."""
     found = [at for at in range(len(text) + 1) if place.old and text[at : at + len(place.old)] == place.old]
     if place.part:
         heads = [at for at, line in enumerate(text) if re.match(rf"\s*{re.escape(place.part)}\b", line)]
@@ -78,7 +78,7 @@ def changed(text, place):
 
 
 def carry_out(folder, *names):
-    """A copy of the sources and of the slow twins, with these recipes carried out."""
+    """A copy of the sources and of the slow twins, with these recipes applied."""
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "naive.py", folder / "tests")
@@ -96,7 +96,7 @@ def carry_out(folder, *names):
 
 
 def run(copy, *words):
-    """Python with the copy in place of the package."""
+    """Run Python with the copy in place of the package."""
     paths = [copy / "src", copy / "tests", ROOT / "tests"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, *words]
@@ -106,7 +106,7 @@ def run(copy, *words):
 
 
 def tried(copy, name, function):
-    """The Python of a recipe runs, and so does what is tried here; both see the copy."""
+    """Run the Python of a recipe and the checks here; both import the copy."""
     at = f"import driftwise; assert driftwise.__file__.startswith({str(copy)!r})\n"
     blocks = re.findall(r"```python\n(.*?)```", (SECTIONS | TRIALS)[name], flags=re.S)
     run(copy, "-c", at + "\n".join(blocks) + f"\nimport test_extending\ntest_extending.{function.__name__}()\n")
@@ -116,7 +116,7 @@ def tried(copy, name, function):
 
 
 def count(name):
-    """Files of src, lines that come, lines that go."""
+    """Files of src, lines added, lines removed."""
     inside = [(path, lines) for path, lines in changes(name) if path.startswith("src/")]
     signs = [line[:1] for _, lines in inside for line in lines]
     return len({path for path, _ in inside}), signs.count("+"), signs.count("-")
@@ -223,7 +223,7 @@ def try_rule():
             arms = in_the_ball(np.random.default_rng(2), 5, dim, 1.5)
             plain = dw.LinearUCB(dim=dim, memory=ours, **known)
             less = fast.scores(state, arms).bonus / plain.scores(state, arms).bonus
-            # Without this a recipe that changed nothing would do as well. Where weights fade, Lemma 1's may be smaller.
+            # Without this a recipe without effect would pass. Where weights fade, Lemma 1's radius may be smaller.
             assert (less <= (1.0 if ours.forget else 0.999) + 1e-12).all(), (ours, less)
     assert "OFUL-det" in [row["name"] for row in dw.catalogue()]
 
@@ -243,7 +243,7 @@ def try_rule_of_lists():
 
 
 def test_a_rule_that_only_lists_know_breaks_a_law(tmp_path):
-    """The same rule, written where lists are scored and forgotten for searches over sets."""
+    """The same rule, added where lists are scored and omitted in searches over sets."""
     copy = carry_out(tmp_path, "A rule")
     file = copy / "src" / "driftwise" / "kernels" / "linear.py"
     text = file.read_text(encoding="utf-8")
@@ -303,7 +303,8 @@ def test_a_memory(tmp_path):
 
 
 def try_power():
-    """A memory that no factor ages: right in linear and generalized linear policies, refused elsewhere."""
+    """A memory whose weights do not change by one factor: correct in linear and generalized linear policies, refused
+    elsewhere."""
     import driftwise as dw
     from driftwise.kernels.memories import power
     from naive import NaiveGLM, NaiveLinear

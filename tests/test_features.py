@@ -1,4 +1,4 @@
-"""Features: declared, bounded, the same after a file, and with a meaning for whatever is missing."""
+"""Features: declared, bounded, equal after saving and loading, and defined for missing values."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ CONTEXT = {"hour": 15, "device": "desktop", "user": "u1"}
 
 
 def named(context, items, row=0):
-    """What a vector says, by name, unscaled."""
+    """The numbers of a vector by name, unscaled."""
     vector = Encoder(ALLOWS).arms(context, items)[row] / SPEC.scale
     return {name: round(float(value), 12) for name, value in zip(SPEC.names, vector, strict=True) if value}
 
@@ -47,7 +47,7 @@ def test_a_vector_says_what_was_declared():
 
 def test_what_is_missing_or_unknown_has_a_meaning():
     assert "genre=other" in named(CONTEXT, ITEMS, 1) and "price" not in named(CONTEXT, ITEMS, 1)
-    assert named({}, ["one"]) == {"1": 1.0, "one: 1": 1.0}  # nothing known of either but the item's name
+    assert named({}, ["one"]) == {"1": 1.0, "one: 1": 1.0}  # only the item's name is known
     assert named({"device": "watch"}, ["nobody"]) == {
         "1": 1.0, "device=other": 1.0, "other: 1": 1.0, "other: device=other": 1.0}
     nan = {"hour": float("nan"), "device": None, "unheard of": 3}
@@ -241,7 +241,7 @@ def test_what_does_not_fit_an_agent_is_said():
 
 
 def test_whatever_is_passed_gives_a_sentence_or_works(tmp_path):
-    """As tests/hostile does with the rest of the surface; a TypeError is Python's own word for a missing argument."""
+    """As tests/hostile does for other public names; a TypeError is Python's own error for a missing argument."""
     agent = agent_of()
     before = agent.state.to_bytes()
     (tmp_path / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""The page of the papers around ours, at quick sizes: worlds, verdicts, slips, and a reader's own policy."""
+"""The page of related papers, at small sizes: worlds, verdicts, errors in sources, and a user's own policy."""
 
 import math
 from typing import ClassVar
@@ -92,7 +92,7 @@ def test_the_slips_are_there_and_their_repairs_differ():
 
 
 def test_published_russac_numbers_come_out_again():
-    """Few trials, so wide intervals; the page has 100."""
+    """Few trials, so intervals are wide; the page has 100."""
     spec = built_in("russac_abrupt")
     ((contest,),) = spec.contests
     for label, value in {"SW-UCB": 745, "LinUCB": 4170, "LinUCB restarted by an oracle": 155}.items():

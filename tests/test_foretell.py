@@ -1,4 +1,4 @@
-"""Eight memories side by side foretell what each would alone, bit for bit."""
+"""Eight memories side by side make the forecasts that each would make alone, bit for bit."""
 
 import numpy as np
 import pytest

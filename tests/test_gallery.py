@@ -1,4 +1,4 @@
-"""The gallery: each program shows what it says, at a size that tests can afford."""
+"""The gallery: each program shows what its text says, at a small size."""
 
 import importlib.util
 from pathlib import Path
@@ -21,7 +21,7 @@ def build():
     return module(DOCS / "site" / "build.py")
 
 
-# What each program is to show, at the small size the tests play.
+# What each program must show at the small size of the tests.
 SHOWN = {
     "news": lambda found: found["agent"].mean() > 1.2 * found["blind"].mean(),
     "prices": lambda found: found["earned"][2] < found["earned"][0] < found["earned"][1],

@@ -1,4 +1,4 @@
-"""Generalized linear and self-concordant policies: models, refusals, atoms and their room, own links, hard cases."""
+"""Generalized linear and self-concordant policies: models, refusals, capacity of atoms, own links, hard cases."""
 
 import math
 import time
@@ -274,7 +274,7 @@ def test_a_window_pushed_full_drops_the_oldest_observation_from_its_atom():
 
 
 def test_a_reward_that_left_the_window_leaves_no_trace_in_its_atom():
-    # Taken away again from a sum, 1e12 leaves 1e-4 of rounding behind; LinearUCB rebuilds its sums for that reason.
+    # Subtracting 1e12 from a sum again leaves a rounding error of 1e-4; LinearUCB rebuilds its sums for that reason.
     policy, arms = glb(memory=dw.Window(4), link="identity", R=1.0), np.eye(2)
     state = policy.start()
     for t in range(40):
@@ -318,7 +318,7 @@ def test_a_full_table_drops_its_lightest_atom_and_accounts_for_it():
     assert kept + state.lost == pytest.approx((1 - gamma**10) / (1 - gamma), rel=1e-12)
     policy.advance(state, 10.0)
     assert state.lost == pytest.approx(gamma**10 * (gamma**6 + gamma**5 + gamma**4), rel=1e-12)
-    # V knows them all: it is accumulated apart.
+    # V has them all: it is accumulated separately.
     assert np.trace(state.G[0]) == pytest.approx(
         gamma**10 * (sum(gamma**i for i in range(7)) + 0.125 * sum(gamma**i for i in (7, 8, 9))), rel=1e-12
     )
@@ -533,7 +533,7 @@ HARD = [
 
 
 def endure(policy, arms, reward_of, rounds, fresh=False):
-    """Every round a finite choice in the ball (SC-D-GLUCB knows none), or a sentence; returns the sentence, if any."""
+    """Every round has a finite choice in the ball (SC-D-GLUCB has none), or an error; returns its message, if any."""
     rng, state = np.random.default_rng(8), policy.start()
     try:
         for t in range(rounds):
@@ -561,12 +561,12 @@ def test_a_hard_case_gets_a_defined_choice_or_a_sentence(rule, memory, estimate,
     policy = RULES[rule](dim=dim, memory=memory, lam=lam, delta=0.01, S=20.0, horizon=100, estimate=estimate)
     assert rule == "SC-D" or policy.c == pytest.approx(2.06e-9, rel=0.01)
     sentences = sentences_of(policy, 40)
-    assert time.perf_counter() - begun < 60.0  # it takes a tenth of a second: never a hang
+    assert time.perf_counter() - begun < 60.0  # it takes a tenth of a second and never hangs
     assert len(sentences) <= (0 if estimate == "exact" else 2), sentences
 
 
 def sentences_of(policy, rounds):
-    """What a policy says to all data over all arms."""
+    """The error messages of a policy for all data over all arms."""
     found = []
     for rewards in DATA.values():
         for draw in ARMS.values():
@@ -598,7 +598,7 @@ def test_counts_however_large_get_a_defined_choice_or_a_sentence(memory, estimat
 
 
 def test_a_failed_estimate_is_a_sentence_whoever_asked_for_it():
-    # A made failure: the counter that compiled code reports by.
+    # A simulated failure: the counter by which compiled code reports one.
     policy, world = glb(), dw.worlds.Turn(horizon=10, reward="bernoulli")
     tape = next(iter(world.tapes()))
     rounds = (*tape, world.link_code, world.reward_code, 1.0, 0.0, np.empty(10, dtype=np.int64), np.empty(10))

@@ -1,4 +1,4 @@
-"""Guards: the C module of a wheel asks them before each call; nothing that they let through leaves its arrays."""
+"""Guards: the C module of a wheel calls them before each entry; an accepted call stays inside its arrays."""
 
 import json
 
@@ -7,11 +7,11 @@ import pytest
 from driftwise.kernels import entries
 from interpreting import interpreted
 
-UNGUARDED = {"bank_best", "bank_pick"}  # they look at no place beyond the array's own length
+UNGUARDED = {"bank_best", "bank_pick"}  # they read nothing beyond the length of an array
 
 
 def trespasses(**options):
-    """Found, tried, let through, never called."""
+    """Failures, calls tried, calls accepted, entries never called."""
     return json.loads(interpreted(f"import json, guarding; print(json.dumps(guarding.trespasses(**{options!r})))"))
 
 

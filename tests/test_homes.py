@@ -1,7 +1,7 @@
-"""One home for every formula: how many places hold each, counted by shape (homes.py). The numbers may only fall.
+"""One place for every formula: the number of places of each, counted by shape (homes.py), may only fall.
 
-ALLOWED and QUESTIONS are what there is today: a change that merges two homes lowers the number. Behind a number is
-where it shall end.
+ALLOWED and QUESTIONS are the numbers of today: a change that merges two places lowers a number. The comment at a
+number says what shall remain.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ ALLOWED = {
     "module with a bank": 1,
     "layout by hand": 1,  # scores in a form
 }
-# Questions of class that are asked of policies (0 outside policies), of memories, of a user's own policy and of
-# continuous sets.
+# Type checks on policies (0 outside policies), on memories, on a user's own policy and on continuous sets.
 QUESTIONS = {
     "simulation": (0, 0, 0, 0), "eight": (0, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
     "experiments": (0, 0, 0, 0), "service": (0, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
@@ -41,7 +40,7 @@ DETECTORS: dict[str, homes.Detector] = {
     "radius times a root": homes.scales_a_root,
     "layout by hand": homes.lays_out,
 }
-# What only a home calls.
+# Functions that only such a place calls.
 CALLED = {
     "module that asks the linear radius": {"linear_radius"},
     "module with MASTER": {"master_turn_"},
@@ -154,7 +153,7 @@ def parts(flat, d, n):
     return Pair(view(flat, 0, (d, d)), view(flat, step, (n, d)))
 """,
 }
-# Other spellings of the same: eight lanes, four rows a pass, by columns, with a helper, by NumPy's views.
+# Other spellings of the same: eight lanes, four rows per pass, by columns, with a helper, by NumPy's views.
 SPELT = {
     "forward substitution": ["""
 def lanes(T, inv, right, ans):
@@ -194,7 +193,7 @@ def parts(flat, d):
     return flat[: d * d].reshape(d, d), flat[d * d : 2 * d * d].reshape(d, d)
 """],
 }  # fmt: skip
-# What looks like it and is not.
+# Code that looks similar and is not.
 OTHERS = {
     "loop of rounds": """
 def fold(p, s, X, rewards):

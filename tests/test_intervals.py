@@ -1,4 +1,4 @@
-"""Student's t without scipy is scipy's."""
+"""Student's t without scipy equals scipy's."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""Layouts are declared once: the groups of a state, and what kernels scribble on."""
+"""Layouts are declared once: the groups of a state, and the scratch of kernels."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_every_demand_of_a_group_has_its_check_and_every_check_is_demanded():
 
 
 def test_files_of_before_have_their_sizes_and_groups_at_the_same_places():
-    """A packed state is in files: a new size comes last, a new group behind all others of its kind that files have."""
+    """Packed states are stored in files, so a new size comes last, and a new group after all others of its kind."""
     one = layout(3, 2, twins=1, room=5, atoms=7, played=2, estimates=4, scores=2, before=2, notes=5, cursors=4, marks=3)
     assert one.written_sizes() == [3, 2, 1, 5, 7, 2, 4, 2, 2, 0, 5, 4, 3]
     assert (one.floats, one.ints) == (186, 9)
@@ -133,5 +133,5 @@ print("all")
 
 
 def test_every_family_and_engine_stays_within_scratch_of_the_declared_size():
-    """Interpreted, a view beyond the end of scratch raises; the scratch handed on is as long as declared."""
+    """Interpreted, a view beyond the end of scratch raises; scratch has exactly the declared length."""
     assert interpreting._printed(EXACT, "1").splitlines()[-1] == "all"

@@ -84,4 +84,4 @@ def test_a_default_is_a_reward_that_can_become_due():
 
 def test_the_words_of_logs_books_and_rows_are_those_of_the_ledger():
     assert tuple(map(str, CLOSED)) == VERDICTS and set(LESSONS) < set(VERDICTS)
-    assert {str(one) for one in Verdict if one not in (Verdict.OPEN, Verdict.KEPT)} <= set(COUNTED)  # agents keep none
+    assert {str(one) for one in Verdict if one not in (Verdict.OPEN, Verdict.KEPT)} <= set(COUNTED)  # agents have none

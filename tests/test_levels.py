@@ -1,4 +1,4 @@
-"""A level apart from preferences, audits, and what the drift meter says of both: laws, by their own power."""
+"""A level separate from preferences, audits, and the drift meter for both: laws, and tests of their power."""
 
 import math
 
@@ -14,7 +14,7 @@ from refusing import refused
 
 
 def bank(dim=3, **fields):
-    """A TrendBank that is told nothing."""
+    """A TrendBank without given noise or scale."""
     base = dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R="learn", S=None, L=None)
     return dw.TrendBank(base=base, **{"levels": True, **fields})
 
@@ -36,7 +36,7 @@ def played(policy, world, seed=0):
 
 
 def lived(policy, rounds, *, noise=0.2, swing=2.0, seed=3):
-    """A state after so many rounds of a swinging level; the arms too."""
+    """A state after so many rounds of a swinging level; and the arms."""
     rng = np.random.default_rng(seed)
     arms, state = rng.standard_normal((8, policy.dim)), policy.start(5)
     for t in range(rounds):
@@ -64,7 +64,7 @@ def test_no_level_is_believed_in_where_none_moves():
 
 
 def test_while_one_arm_is_played_nothing_speaks_for_a_level():
-    # A value that swings may be a level or the preference for that arm: only other arms can tell.
+    # A value that swings may be a level or the preference for that arm: only other arms can distinguish them.
     policy = bank(dim=2)
     state, arms = policy.start(), np.eye(2)
     for t in range(60):
@@ -72,14 +72,14 @@ def test_while_one_arm_is_played_nothing_speaks_for_a_level():
     before = float(state.evidence[0])
     for t in range(400):
         policy.learn(state, arms, 0, 0.3 + math.sin(t / 10.0))
-    assert float(state.evidence[0]) < before + 3.0  # the first few, after the other arm
+    assert float(state.evidence[0]) < before + 3.0  # the first few rewards after the other arm
     for t in range(100):
         policy.learn(state, arms, t % 2, 0.3 + math.sin(t / 10.0))
     assert float(state.evidence[0]) > before + 10.0
 
 
 def test_rewards_that_come_late_do_not_speak_for_a_level():
-    # First all who clicked, later all who did not: a level that moves, of the reporting and not of the world.
+    # First all clicks, later all defaults: a level that moves because of the reporting, not of the world.
     policy = bank(dim=2)
     late, prompt = policy.start(), policy.start()
     arms, rng = np.eye(2), np.random.default_rng(2)
@@ -91,7 +91,7 @@ def test_rewards_that_come_late_do_not_speak_for_a_level():
 
 
 def test_a_turn_of_preferences_is_not_taken_for_a_level():
-    # In this trial it was, and cost 906, when rewards of an arm played again counted as much as those of another.
+    # In this trial it was believed, and cost 906, when rewards of a repeated arm counted as much as those of another.
     world = dw.worlds.Turn(horizon=6000, dim=5, noise=0.1)
     pair = {"with": dw.make("Auto", dim=5), "without": dw.make("Auto", dim=5, levels=False)}
     run = dw.simulate(pair, world, trials=40, seed=0, record="last", progress=False)
@@ -107,7 +107,7 @@ def test_a_bank_without_levels_is_what_it_was():
 
 
 def test_the_means_of_two_arms_differ_by_the_estimate():
-    # Whoever is played: every lane with a trend, without one, or with a level.
+    # For every lane that may be played: with a trend, without one, or with a level.
     policy = bank(dim=2)
     state, arms = lived(policy, 120)
     for row in range(len(policy.rows)):
@@ -169,7 +169,7 @@ def base_rate(rounds, swing, *, seed=1, arms=20, link="logistic"):
 
 
 def clicked(policy, rounds, *, swing=4.0, seed=3):
-    """A state after so many rounds of clicks whose rate swings; the arms too."""
+    """A state after so many rounds of clicks whose rate swings; and the arms."""
     rng = np.random.default_rng(seed)
     arms, state = rng.standard_normal((8, policy.dim)), policy.start(5)
     for t in range(rounds):
@@ -211,7 +211,7 @@ def test_log_odds_of_two_arms_differ_by_the_estimate(link):
 
 
 def test_a_click_moves_a_level_by_what_it_weighs():
-    # 1000 rounds in which nearly nobody clicks: each weighs μ', so that a filter of 64 rounds knows little.
+    # 1000 rounds with hardly any click: each has the weight μ', so a filter of 64 rounds has little information.
     policy = clicks(dim=2)
     state, arms = policy.start(), np.array([[1.0, 0.0], [0.0, 1.0]])
     for t in range(1000):
@@ -311,8 +311,8 @@ def test_audits_are_as_many_as_promised_and_repeat():
 
 
 def tried(rounds=200, **fields):
-    """A bank after rounds of two arms of three, the first of which is better, while the third was played ten times long
-    ago; its state and the arms."""
+    """A bank after rounds with two of three arms, the first of which is better; the third was played ten times, long
+    ago. Returns its state and the arms."""
     policy = bank(dim=3, **fields)
     state, arms, rng = policy.start(), np.eye(3), np.random.default_rng(1)
     for _ in range(10):
@@ -341,7 +341,7 @@ def test_an_unknown_arm_that_pays_more_than_foretold_is_looked_at_again():
     quiet = policy.shares(state, arms, 0, 0).max()
     policy.learn(state, arms, 2, 40.0)
     chances = [1.0 - policy.shares(state, arms, 0, 0).max()]
-    for _ in range(14):  # rewards as foretold
+    for _ in range(14):  # rewards as predicted
         policy.learn(state, arms, 0, 1.0)
         chances.append(1.0 - policy.shares(state, arms, 0, 0).max())
     assert quiet == pytest.approx(1.0, abs=1e-8)
@@ -404,7 +404,7 @@ def test_audits_find_the_arm_that_nobody_plays():
 
 
 def told(swing, rounds=300):
-    """The drift that an agent saw where a level swings, and the agent."""
+    """The drift meter of an agent where a level swings, and the agent."""
     agent, rng = dw.Agent(dw.make("Auto", dim=3, levels=True), rewards=(-9.0, 9.0)), np.random.default_rng(0)
     arms = np.column_stack([np.ones(10), rng.standard_normal((10, 2))])
     for t in range(rounds):

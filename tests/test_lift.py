@@ -1,4 +1,4 @@
-"""The lift: intervals that hold at all looks, the check of the split, and what sums over units promise."""
+"""The lift: intervals that hold at all looks, the check of the split, and sums over units."""
 
 import itertools
 import math
@@ -86,7 +86,7 @@ def test_a_lift_over_a_mean_that_may_be_zero_has_no_interval():
 
 
 def ever_wrong(streams, n, share, rng, units_of=lambda n, rng: np.arange(n)):
-    """Shares of A/A streams in which the asymptotic interval, and one of 1.96 standard errors, ever leave out 0."""
+    """Shares of A/A streams in which the asymptotic interval, and one of 1.96 standard errors, ever exclude 0."""
     wrong = np.zeros(2)
     for _ in range(streams):
         units = units_of(n, rng)
@@ -110,7 +110,7 @@ def test_an_asymptotic_interval_survives_twenty_looks_and_a_fixed_one_does_not()
 
 
 def test_units_that_come_again_leave_the_interval_valid():
-    """Each unit comes five times with a mean of its own: residuals of a unit are correlated."""
+    """Each unit comes five times and has its own mean, so residuals of a unit are correlated."""
     ours, fixed = ever_wrong(100, 1_000, 0.5, np.random.default_rng(6), lambda n, rng: rng.integers(n // 5, size=n))
     assert ours <= 0.09 and ours < fixed
 
@@ -138,7 +138,7 @@ def test_the_fourth_factor_bounds_the_logarithm():
 
 
 def test_a_bounded_interval_finds_a_policy_that_never_earns():
-    """No reward of the policy varies, so that no asymptotic interval is shown: the bounded one tells it."""
+    """The policy's rewards do not vary, so no asymptotic interval is shown: the bounded one shows the difference."""
     y, arm = drawn(8, n=2_000, live=0.0, held=0.3)
     bets, sums = fed(y, arm)
     assert bets.difference(LEVEL).high < -0.1 and not sums.difference(LEVEL).shown

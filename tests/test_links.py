@@ -1,4 +1,4 @@
-"""Links: values against scipy, derivatives against differences, no argument that overflows, what the table says."""
+"""Links: values against scipy, derivatives against differences, no overflow, and the facts of the table."""
 
 import itertools
 import math
@@ -143,7 +143,7 @@ def test_a_tame_link_bounds_the_third_derivative_by_the_slope(row, radius):
 
 
 def test_some_links_are_tame_and_one_only_near_zero():
-    """Without this the law above could hold of nothing."""
+    """Without this the law above could hold for no link."""
     assert all(links.tame(link, 20.0) for link in (links.IDENTITY, links.LOGISTIC))
     assert links.tame(links.PROBIT, 1.4) and not links.tame(links.PROBIT, 1.5)
     assert abs(links.third(links.PROBIT, 1.5)) > links.slope(links.PROBIT, 1.5)

@@ -1,4 +1,4 @@
-"""Logs are read the same from every format, and what is wrong with one is said of a row and a column."""
+"""Logs are read equally from every format, and an error names the row and the column."""
 
 import hashlib
 import json
@@ -166,7 +166,7 @@ def test_the_validator_names_row_and_column(name, value, word):
 
 
 def spoiled(chance, path):
-    """A good log with one thing wrong: bytes of its file, or a value of its table."""
+    """A good log with one defect: bytes of its file, or a value of its table."""
     data = bytearray(path.read_bytes())
     way = int(chance.integers(4))
     if way == 0:
@@ -198,7 +198,7 @@ ODD = (None, True, -1, 0, 1.5, 1e400, 10**40, "", "x", "\ud800", [], [[]], [1, "
 
 
 def battery(folder, count, seed):
-    """How many of so many malformed logs gave a sentence; whatever else is raised is a finding."""
+    """How many of so many malformed logs gave a BadInput; any other exception is a failure."""
     chance, sentences, table = np.random.default_rng(seed), 0, table_of(columns_of())
     for number in range(count):
         path = write(table, folder / f"log{FORMATS[number % len(FORMATS)]}")
@@ -223,7 +223,7 @@ def learned(path):
         raise
 
 
-# Whoever reads a log meets a malformed one.
+# All functions that read a log, each with a malformed one.
 USES = (check_log, learned, lambda path: dw.sums(path, POLICY), lambda path: dw.evaluate(POLICY, path, progress=False))
 
 
@@ -237,7 +237,7 @@ def refused_by(use, path):
 
 @pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.slow)])
 def test_malformed_logs_give_sentences(tmp_path, count):
-    """In a process of its own: a crash is a finding too. Some spoiled bytes change nothing that is read, so not all."""
+    """In a separate process: a crash is a failure too. Some changed bytes are never read, so not all are refused."""
     code = f"import sys; sys.path.insert(0, 'tests'); from pathlib import Path; import test_logs as t; " \
            f"print(t.battery(Path({str(tmp_path)!r}), {count}, 5))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The probe: equal where the bits are equal, another where a library computes otherwise."""
+"""The probe: equal if the bits are equal, different if a library computes other bits."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ import time
 from driftwise._internal import elementary, products
 from driftwise._internal.machine import differing, probe
 
-# glibc then takes the code that it has for processors without fused multiply-add.
+# glibc then uses its code for processors without fused multiply-add.
 PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-AVX512F"}
 
 
 def elsewhere(env):
-    """The probe of a process of its own."""
+    """The probe of a separate process."""
     words = [sys.executable, "-c", "from driftwise._internal.machine import probe; print(probe())"]
     return subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -10,7 +10,7 @@ import driftwise as dw
 from driftwise.policies.memory import KINDS
 from interpreting import interpreted
 
-# Ages are sums of binary fractions, so that what is exactly as old as a window is as old for both sides.
+# Ages are sums of binary fractions, so an observation exactly as old as a window is so for both sides.
 MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(2.75), dw.Restart(3.0), dw.Restart(at=(1.25, 4.5, 5.0)), dw.Trend(20.0)]
 ARM = np.array([[0.6, -0.3]])
 STEPS = (0.0, 0.25, 0.5, 1.0, 1.0, 1.75, 3.0, 8.0)
@@ -19,13 +19,13 @@ memories = pytest.mark.parametrize("memory", MEMORIES, ids=repr)
 
 
 def held_to_its_weight(memory, learn, pass_time, weighed):
-    """One observation learned at an age: as time passes, what kernels hold of it is its weight."""
+    """One observation learned at an age: as time passes, its weight in the kernels is that of the memory."""
     for start in (0.0, 1.0, 4.5):
         for late in LATE:
             state, clock = learn(start, late), start
             born = clock - late
             for step, ticks in enumerate((0.0, *STEPS)):
-                if step > 0:  # and at once, before time could set right what was wrong
+                if step > 0:  # and at once, before the passing of time could correct an error
                     pass_time(state, ticks)
                 clock += ticks
                 expected, place = memory.weight(clock - born, clock), f"{start, late, clock}"

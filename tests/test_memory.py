@@ -1,4 +1,4 @@
-"""The four memories: time, lateness, order, room, and a state that can be put away and taken up again."""
+"""The four memories: time, late rewards, order, capacity, and states that are saved and loaded."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ def policy_of(memory, dim=2, **fields):
 
 
 def close(one, other):
-    """Two states that remember the same."""
+    """Two states with the same sums."""
     assert one.clock == pytest.approx(other.clock, rel=1e-12)
     assert (one.observations, one.dropped) == (other.observations, other.dropped)
     assert one.squares == pytest.approx(other.squares, rel=1e-12)
@@ -132,13 +132,13 @@ def test_a_full_window_lets_the_oldest_go_and_counts_it():
     for reward, age in [(1.0, 5.0), (2.0, 9.0), (4.0, 7.0), (8.0, 0.0), (16.0, 8.0)]:
         with pytest.warns(RuntimeWarning, match="capacity") if reward == 8.0 else nullcontext():
             policy.learn(state, ARMS, 0, reward, ticks=0.0, age=age)
-    # Born at -9, -7, -5, 0: the first made room for the fourth; one born at -8 is older than all that are held.
+    # Born at -9, -7, -5, 0: the first was dropped for the fourth; one born at -8 is older than all that are left.
     assert (state.observations, state.dropped) == (3, 2)
     assert state.b[0, 0] == 1.0 + 4.0 + 8.0
 
 
 class Ring(dw.Window):
-    """Single observations, as a window keeps them, by a memory that does not say it is one."""
+    """A memory that keeps single observations as a window does, without declaring that it slides."""
 
     sliding = False
     full = Memory.full
@@ -168,7 +168,7 @@ def test_a_restart_clears_before_rounds_H_plus_1_and_2H_plus_1():
     state = policy.start()
     seen = []
     for _ in range(10):
-        seen.append(state.observations)  # what the choice of this round rests on
+        seen.append(state.observations)  # the state of this round's choice
         policy.learn(state, ARMS, 0, 1.0)
     assert seen == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
 
@@ -199,14 +199,14 @@ def after_large_numbers(window, rounds):
 
 
 def test_a_window_rebuilds_its_sums_so_that_rounding_never_piles_up():
-    # Numbers of very different size pass through; when they are gone, nothing of them may be left.
+    # Numbers of very different size enter and leave; afterwards no rounding error of them may be left.
     state, x = after_large_numbers(dw.Window(10), 500)
     np.testing.assert_allclose(np.tril(state.G[0]), np.tril(x[-10:].T @ x[-10:]), rtol=1e-13)
     np.testing.assert_allclose(state.b[0], x[-10:].sum(axis=0), rtol=1e-12)
 
 
 def test_a_window_with_room_to_spare_rebuilds_as_often():
-    # Once per window length, not once per capacity: 1000 places would leave rounding in for 1000 removals.
+    # Once per window length, not once per capacity: with 1000 places rounding errors would stay for 1000 removals.
     state, x = after_large_numbers(dw.Window(10, capacity=1000), 50)
     np.testing.assert_allclose(np.tril(state.G[0]), np.tril(x[-10:].T @ x[-10:]), rtol=1e-12)
 
@@ -284,7 +284,7 @@ def test_an_arm_set_is_a_copy_and_plays_as_the_array_does(shape):
         assert policy.choose(one, kept) == policy.choose(other, prepared)
         policy.learn(one, kept, 0, reward)
         policy.learn(other, prepared, 0, reward)
-        arms *= 0.5  # the owner goes on with the array
+        arms *= 0.5  # the caller continues to use the array
     assert one.to_bytes() == other.to_bytes()
     assert (len(prepared), prepared.dim) == shape
 

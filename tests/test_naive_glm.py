@@ -38,8 +38,8 @@ CASES = [(name, link) for name, link in ALL if link != "probit" or not ALGORITHM
 # estimates that have to be brought back to it.
 MILD, BARE = (0.9, 7, 60.0, False), (0.97, 15, 0.02, True)
 HORIZON = 300
-S, L = 0.6, 1.5  # SL < 1, so that probit is self-concordant enough
-CLOSE = 1e-6  # an iterative solver stands between
+S, L = 0.6, 1.5  # SL < 1, so that probit is self-concordant
+CLOSE = 1e-6  # because of an iterative solver
 
 
 def twins(name, link, *, dim, gamma, rounds, lam, **numbers):
@@ -91,8 +91,8 @@ SHAPES = [
 @pytest.mark.parametrize(("dim", "fresh"), SHAPES)
 @pytest.mark.parametrize(("name", "link"), CASES)
 def test_every_choice_is_that_of_the_solver_on_the_full_history(name, link, dim, fresh):
-    # The estimate stays in the ball in the first run and leaves it in the second: without that, one half of what is
-    # compared here would not be, projections and radii that depend on the side.
+    # The estimate stays in the ball in the first run and leaves it in the second. Otherwise projections, and radii that
+    # depend on the side, would not be compared.
     assert replay(name, link, dim, fresh, MILD, 20, every=4) == 0
     assert replay(name, link, dim, fresh, BARE, 14, every=7) >= 1
 
@@ -108,12 +108,12 @@ def test_every_choice_of_longer_runs_is_that_of_the_solver(name, link, dim):
 
 @pytest.mark.parametrize(("name", "link"), [case for case in CASES if case[1] != "probit"])
 def test_hundreds_of_rounds_later_the_atoms_are_still_the_full_history(name, link):
-    # What is carried from round to round must not drift: windows and periods turn over many times here.
+    # Carried sums must not drift: windows and periods turn over many times here.
     replay(name, link, 2, False, (0.97, 20, 5.0, False), 280, every=70)
 
 
 def live(name, link, life, dim, fresh, seed, gamma, lam):
-    """Rewards late and out of order; the choices and the final one are naive's."""
+    """Rewards come late and out of order; all choices are naive's."""
     rng, (rounds, steps) = np.random.default_rng(seed), life
     fast, slow = twins(name, link, dim=dim, gamma=gamma, rounds=rounds, lam=lam)
     state, arms, theta = fast.start(), in_the_ball(rng, 4, dim, L), S * in_the_ball(rng, 1, dim)[0]
@@ -124,7 +124,7 @@ def live(name, link, life, dim, fresh, seed, gamma, lam):
             slow.advance(ticks)
         if what == "decide":
             arms = in_the_ball(rng, 4, dim, L) if fresh else arms
-            # A period has room for one new arm a tick (Restart); what found none is counted, and naive has it still.
+            # A period has room for one new arm per tick (Restart); naive still has those that were dropped.
             arm = fast.choose(state, arms).arm if state.lost else same_choice(fast, slow, state, arms, CLOSE)
             undecided.append((arms, arm, slow.clock))
         elif what == "reward" and undecided:

@@ -54,7 +54,7 @@ def test_every_choice_is_that_of_the_direct_weighted_sums(name, dim, fresh):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_hundreds_of_rounds_later_the_sums_are_still_the_direct_ones(name):
-    # What is carried from round to round must not drift: windows turn over many times here.
+    # Carried sums must not drift: windows turn over many times here.
     rng = np.random.default_rng(4)
     fast, slow = twins(name, dim=3, gamma=0.97, rounds=20, lam=1e-3)
     state, arms = fast.start(), in_the_ball(rng, 6, 3)

@@ -39,7 +39,7 @@ def stream(rounds=260, seed=3):
 
 
 def farthest(policy, twin):
-    """The two play the policy's arms: how far their estimates get apart, and whether a choice differed."""
+    """Both play the policy's arms: the largest distance of their estimates, and whether a choice differed."""
     state, apart, others = policy.start(), 0.0, 0
     for arms, rewards in zip(*stream(), strict=True):
         arm = policy.choose(state, arms).arm
@@ -97,7 +97,8 @@ TOLD = {"dim": 2, "horizon": 200, "changes": 3, "S": 1.5}
 
 
 def clicks_apart(name, project, rounds=70, **wrong):
-    """Plays the policy's arms on clicks: how far scores get apart, choices that differ, estimates out of the ball."""
+    """Plays the policy's arms on clicks: the largest difference of scores, choices that differ, estimates outside the
+    ball."""
     policy = dw.make(name, **{**TOLD, "project": project, **wrong})
     twin = NaiveGLUCB(**TOLD, kind=GLUCB[name], project=project)
     rng, state = np.random.default_rng(5), policy.start()
@@ -218,7 +219,7 @@ def test_choices_on_clicks_are_those_of_the_public_code(name):
 
 
 def twin_apart(policy, twin, rounds=25, dim=2):
-    """Both play the policy's arms on clicks: how far their scores get apart."""
+    """Both play the policy's arms on clicks: the largest difference of their scores."""
     rng, state, apart = np.random.default_rng(8), policy.start(), 0.0
     for _ in range(rounds):
         arms = rng.uniform(-0.7, 0.7, (4, dim))
@@ -242,7 +243,7 @@ def test_the_rules_of_logistic_bandit_are_their_slow_twins(name, constants, dim)
 
 @pytest.mark.parametrize("window", [None, 15])
 def test_ofuglb_is_its_slow_twin(window):
-    """The twin looks at a grid of θ: its values lie below, by little."""
+    """The twin searches a grid of θ: its values are a little lower."""
     memory = {} if window is None else {"memory": dw.Window(window)}
     policy = dw.make("OFUGLB", dim=2, horizon=60, S=3.0, delta=0.05, exploration=0.2, **memory)
     twin = NaiveOFUGLB(dim=2, delta=0.05, S=3.0, window=window, share=0.2)
@@ -352,7 +353,7 @@ def test_glr_restarts_soon_after_a_change_and_not_without_one():
             means = (0.2, 0.8) if jump and t >= 600 else (0.8, 0.2)
             arm = policy.choose(state, arms).arm
             place = (t - began) % policy.period
-            assert arm == (place if place < 2 else base.choose(other, arms).arm)  # the base, but for forced plays
+            assert arm == (place if place < 2 else base.choose(other, arms).arm)  # the base, except for forced plays
             before = int(state["restarts"])
             reward = float(rng.random() < means[arm])
             policy.learn(state, arms, arm, reward)
@@ -381,8 +382,8 @@ NEIGHBOURS = {
 }
 
 
-# EXP3.S is left out: it looks at no features, and the checks turn and shuffle arms.
-# GLR+OFUL is left out too: an arm is its place in the list, and some places are forced.
+# EXP3.S is left out: it ignores features, and the checks rotate and shuffle arms.
+# GLR+OFUL is left out too: it identifies an arm by its index, and some indices are forced.
 @pytest.mark.parametrize("name", [name for name in NEIGHBOURS if name not in ("EXP3.S", "GLR+OFUL")])
 def test_every_neighbour_passes_the_checks_of_a_policy(name):
     dw.checks.check_policy(NEIGHBOURS[name])

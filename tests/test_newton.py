@@ -1,4 +1,4 @@
-"""The estimate solves its equation, whatever the data; the one-pass estimate obeys its recursion."""
+"""The estimate solves its equation for all data; the one-pass estimate follows its recursion."""
 
 import math
 
@@ -42,7 +42,7 @@ def made(seed, link, dim, count, radius=2.0):
 
 
 def atoms_of(link, A, w, s, reg):
-    """All of them, the only lane; an estimate knows no ball."""
+    """All atoms, in one lane; the estimate ignores the ball."""
     return Atoms(link, A, w, s, 0, A.shape[1], reg, math.inf)
 
 
@@ -153,7 +153,7 @@ def test_separable_data_that_grow_round_by_round_are_solved_warm(link, dim, reg)
         w *= 0.98
         s *= 0.98
         w[0, a] += 1.0
-        s[0, a] += up[a] if t < 200 else 1.0 - up[a]  # and then the world turns over
+        s[0, a] += up[a] if t < 200 else 1.0 - up[a]  # and then all rewards are reversed
         assert newton.solve_(atoms, theta, work, H) == newton.CONVERGED
         assert np.isfinite(theta).all()
     cold = solve(link, A, w, s, reg)[1]
@@ -257,7 +257,7 @@ def test_the_root_solves_the_scalar_equation(link, z0, log_q, r):
     z = one_pass.root(link, z0, q, r)
     push = q * (r - links.mean(link, z))
     size = abs(z0) + abs(z) + q * (abs(r) + abs(links.mean(link, z)))
-    assert abs(z - z0 - push) <= 1e-12 * size + 1e-300  # below that numbers have no digits left
+    assert abs(z - z0 - push) <= 1e-12 * size + 1e-300  # below that, rounding leaves no digits
     error = (z - z0 - push) / (1.0 + q * links.slope(link, z))
     assert abs(error) <= 1e-11 * (1 + abs(z) + abs(z0))
 
@@ -332,7 +332,7 @@ def test_one_pass_is_close_to_exact_in_a_still_world_of_radius_one():
     assert max(max(run) for run in static) <= 0.0125
     assert max(one_pass_distances(0, 0.99, reg, 1.0)) <= 0.007
     assert max(one_pass_distances(0, 0.99, reg, 5.0)) <= 0.01
-    assert one_pass_distances(0, 1.0, reg, 5.0)[-1] >= 0.1  # what it is not good for
+    assert one_pass_distances(0, 1.0, reg, 5.0)[-1] >= 0.1  # a case in which it is far from exact
 
 
 def test_a_one_pass_observation_without_weight_only_lets_time_pass():

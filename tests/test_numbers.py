@@ -1,6 +1,6 @@
-"""Numbers on pages are those that the command beside them gives today; what takes minutes waits in the slow suite.
+"""Numbers on pages equal those that the named command prints today. Commands that take minutes are in the slow suite.
 
-Seconds and ratios of seconds are not held to anything here: they belong to the machine they were measured on.
+Seconds and ratios of seconds are not compared: they depend on the machine.
 """
 
 import re
@@ -29,7 +29,7 @@ def page(name):
 
 
 def table(text, first):
-    """The first table that has a row which begins so: the cells of each row by its first."""
+    """The first table with a row that begins so: the cells of each row by its first cell."""
     for found in re.findall(r"(?:^\|.*\|\n)+", text, flags=re.M):
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in found.splitlines()[2:]]
         if first in (row[0] for row in cells):

@@ -1,4 +1,4 @@
-"""A page says the same in HTML and in Markdown, lets nothing through unescaped, and needs nothing but itself."""
+"""A page has the same content in HTML and in Markdown, escapes everything, and is self-contained."""
 
 import base64
 import re
@@ -46,7 +46,7 @@ ORDER = ["The title", "What it is.", "First words", "A paragraph.", "one thing",
 
 
 class Tags(HTMLParser):
-    """Every tag with its attributes, in order; complains about what is left open."""
+    """Every tag with its attributes, in order; an unclosed tag is an error."""
 
     def __init__(self, text):
         super().__init__()
@@ -141,7 +141,7 @@ def test_a_drawing_has_no_ink_that_a_dark_page_would_swallow():
     drawing = themed(SVG)
     for style in re.findall(r'style="[^"]*"', drawing):
         assert not any(ink in style.lower().replace("(#", "") for ink in DARK)
-    assert "fill:var(--i000000)" in drawing  # what says no fill is black
+    assert "fill:var(--i000000)" in drawing  # a shape without a fill is black
     assert "#abcdef" in drawing and "url(#m000000)" in drawing and "2020" not in drawing
     assert drawing.startswith("<svg")
 

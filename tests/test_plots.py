@@ -290,7 +290,7 @@ def test_an_svg_has_only_colours_that_a_page_can_replace_and_no_background(tmp_p
         written = re.findall(r'style="([^"]*)"', text)
         used = {match for style in written for match in re.findall(r"(?:fill|stroke): (#\w+)", style)}
         assert {styles.INK, styles.GRID, "#000000"} <= used <= known
-        # A shape without a fill is black by default, whatever the page: all say which, or none.
+        # A shape without a fill is black by default on every page, so each shape must have a fill, or none.
         tree = ET.fromstring(text)
         svg = "{http://www.w3.org/2000/svg}"
         assert tree.find(f".//{svg}text") is None and tree.find(f".//{svg}image") is None

@@ -1,4 +1,4 @@
-"""Bits that travel: nothing that bits depend on comes from the C library, BLAS or NumPy's own functions."""
+"""Portable bits: no result depends on the C library, BLAS or NumPy's own functions."""
 
 import ast
 import os
@@ -13,7 +13,7 @@ from driftwise._internal import products
 from driftwise._internal.rng import Turns, stream
 from driftwise.kernels.tapes import normals, ziggurat
 
-# Folders where bits count. A link of the user's own is Python, scipy and BLAS: its bits are the user's.
+# Folders whose results must have portable bits. A link of the user's own uses Python, scipy and BLAS.
 FOLDERS = ("kernels", "theory", "policies", "worlds", "tables")
 FREE = {"policies/own_link.py"}
 MATH = {
@@ -32,7 +32,7 @@ DRAWS = {
 
 
 def slips(tree):
-    """The lines that call what rounds for itself."""
+    """The lines that call a function which may round differently."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             home, name = node.value.id, node.attr
@@ -85,7 +85,7 @@ def test_normal_draws_are_those_of_the_generator_but_for_the_last_bits():
         found, wanted = normals(ours, count), theirs.standard_normal(count)
         assert (found == wanted).mean() > 0.999 and np.abs(found - wanted).max() < 1e-13
         assert found.shape == wanted.shape
-        assert ours.random() == theirs.random()  # no word more was read
+        assert ours.random() == theirs.random()  # no further word was read
 
 
 def test_normal_draws_go_on_where_a_stream_had_got_to():
@@ -129,7 +129,7 @@ for word in ("SCB-WeightUCB, d = 2", "Auto, d = 2", "Logistic-UCB-2, d = 2", "D-
 
 
 def test_another_variant_of_the_c_library_gives_the_same_bits():
-    """glibc then takes the code that it has for processors without fused multiply-add."""
+    """glibc then uses its code for processors without fused multiply-add."""
     plain = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-AVX512F", "OPENBLAS_CORETYPE": "Nehalem"}
     seen = {
         subprocess.run([sys.executable, "-c", SCRIPT], env={**os.environ, **more}, capture_output=True, text=True,

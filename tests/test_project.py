@@ -52,7 +52,7 @@ class Outside:
         return Atoms(self.link, self.A, self.w, self.s, 0, self.count, self.reg, self.S)
 
     def low(self, norm):
-        """The factor of V; what stands in for it where it is not read."""
+        """The factor of V; a placeholder if it is not read."""
         return np.linalg.cholesky(self.V) if norm == "V" else np.full_like(self.V, np.nan)
 
     def project(self, norm):
@@ -74,7 +74,7 @@ class Outside:
         self.work.P[project.TRIAL] = theta
         data = norm == "V", self.atoms(), self.low(norm), self.work
         value = project.value_(*data)
-        project.shape_(*data)
+        project.curvature_(*data)
         B = self.work.M[project.CURVE]
         return value, self.work.P[project.DOWN].copy(), np.tril(B) + np.tril(B, -1).T
 
@@ -164,7 +164,7 @@ def test_in_one_dimension_the_projection_is_exact(link, seed):
 
 
 def test_in_the_norm_of_the_hessian_the_best_point_can_lie_inside():
-    # A strong pull outwards that hardly bends, and one arm whose curvature e^-θ vanishes on the way.
+    # A strong, nearly constant gradient outwards, and one arm whose curvature e^-θ vanishes on the way.
     A, w = np.array([[1.0, 0.02]]), np.array([[1.0, 20.0]])
     data = Outside(0, links.LOGISTIC, 1, S=5.0, reg=1e-6, A=A, w=w, s=w)
     status, residual, theta = data.project("H")
@@ -222,7 +222,7 @@ def test_the_confined_estimate_has_the_least_loss_in_the_ball(link, dim):
     z = data.A.T @ theta
     gradient = data.reg * theta + data.A @ (data.w[0] * MEANS[link](z) - data.s[0])
     pull = -gradient @ theta / data.S**2
-    assert pull > 0  # the loss falls outwards and is level along the sphere
+    assert pull > 0  # the loss falls outwards and is constant along the sphere
     assert np.linalg.norm(gradient + pull * theta) <= 1e-7 * np.linalg.norm(gradient)
 
 

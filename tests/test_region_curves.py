@@ -53,4 +53,4 @@ def test_no_second_derivative_is_longer_than_a_curve_says(name):
     second = np.diff(curve.at(numbers), n=2, axis=0) / step**2
     longest = float(np.sqrt((second**2).sum(axis=1)).max())
     said = curve.features.bend(curve.low, curve.high)
-    assert longest <= said * (1.0 + 1e-4) and said <= 1.01 * longest  # the bound is met, so that it is not idle
+    assert longest <= said * (1.0 + 1e-4) and said <= 1.01 * longest  # the bound is reached, so it is not too loose

@@ -1,4 +1,4 @@
-"""Policies on sets that are no list: choices, lessons, refusals, and what a list of the same arms would have done."""
+"""Policies on continuous sets: choices, lessons, refusals, and the same results for a list of the same arms."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_a_choice_of_clicks_on_a_ball_is_that_on_a_fine_grid_of_it(name):
 
 @pytest.mark.parametrize("two", [None, "correct"])
 def test_the_index_on_a_ball_is_the_formula_of_the_sums(two):
-    # The second road: V, b and β from docs/math.md#linear, and a grid.
+    # An independent computation: V, b and β from docs/math.md#linear, and a grid.
     policy = dw.LinearUCB(dim=3, memory=dw.Fade(0.05), lam=1e-3, delta=0.01, R=0.3, two_matrix=two)
     state = lived(policy, dw.Ball(3), 60)
     G, twin = (np.tril(M) + np.tril(M, -1).T for M in (state.G[0], state.twin[0] if two else state.G[0]))
@@ -87,7 +87,7 @@ def test_thompson_on_a_ball_plays_the_direction_of_its_draw(rounds):
     state = lived(policy, ball, rounds)
     for draw in range(20):
         choice = policy.choose(state, ball, draw)
-        corners = policy.scores(state, 0.5 * np.eye(3), draw).score * 2.0  # θ̃, an arm being a coordinate
+        corners = policy.scores(state, 0.5 * np.eye(3), draw).score * 2.0  # θ̃: each arm is one coordinate
         assert np.allclose(choice.x, 0.5 * corners / math.sqrt(corners @ corners), atol=1e-9)
     assert not np.array_equal(policy.choose(state, ball, 1).x, policy.choose(state, ball, 2).x)
 
@@ -189,7 +189,7 @@ for name in ("LB-WeightUCB", "D-LinUCB"):
 
 
 def played_states(count, dim, rng):
-    """States reached in play on a ball, and made extreme: λ down to 1e-8, one arm only, none, rewards of 0 or huge."""
+    """States reached in play on a ball, and extreme ones: λ down to 1e-8, one arm only, none, rewards of 0 or huge."""
     for number in range(count):
         two = "correct" if number % 3 == 0 else None
         memory = (dw.Keep(), dw.Fade(0.05), dw.Window(7))[number % 3]

@@ -1,4 +1,4 @@
-"""Worlds whose arms are a set: best means, paired trials, specs, and what is refused."""
+"""Worlds whose arms are a continuous set: best means, paired trials, specs, and refusals."""
 
 import math
 import re

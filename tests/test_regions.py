@@ -1,4 +1,4 @@
-"""Sets that are no list: searches against grids, brute force and ascent from many starts, and their own bounds."""
+"""Continuous sets: searches against grids, brute force and ascent from many starts, and their own bounds."""
 
 import math
 
@@ -26,7 +26,7 @@ def sheet_of(naive):
 
 
 def found(region, naive):
-    """The naive index of the point found, and by how much the bound lies above it."""
+    """The naive index of the point found, and the bound minus it."""
     peak = region.peak(sheet_of(naive))
     assert region.contains(peak.x)
     value = float(naive(peak.x[None])[0])
@@ -49,7 +49,7 @@ def hard(rng, dim, kind):
         G = np.zeros((dim, dim))
     elif kind == "zero":
         theta = np.zeros(dim)
-    elif kind == "corner":  # θ has no part along what is known least
+    elif kind == "corner":  # θ has no part along the direction that is known least
         Q = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
         G = Q @ np.diag(np.linspace(0.0, 5.0, dim)) @ Q.T
         theta = Q @ np.concatenate([[0.0], rng.standard_normal(dim - 1)]) * 0.1
@@ -89,7 +89,7 @@ def test_on_a_ball_no_ascent_from_200_starts_is_better(dim, kind):
 
 @pytest.mark.parametrize("dim", [2, 3, 10, 30])
 def test_the_less_theta_lies_along_what_is_known_least_the_closer_to_the_hard_case_and_no_road_is_lost(dim):
-    # From one road to the other: parts of 1, 0.1, … down to 1e-15; the point is that of the formula in the eigenbasis.
+    # From one method to the other: parts of 1, 0.1, … down to 1e-15; the point is that of the eigenbasis formula.
     for part in range(16):
         rng = np.random.default_rng([dim, part, 8])
         Q = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
@@ -101,7 +101,7 @@ def test_the_less_theta_lies_along_what_is_known_least_the_closer_to_the_hard_ca
         value, gap, peak = found(dw.Ball(dim), naive)
         best = float(y @ c + w * math.sqrt(y @ (values * y)))
         assert abs(value - best) <= 1e-12 * best and abs(gap) <= 1e-12 * best
-        if part <= 10:  # beyond it rounding has a say in where θ lies
+        if part <= 10:  # beyond it rounding changes θ
             assert np.abs(peak.x - Q @ y).max() <= 1e-15 * 10.0**part + 1e-7 / w
 
 
@@ -139,7 +139,7 @@ def test_sums_of_a_link_and_a_norm_are_searched_for_with_proof(link, dim):
 
 @pytest.mark.parametrize("dim", [2, 3, 8])
 def test_an_index_seen_from_a_centre_is_found_and_its_bound_is_one(dim):
-    # Where two points of the ball tie for a quadratic the bound lies above the largest index; it never lies below.
+    # Where two points of the ball tie for a quadratic, the bound is above the largest index; it is never below.
     loose = 0
     for seed in range(12):
         rng = np.random.default_rng([dim, seed, 4])

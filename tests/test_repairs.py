@@ -1,4 +1,4 @@
-"""docs/repairs.md: every inequality of the repairs, and the lemmas of the paper that hold without chance."""
+"""docs/repairs.md: every inequality of the repairs, and the deterministic lemmas of the paper."""
 
 import csv
 import importlib.util

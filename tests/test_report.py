@@ -1,4 +1,4 @@
-"""The paper side by side: verdicts follow from numbers, and the page holds all that it should."""
+"""The paper side by side: verdicts follow from numbers, and the page is complete."""
 
 import dataclasses
 import json
@@ -39,8 +39,8 @@ def test_a_verdict_needs_the_whole_interval():
 
 
 def test_differences_are_paired_and_made_again_with_other_norms():
-    # Trials differ by hundreds and the two by one, which only pairing can tell; with clipped arms they are equal but
-    # for noise, with the longest arm as unit the other way round.
+    # Trials differ by hundreds and the two policies by one, which only pairing shows. With clipped arms they are equal
+    # up to noise; with the longest arm as unit the order is reversed.
     def panel(_, label, place, trial):
         return 100.0 * trial + (label == "RestartUCB")
 
@@ -221,7 +221,7 @@ def holds_all(report):
             assert (report / (picture[:-4] + ending)).stat().st_size > 1000
     for word in (
         "LB-WeightUCB is over 1.5 times faster than D-LinUCB", "MASTER with n = 0", "S = 5: SCB-WeightUCB",
-        "S = 1: the weighted GLB-WeightUCB outperforms the static GLM-UCB", "Slips of the sources", "Theorem 4",
+        "S = 1: the weighted GLB-WeightUCB outperforms the static GLM-UCB", "Errors in the sources", "Theorem 4",
         "growth_clicks", "Lemma 9: β̃ covers", "crossed in 5–186 of 1,000 runs", "recovers OFUL in a still world",
         "D-LinUCB benefits",
         "norms of the arms", "LB: arm norms", "GLB, S = 5: noise told", "SCB, S = 1: confidence",

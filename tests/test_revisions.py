@@ -1,4 +1,4 @@
-"""A revision of a policy: other arithmetic under the same name and fields is another policy, and is told apart."""
+"""A revision of a policy: other arithmetic under the same name and fields is another policy, with another digest."""
 
 import dataclasses
 from typing import ClassVar
@@ -25,7 +25,7 @@ KEPT = keep.HERE / "0.1.0"  # its clicks are of the first revision of Auto
 
 
 def made(revision, make):
-    """What a driftwise makes whose Auto is of a revision."""
+    """A policy of a driftwise whose Auto has this revision."""
     with patch.object(TrendBank, "revision", revision):
         found = make()
         assert revision_in(found.digest) == revision
@@ -38,7 +38,7 @@ def auto(link="identity"):
 
 @dataclasses.dataclass(frozen=True)
 class Wrapped:
-    """A policy of the user's own around another; its class and its field have a revision of their own."""
+    """A policy of the user's own around another one; its class and its field each have a revision."""
 
     inner: TrendBank
     revision: int = 7
@@ -92,7 +92,7 @@ def test_a_state_of_an_earlier_revision_is_refused_and_the_sentence_names_the_lo
     for call in calls:
         with refused("state", "revision 2 of its policy", "revision 1", "learn_log"):
             call()
-    with refused("state", "another policy"):  # whose revision nobody compares
+    with refused("state", "another policy"):  # whose revision is not compared
         auto(link).choose(dw.State.from_bytes(dataclasses.replace(old, tilt=0.25).start().to_bytes()), ARMS)
 
 
@@ -117,7 +117,7 @@ def test_an_agent_of_an_earlier_revision_is_refused_and_its_log_carries_on(make,
         with refused("state", "revision 2 of its policy", "revision 1", "agent.learn_log(log)"):
             dw.Agent.load(tmp_path / "agent", policy=policy)
     agent = make()
-    agent.learn_log(tmp_path / "log")  # what the sentence says
+    agent.learn_log(tmp_path / "log")  # as the message says
     assert agent.counts["learned"] == old.counts["learned"] > 0
     assert agent.state.clock == old.state.clock and agent.state.observations == old.state.observations
     lived(agent, 30, 40)
@@ -148,7 +148,7 @@ def test_the_first_agent_that_was_kept_is_refused_and_its_log_carries_on():
 
 
 def test_a_stored_trial_of_an_earlier_revision_is_played_again(tmp_path):
-    """Both policies are stored as the first revision played them; of Auto all trials are missing, of the other none."""
+    """Trials of both policies are stored from the first revision. Those of Auto are played again, others are not."""
     with patch.object(TrendBank, "revision", 1):
         wanted = list(trials._wanted(parse(SHORT, "short.toml")))
     store = trials.TrialStore(tmp_path)

@@ -1,4 +1,4 @@
-"""Runs that are interrupted, killed, spoiled or repeated: what is finished is kept, and the bytes are the same."""
+"""Runs that are interrupted, killed, damaged or repeated: finished trials are kept, and the bytes are the same."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from driftwise.experiments.run import results, trials
 from driftwise.experiments.run.folder import alone, writable
 from driftwise.experiments.run.spec import parse
 
-# Two kinds of policy, one of them a call at a time, and a slow one with fewer trials.
+# Two kinds of policy, one of them played call by call, and a slow one with fewer trials.
 TEXT = """\
 title = "Short"
 trials = 6
@@ -45,7 +45,7 @@ changes = 3
 trials = 4
 """
 SWEPT = TEXT.replace("record = 20\n", "") + '\n[[sweep]]\nover = "world.turns"\nvalues = [0.0, 1.0]\n'
-LONG = TEXT.replace("horizon = 300", "horizon = 1500")  # rounds enough to be killed in
+LONG = TEXT.replace("horizon = 300", "horizon = 1500")  # enough rounds that the run can be killed
 # The only files that may differ between two runs: they hold seconds.
 TIMED = {"seconds.json", "timings.jsonl"}
 
@@ -65,7 +65,7 @@ def finished(out):
 
 
 def played(out):
-    """Which trials were ever played, as often as they were."""
+    """The trials that were played, with repetitions."""
     lines = (out / "timings.jsonl").read_text().split("\n")[1:]
     return [(one["run"], one["trial"]) for one in map(json.loads, lines)]
 
@@ -144,7 +144,7 @@ def test_a_spoiled_or_cut_file_is_played_again(tmp_path, spoil):
 
 
 def test_a_folder_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
-    """A file per trial, as they were kept before there were shards: read, left as it is, and not played again."""
+    """A file per trial, as before shards: it is read, left unchanged, and not played again."""
     spec = parse(TEXT, "short.toml")
     outcome = trials.play([spec], writable(tmp_path / "new"))[0]
     for path in (tmp_path / "new").glob("trials/*/*.rows"):
@@ -177,7 +177,7 @@ def test_a_changed_spec_plays_only_what_changed(tmp_path):
 
 
 def test_what_decides_no_number_names_no_trial():
-    """A room that is renamed but not in the list would give every stored trial another name."""
+    """A renamed folder that is missing in the list would give every stored trial another name."""
     root = Path(dw.__file__).parent
     rooms = [path for path in root.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     inside = {f"_internal/{path.name}" for path in root.glob("_internal/*.py")}
@@ -295,7 +295,7 @@ def test_an_interrupted_run_says_so_and_can_go_on(tmp_path):
 
 
 def killed(spec, out, times, total):
-    """Kill runs at random moments; how many were hit with trials still to play."""
+    """Kill runs at random moments. Returns how many were killed before all trials were played."""
     rng, unfinished = random.Random(times), 0
     for _ in range(times):
         process = subprocess.Popen(command(spec, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

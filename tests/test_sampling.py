@@ -1,4 +1,4 @@
-"""Rules that sample: against slow twins given the same normal numbers, and what is promised of their draws."""
+"""Rules that sample: slow twins with the same normal numbers, and the properties of draws."""
 
 import math
 
@@ -18,7 +18,7 @@ SEED = 5 + (9 << 32)
 
 
 def normals(seed, draw, count, attempt=0):
-    """The numbers that a state of this seed draws by."""
+    """The normal numbers of a state with this seed."""
     return np.array([normal(seed & 0xFFFFFFFF, seed >> 32, draw, i, 2 * attempt) for i in range(count)])
 
 
@@ -92,7 +92,7 @@ def same_draw(fast, slow, state, arms, draw, tolerance):
 
 
 def replayed(fast, slow, dim, *, fresh, tolerance, clicks, rounds=60):
-    """Choices by the clock and by numbers, rewards that are late or never come."""
+    """Choices by the clock and by draw numbers, rewards that come late or never."""
     rng = np.random.default_rng([dim, fresh])
     state, arms, theta = fast.start(SEED), in_the_ball(rng, 8, dim, 1.5), 0.7 * in_the_ball(rng, 1, dim)[0]
     for t in range(rounds):
@@ -133,7 +133,7 @@ def test_every_choice_of_clicks_is_that_of_the_laplace_posterior_with_the_same_n
 
 
 def taught(fast, slow, dim, clicks):
-    """Both after forty rewards of arms that were not drawn."""
+    """Both after forty rewards of fixed arms."""
     rng, state = np.random.default_rng(2), fast.start(SEED)
     arms = in_the_ball(rng, 8, dim, 1.5)
     for t in range(40):
@@ -157,7 +157,7 @@ def test_what_is_drawn_has_the_mean_and_covariance_of_the_formula(name):
     # Whitened, a mean has a standard error of 1/√n, a second moment at most √(2/n); 9 numbers, 5 of these: 1e-5.
     assert np.abs(white.mean(axis=0)).max() < 5 / math.sqrt(count)
     assert np.abs(white.T @ white / count - np.eye(dim)).max() < 5 * math.sqrt(2 / count)
-    off = np.linalg.solve(np.linalg.cholesky(1.1**2 * wanted), (found - centre).T).T  # and a tenth would be found out
+    off = np.linalg.solve(np.linalg.cholesky(1.1**2 * wanted), (found - centre).T).T  # an error of a tenth fails
     assert np.abs(off.T @ off / count - np.eye(dim)).max() > 5 * math.sqrt(2 / count)
 
 
@@ -217,7 +217,7 @@ def test_the_propensities_of_thompson_sampling_are_counted_with_its_own_draw_amo
     for draw in range(2000):
         if fast.choose(state, arms, draw).arm == rare:
             inverse.append(1 / fast.propensities(state, arms, draw).shares[rare])
-    # What weighing is for: 1/share, summed over the draws that play an arm, is the number of all (5 standard errors).
+    # Importance weights: 1/share, summed over the draws that play an arm, is the number of draws (5 standard errors).
     assert len(inverse) > 20
     assert abs(sum(inverse) - 2000) < 5 * math.sqrt(len(inverse)) * np.mean(inverse)
 

@@ -1,4 +1,4 @@
-"""Optimism over sets, and BVD-GLM-UCB: against slow solver-based twins, and what their choices owe."""
+"""Optimism over sets, and BVD-GLM-UCB: slow twins that use general solvers, and laws of their choices."""
 
 import math
 

@@ -59,7 +59,7 @@ class Made:
         return theta
 
     def atoms(self, S, lane=1, lanes=3):
-        """What a solver takes, and θ̂: the state in one of several lanes, columns to spare."""
+        """The arguments of a solver, and θ̂: the state in one of several lanes, with unused columns."""
         n = self.w.size
         A = np.full((self.dim, n + 2), np.nan)
         w, s = np.full((lanes, n + 2), np.nan), np.full((lanes, n + 2), np.nan)
@@ -87,7 +87,7 @@ def made(rng, dim, link=LOGISTIC, heavy=3.0):
 
 
 def ball(rng, m, inside):
-    """A radius that has θ̂ inside, or outside; and a ρ from small to all."""
+    """A radius with θ̂ inside or outside; and a ρ from small to the whole ball."""
     size = float(np.linalg.norm(m.hat))
     S = size * rng.uniform(1.02, 3) + 0.01 if inside else max(size * rng.uniform(0.3, 0.98), 1e-3)
     return S, math.sqrt(m.reg) * (S + 0.5) * 10 ** rng.uniform(-1.5, 0.3)
@@ -333,7 +333,7 @@ def test_pruning_changes_neither_arm_nor_value(kind):
         assert full["missed"] == short["missed"]
         assert short["arm"] == full["arm"] and short["value"] == full["value"]
         assert np.array_equal(short["best"], full["best"])
-        assert np.all(short["values"] >= full["values"] - 1e-8 * (1 + S))  # where spared, a bound
+        assert np.all(short["values"] >= full["values"] - 1e-8 * (1 + S))  # if it was pruned, a bound
         if not full["missed"]:
             looked, arms = looked + short["looked"], arms + 20
     assert looked < 0.5 * arms
@@ -376,7 +376,7 @@ def test_a_set_that_misses_the_ball_is_replaced_by_its_nearest_point():
 
 
 def test_a_set_said_to_be_convex_is_convex():
-    """Midpoints of points of the exact set in the disk stay in it whenever one climb is deemed enough."""
+    """If one climb is considered enough, midpoints of points of the exact set in the disk are in the set."""
     rng = np.random.default_rng(60)
     lone = 0
     for _ in range(600):

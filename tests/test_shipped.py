@@ -1,4 +1,4 @@
-"""Machine code: the one list yields numba's functions and the C file; both have the same bits; buffers are checked."""
+"""Machine code: one list gives numba's functions and the C file; both have the same bits; buffers are checked."""
 
 import copy
 import importlib.util
@@ -99,11 +99,11 @@ def test_buffers_that_code_cannot_read_are_refused(code):
             code.prior_of(bad, 0, entries.Gauge(np.zeros(0)), 3)
     with pytest.raises((TypeError, OverflowError)):
         code.uniform(1, 2, 3, 4, 2**70)
-    assert sys.getrefcount(X) < 20  # and none is held
+    assert sys.getrefcount(X) < 20  # and no buffer is held
 
 
 def test_a_state_shorter_than_its_flags_say_is_refused(code):
-    """Lengths, places and sizes that code would follow outside its arrays."""
+    """Lengths, offsets and sizes with which code would leave its arrays."""
     policy = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0)
     state, X, scratch = policy.start(0), np.zeros((1, 3, 4)), np.zeros(200)
     flags, table = policy.point
@@ -144,7 +144,7 @@ def test_a_state_shorter_than_its_flags_say_is_refused(code):
 
 @pytest.mark.skipif(INTERPRETED, reason="a guard compiled is what is asked for")
 def test_guards_ask_for_the_scratch_that_policies_hand_over():
-    """Of every row of the catalogue: neither more than policies allocate nor less than lessons scribble on."""
+    """For every row of the catalogue: not more than policies allocate, and not less than lessons write."""
     for row in dw.catalogue():
         policy = dw.make(row["name"], dim=3, horizon=60, path_length=1.0, changes=2)
         family = policy.entries.family.name

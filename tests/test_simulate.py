@@ -62,7 +62,7 @@ class Mine:
 
 
 class Noting:
-    """A built-in policy in the user's clothes: only start, choose and learn, and a note of all it saw."""
+    """A built-in policy with the interface of a user's own: start, choose and learn, and a record of its input."""
 
     def __init__(self, policy):
         self.policy, self.seen, self.seeds = policy, [], []

@@ -1,4 +1,4 @@
-"""The site: every block on it is run, every command on it exists, every link leads somewhere."""
+"""The site: every block runs, every command exists, every link has a target."""
 
 import ast
 import contextlib
@@ -56,7 +56,7 @@ def test_python_runs_and_prints_what_stands_below_it(name, tmp_path, monkeypatch
         assert printed == text
 
 
-def test_every_page_with_code_is_run_by_someone():
+def test_every_page_with_code_is_run_by_a_test():
     for name, by in TESTED.items():
         text = (ROOT / "tests" / by).read_text(encoding="utf-8")
         assert Path(name).name in text, f"{by} does not name {name}"
@@ -64,7 +64,7 @@ def test_every_page_with_code_is_run_by_someone():
         languages = {head.strip() for head, _ in FENCE.findall(text) if not head.startswith("{")}
         assert languages <= {"python", "text", "sh", "toml", "json", "diff"}, name
         alone = languages & {"toml", "json", "diff"}
-        assert not alone or name in TESTED, f"{name}: nobody reads its {alone}"
+        assert not alone or name in TESTED, f"{name}: no test reads its {alone}"
 
 
 def commands(text):
@@ -119,7 +119,7 @@ def test_the_program_for_Slurm_is_Python_and_calls_what_is_there():
 
 
 def test_an_underscore_is_never_emphasis():
-    """Pages emphasise by stars; what underscores would make slanted is a formula that has lost its indices."""
+    """Pages use stars for emphasis. An underscore that is read as emphasis is a formula that lost its indices."""
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark")

@@ -1,4 +1,4 @@
-"""The site in a real browser: wide and narrow, light and dark, without a complaint; axe finds nothing to mend."""
+"""The site in a real browser: wide and narrow, light and dark, without console errors or findings of axe."""
 
 import html.parser
 import json
@@ -19,7 +19,7 @@ SITE = ROOT / "build" / "site" / "html"
 AXE = ROOT / "build" / "axe"
 # Rules that are about a whole page; colour contrast is among them.
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
-# A picture of each kind of page is looked at; the others are measured.
+# These pages get a picture, one of each kind; the others are only measured.
 SHOWN = {"index.html", "which.html", "glossary.html", "cluster.html", "sets.html", "lazy.html", "gallery/index.html",
          "gallery/jump.html", "api/theory.html", "api/policies.html", "report/report.html", "agent.html",
          "search.html"}  # fmt: skip
@@ -43,7 +43,7 @@ def pages(folder):
 
 @pytest.fixture(scope="module")
 def axe():
-    """axe-core's script by npm, which keeps it in build/; where there is no npm its test skips itself."""
+    """axe-core's script, from npm, stored in build/; without npm the test is skipped."""
     script = AXE / "package" / "axe.min.js"
     if not script.exists():
         if shutil.which("npm") is None:
@@ -111,7 +111,7 @@ def test_searching_finds_a_page(site, browser):  # noqa: F811
 
 
 class Outline(html.parser.HTMLParser):
-    """Headings in order, pictures without words, ids that come twice."""
+    """Headings in order, pictures without a text, repeated ids."""
 
     def __init__(self):
         super().__init__()
@@ -130,7 +130,7 @@ class Outline(html.parser.HTMLParser):
 
 
 def test_a_small_site_has_headings_in_order_and_words_for_pictures(tmp_path):
-    """Three pages, one of them with all that is the site's own, built in seconds; a warning would end it."""
+    """Three pages, one of them with all directives of the site, built in seconds; a warning is an error."""
     pytest.importorskip("furo", reason='the site is not built: pip install "driftwise[docs]"')
     pytest.importorskip("myst_parser", reason='the site is not built: pip install "driftwise[docs]"')
     source, out = tmp_path / "source", tmp_path / "html"

@@ -1,4 +1,4 @@
-"""The public names: found where they live when they are asked for, and nothing heavy before."""
+"""The public names: imported from their modules on first use, without heavy imports before."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""What a person sees at a terminal of 80 columns, and what a pipe gets while code is compiled."""
+"""The output on a terminal of 80 columns, and to a pipe while code is compiled."""
 
 import fcntl
 import io
@@ -29,7 +29,7 @@ def seen(*words, columns=80):
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # the other end is closed
+            except OSError:  # the other end was closed
                 part = b""
             if not part:
                 break
@@ -65,7 +65,7 @@ def said(monkeypatch, terminal, bar=False, seconds=10.0):
     kind.__module__ = "rich.file_proxy" if bar else "here"
     stream, clock = kind(), iter([0.0, *[seconds] * 9])
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(compile_notice, "plain", True)  # a server of another test may have run in this process
+    monkeypatch.setattr(compile_notice, "plain", True)  # a server of another test may have changed it in this process
     monkeypatch.setattr(compile_notice.time, "monotonic", lambda: next(clock))
     notice, event = compile_notice._Notice(), SimpleNamespace(data={"dispatcher": SimpleNamespace(__name__="play_")})
     for turn in (notice.on_start, notice.on_start, notice.on_end, notice.on_start, notice.on_end, notice.on_end):
@@ -76,6 +76,6 @@ def said(monkeypatch, terminal, bar=False, seconds=10.0):
 def test_a_compile_is_one_plain_line_where_nothing_can_be_written_over(monkeypatch):
     for terminal, bar in ((False, False), (True, True)):
         assert said(monkeypatch, terminal, bar) == compile_notice._ONCE + "\n"
-        assert said(monkeypatch, terminal, bar, seconds=1.0) == ""  # nobody waited
+        assert said(monkeypatch, terminal, bar, seconds=1.0) == ""  # it was fast
     shown = said(monkeypatch, True)
     assert shown.startswith("\rdriftwise compiles play") and shown.endswith("\r\x1b[2K") and "\n" not in shown

@@ -1,4 +1,4 @@
-"""The linear part of theory: closed forms are the sums they stand for, and limits are exact."""
+"""The linear part of theory: closed forms equal the sums they replace, and limits are exact."""
 
 import math
 from decimal import Decimal, localcontext
@@ -214,7 +214,7 @@ def test_the_published_tuning_of_the_papers_experiment():
 def test_tunings_at_their_ends():
     assert theory.lb_forget(2, 6000, 0.0) == 1 / 6000  # no drift: 1/T
     assert theory.lb_forget(2, 6000, 1.9 / 6000) == 1 / 6000
-    assert theory.lb_forget(2, 1, 0.0) == 0.0  # a single round leaves nothing to forget
+    assert theory.lb_forget(2, 1, 0.0) == 0.0  # with a single round there is nothing to forget
     assert theory.lb_forget(3, 10, 29.999) < 1.0
     with pytest.raises(dw.BadInput, match=r"path_length: wanted below dim\*horizon = 30"):
         theory.lb_forget(3, 10, 30.0)

@@ -1,4 +1,4 @@
-"""Tiles and lazy rounds have the bits of the plain loops, whatever the world; margins that are too small are seen."""
+"""Tiles and lazy rounds have the bits of the plain loops in every world; margins that are too small fail."""
 
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def test_compiled_is_interpreted():
     assert len(compiled.splitlines()) == 9
 
 
-# Interpreted, so that a margin can be exchanged: on near ties of a few ulp and on memories that forget fast.
+# Interpreted, so that a margin can be replaced: on near ties of a few ulp and on memories that forget fast.
 CONTROL = """
 import adversary
 from driftwise.kernels import lazy

@@ -1,4 +1,4 @@
-"""docs/tutorial.md runs from top to bottom, prints what it says it prints, and says what is so."""
+"""docs/tutorial.md runs from top to bottom and prints what it shows, and its statements are true."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ STEPS = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", TEXT, flags
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What the page has by its end, the folder it ran in, and what each step printed."""
+    """The names at the end of the page, the folder it ran in, and the output of each step."""
     import contextlib
     import io
     import os
@@ -42,7 +42,7 @@ def told(tmp_path_factory):
 
 def test_every_step_prints_what_stands_below_it(told):
     assert [wanted for _, wanted in STEPS] == told[2]
-    assert sum(len(re.findall(r"\d", wanted)) for _, wanted in STEPS) > 300  # there is something to hold it to
+    assert sum(len(re.findall(r"\d", wanted)) for _, wanted in STEPS) > 300  # there are numbers to compare
 
 
 def test_the_words_around_it_are_true_of_what_it_printed(told):
@@ -90,7 +90,7 @@ def test_it_is_short_and_its_picture_is_the_one_it_draws(told):
 
 
 def _heights(picture, colour):
-    """How high this colour stands in each column of pixels, NaN where it is not to be seen; the legend aside."""
+    """The height of this colour in each column of pixels, NaN where it is not visible; without the legend."""
     seen = np.abs(picture[..., :3] - np.array(colour) / 255).max(axis=2) < 0.05
     seen[:, : seen.shape[1] // 6] = False
     rows = np.arange(len(seen))[:, None]

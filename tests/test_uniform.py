@@ -1,4 +1,4 @@
-"""`uniform=` and `tuning=`: radii that hold at all rounds, absent means the paper's, and the sources' own tunings."""
+"""`uniform=` and `tuning=`: radii that hold at all rounds, the paper's radii by default, and the sources' tunings."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_simulated_and_stepped_uniform_policies_play_the_same_arms():
         assert list(played) == stepped
 
 
-# What older files know nothing of.
+# Fields that older files do not have.
 
 KNOWN = {
     "LB-WeightUCB": "a1e5ac8128dcf24c1a89",

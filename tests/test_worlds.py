@@ -1,4 +1,4 @@
-"""Worlds: what they report is what they do, and the same whatever the stretch they are handed out in."""
+"""Worlds: their facts match their tapes, and tapes do not depend on the length of a stretch."""
 
 import math
 
@@ -10,7 +10,7 @@ import driftwise as dw
 from driftwise import theory
 from driftwise.worlds import Given, Jumps, Still, StopAndGo, Turn, Walk
 
-HORIZON = 403  # a multiple of nothing
+HORIZON = 403  # not a multiple of a stretch
 WORLDS = {
     "turn": Turn(horizon=HORIZON),
     "turn backwards, d = 5": Turn(horizon=HORIZON, dim=5, turns=-2.5, radius=3.0),
@@ -77,7 +77,7 @@ def test_the_size_of_a_stretch_changes_no_number(world, rounds, monkeypatch):
     assert len(list(world.tapes())) == math.ceil(HORIZON / rounds)
     for old, new in zip(before, whole_tape(world), strict=True):
         np.testing.assert_array_equal(old, new)
-    total, jumps = type(world)._measured.func(world)  # past the cache: measured anew over short stretches
+    total, jumps = type(world)._measured.func(world)  # without the cache: measured again over short stretches
     assert jumps == changes
     assert total == pytest.approx(length, rel=1e-12)
 
@@ -210,7 +210,7 @@ def test_a_walk_takes_steps_of_the_size_it_says():
 
 
 class First:
-    """Plays arm 0 and remembers what it was paid."""
+    """Plays arm 0 and records its rewards."""
 
     def __init__(self):
         self.rewards = []

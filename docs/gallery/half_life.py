@@ -28,8 +28,8 @@ def main(rounds=6000, trials=6, seed=0):
 
 
 def draw(axes, found):
-    axes.plot(HALF_LIVES, found["lost"], color="#0072b2", marker="o", ms=4, label="told this half-life")
-    axes.axhline(found["Auto"], color="#cc79a7", label="Auto, told nothing")
+    axes.plot(HALF_LIVES, found["lost"], color="#0072b2", marker="o", ms=4, label="with this half-life")
+    axes.axhline(found["Auto"], color="#cc79a7", label="Auto, without a setting")
     axes.set_xscale("log", base=2)
     axes.set_xticks(HALF_LIVES[::3], [str(one) for one in HALF_LIVES[::3]])
     axes.set(xlabel="half-life in rounds", ylabel="regret at the end", ylim=(0, None))

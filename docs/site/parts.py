@@ -179,7 +179,7 @@ def visit_block(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-# What the theme leaves out, for those who listen to a page or use a keyboard (axe-core found it).
+# Attributes that the theme lacks, for screen readers and keyboards (found by axe-core).
 MENDED = (
     (r'<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
     (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Pages">'),

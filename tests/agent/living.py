@@ -1,4 +1,4 @@
-"""Agents for the tests: a clock in the test's hand, and rounds against a world."""
+"""Agents for the tests: a clock that the test moves, and rounds against a world."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from driftwise.kernels.links import mean as link_mean
 
 
 class Hand:
-    """A clock that stands still until it is moved."""
+    """A clock that does not advance until the test moves it."""
 
     def __init__(self, at=0.0):
         self.at = at
@@ -18,7 +18,7 @@ class Hand:
 
 
 def linear(memory=None, dim=2, **fields):
-    """A linear policy, fading unless told otherwise."""
+    """A linear policy, which fades unless another memory is given."""
     defaults = {"lam": 1.0, "delta": 0.01}
     return dw.LinearUCB(dim=dim, memory=memory or dw.Fade(0.1), **{**defaults, **fields})
 

@@ -1,4 +1,4 @@
-"""Explanations, the drift meter, merging, and agents ready-made."""
+"""Explanations, the drift meter, merging, and the ready-made agents."""
 
 import io
 import itertools
@@ -79,7 +79,7 @@ def test_arms_are_kept_for_explanations_in_a_room_that_is_bounded(monkeypatch):
         agent.explain(made[0])
     assert len(agent.explain(made[1]).items) == 6 and not agent.explain(made[1]).missing
     monkeypatch.setattr(record, "SHOWN_NUMBERS", 18 * 10)
-    large = agent.decide(np.repeat(ARMS, 5, axis=0))  # half of the room: the oldest make way
+    large = agent.decide(np.repeat(ARMS, 5, axis=0))  # half of the limit: the oldest are evicted
     assert len(agent.explain(large).items) == 30 and len(agent._parts.shown) == 6
     again = agent.decide(np.repeat(ARMS, 10, axis=0))
     assert len(agent.explain(again).items) == 60 and len(agent._parts.shown) == 1
@@ -100,7 +100,7 @@ def test_two_hundred_arms_of_143_features_are_explained_with_a_reason():
 
 @pytest.mark.parametrize("again", [False, True], ids=["live", "saved"])
 def test_an_agent_driven_by_now_is_asked_at_the_newest_time_it_was_told(again):
-    """Its clock shows today, when all it learned long ago has faded to nothing."""
+    """Its clock shows today, when everything that it learned long ago has faded."""
     agent = dw.Agent(linear(dw.Keep(), dim=3), rewards=(0, 1), half_life="1d")
     for day in range(20):
         agent.reward(agent.decide(ARMS, now=day * 86400.0).id, 1.0, now=day * 86400.0 + 60.0)
@@ -112,7 +112,7 @@ def test_an_agent_driven_by_now_is_asked_at_the_newest_time_it_was_told(again):
     assert agent.explain(ARMS, now=1e9).effective < at.effective / 2 or agent.explain(ARMS, now=1e9).mean.max() < 1e-9
     with refused("value"):
         agent.reward("nobody", 7.0, now=1e9)
-    assert np.array_equal(agent.explain(ARMS).score, at.score)  # a call that was refused drives nothing
+    assert np.array_equal(agent.explain(ARMS).score, at.score)  # a refused call does not move the clock
 
 
 def test_long_work_of_the_meter_shows_a_bar_in_a_terminal(monkeypatch):
@@ -120,7 +120,7 @@ def test_long_work_of_the_meter_shows_a_bar_in_a_terminal(monkeypatch):
     monkeypatch.setattr(shown, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr", shown)
     agent.drift()
-    assert not shown.getvalue()  # short work says nothing
+    assert not shown.getvalue()  # short work shows no bar
     clock = itertools.count()
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
     agent.drift()
@@ -134,7 +134,7 @@ def test_every_policy_can_be_asked(name):
         agent.reward(agent.decide(ARMS).id, float(turn % 2))
     told, meter = agent.explain(ARMS), agent.drift()
     assert told.theta.shape == (3,) and np.isfinite(told.score).all()
-    assert told.effective > 0.0 or name.startswith("MASTER")  # which may have begun anew
+    assert told.effective > 0.0 or name.startswith("MASTER")  # which may have started again
     assert meter.weights.shape == (12, len(meter.memories))
     np.testing.assert_allclose(meter.weights.sum(axis=1), 1.0, rtol=1e-9)
     assert str(told) and str(meter)
@@ -175,7 +175,7 @@ def test_the_meter_tells_drift_from_rest():
 
 @pytest.mark.parametrize("name", ["GLB-WeightUCB", "SCB-WeightUCB", "LogUCB1", "MASTER+LogUCB1"])
 def test_the_meter_sees_clicks_through_their_link(name):
-    """A jump, after which what was learned is wrong, and a world at rest; rates near 0, where a line predicts badly."""
+    """A jump, after which the estimate is wrong, and a still world; rates near 0, where a line predicts badly."""
     alone = {"path_length": 5.0} if "+" not in name else {}
     found = {}
     for jumps in (True, False):
@@ -197,7 +197,7 @@ def test_the_meter_sees_clicks_through_their_link(name):
 
 
 def test_the_meter_predicts_clicks_by_chances_and_not_by_a_line():
-    """Where clicks are rare a straight line gives chances below 0; paid in nats, μ(x'θ) is near the best there is."""
+    """Where clicks are rare a straight line gives chances below 0. In nats, μ(x'θ) is near the best prediction."""
     policy, chance = dw.make("LogUCB1", dim=2, horizon=1000, S=4.0), np.random.default_rng(0)
     agent = dw.Agent(policy, rewards=(0, 1), epsilon=1.0)
     arms, theta, best = unit_arms(8, 2, 1), np.array([-4.0, 0.0]), []

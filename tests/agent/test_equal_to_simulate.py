@@ -62,7 +62,7 @@ def test_decision_k_is_chosen_on_the_state_at_tick_k_minus_1():
     first = agent.decide(arms)
     agent.reward(first.id, 1.0)
     policy.learn(state, arms, first.arm, 1.0)
-    for passed in range(4):  # nobody answers; time passes all the same
+    for passed in range(4):  # no reward comes, and time passes
         there = state.copy()
         if passed:
             policy.advance(there, float(passed))

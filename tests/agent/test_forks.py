@@ -1,4 +1,4 @@
-"""A fork in a process with threads: the child's agents are whole, and go on as the parent's do."""
+"""A fork in a process with threads: the child's agents are complete, and continue as the parent's do."""
 
 import contextlib
 import os
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="thi
 
 
 def child(work, seconds=20.0):
-    """What `work()` gives in a forked child, as text; a child that hangs is killed and fails the test."""
+    """The result of `work()` in a forked child, as text. A child that hangs is killed and fails the test."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns of a fork with threads, which is what is tried
+        warnings.simplefilter("ignore")  # Python 3.12 warns of a fork with threads, which this test makes
         number = os.fork()
     if number == 0:
         try:
@@ -47,7 +47,7 @@ def child(work, seconds=20.0):
 
 @contextlib.contextmanager
 def busy(work, threads=3):
-    """Threads that work until the block ends; what they raise fails the test."""
+    """Threads that work until the block ends; an exception in one of them fails the test."""
     over, failures = threading.Event(), []
 
     def run(number):
@@ -77,7 +77,7 @@ def agents():
 
 
 def consistent(agent):
-    """Books and state of an agent tell the same, and both of its states are what was learned."""
+    """The book and the state of an agent agree, and both of its states have learned the same rewards."""
     counts = agent.counts
     assert counts["decided"] == counts["open"] + counts["learned"] + counts["defaulted"] + counts["expired"], counts
     assert agent.state.observations == counts["learned"] + counts["defaulted"], counts
@@ -101,12 +101,12 @@ def test_a_child_forked_while_threads_learn_goes_on_with_whole_agents(tmp_path):
             consistent(agent)
         for number in range(5):
             work(number)
-        log.flush()  # which the parent does, and the child must not
+        log.flush()  # the parent writes the log, and the child must not
         log.close()
         return "fine"
 
     for number in range(3):
-        work(number)  # first calls import, and a fork while another thread imports is beyond us
+        work(number)  # first calls import modules, and a fork while another thread imports is not supported
     with busy(work):
         for _ in range(5):
             assert child(go_on) == "fine"
@@ -126,7 +126,7 @@ def test_a_fork_makes_ids_of_its_own():
 
 
 def test_a_child_forked_in_the_middle_of_a_lesson_says_so_and_does_not_hang(monkeypatch):
-    """A lesson that lasts longer than a fork waits for, or that forks itself."""
+    """A lesson that takes longer than a fork waits, or that forks itself."""
     monkeypatch.setattr(forking, "PATIENCE", 0.3)
     agent, other = (dw.Agent(linear(dim=3), rewards=(0, 1)) for _ in range(2))
     one = agent.decide(ARMS)
@@ -139,7 +139,7 @@ def test_a_child_forked_in_the_middle_of_a_lesson_says_so_and_does_not_hang(monk
 
 
 def test_a_fork_does_not_lock_out_a_thread_that_holds_one_agent_and_needs_another():
-    """A policy of the user's own may ask an agent: its lesson holds two agents' locks, in an order of its own."""
+    """A policy of the user's own may call another agent: its lesson then holds the locks of two agents."""
     inner, outer = (dw.Agent(linear(dim=3), rewards=(0, 1)) for _ in range(2))
 
     def work(_):

@@ -1,4 +1,4 @@
-"""Calls that are interrupted, or that call the same agent again: books and states agree, and no call hangs."""
+"""Calls that are interrupted, or that call the same agent again: book and states agree, and no call hangs."""
 
 import copy
 import pickle
@@ -16,13 +16,13 @@ ARMS = np.array([[0.9, 0.1, 0.3], [0.2, 0.8, 0.1], [0.1, 0.2, 0.9]])
 
 
 class Interrupted(BaseException):
-    """As Ctrl-C, or a signal handler that raises."""
+    """Raised as Ctrl-C, or a signal handler, would raise."""
 
 
 def interrupted_at_call(number, act):
     """Whether `act` was interrupted on entering its call number `number` of a Python function of driftwise.
 
-    CPython runs signal handlers when a function begins, so these are places where Ctrl-C strikes.
+    CPython runs signal handlers when a function begins, so Ctrl-C can interrupt at these places.
     """
     count = 0
 
@@ -46,7 +46,7 @@ def interrupted_at_call(number, act):
 
 
 def check_whole(agent, folder):
-    """The books, both states and the log tell of the same lessons."""
+    """The book, both states and the log have the same lessons."""
     states, counts = agent._parts.states, agent.counts
     assert np.array_equal(states.front.floats, states.back.floats)
     assert np.array_equal(states.front.ints, states.back.ints)

@@ -1,4 +1,4 @@
-"""No lesson counts twice in a merge, whatever way it came: live, from a log, from sums of a log, from another merge."""
+"""No lesson counts twice in a merge, whether it came live, from a log, from sums of a log, or from another merge."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def logged(folder, format="parquet", rounds=30):
 
 
 def kept(agent, again):
-    """The agent itself, or what its snapshot gives."""
+    """The agent itself, or the one that its snapshot gives."""
     return dw.Agent.from_bytes(agent.to_bytes()) if again else agent
 
 
@@ -58,7 +58,7 @@ def test_lessons_of_a_common_log_are_not_merged(format, again, tmp_path):
     fresh = lived(agent_of(), 3, 3)
     fresh.merge(one)
     assert fresh.counts["merged"] == 30 and fresh.state.observations == 33
-    with refused("other"):  # nor over a third agent
+    with refused("other"):  # nor through a third agent
         fresh.merge(kept(two, again))
 
 

@@ -1,4 +1,4 @@
-"""What may stand in a row of a log, and what becomes of a row that cannot be written or a disk that is full."""
+"""The values that a row of a log may have, rows that cannot be written, and a full disk."""
 
 import datetime
 import decimal
@@ -114,7 +114,7 @@ def failing(name):
 
     def encode(rows, *more):
         if any(row.decision_id in ("bad", "worse") for row in rows):
-            raise OverflowError("a value that nobody thought of")
+            raise OverflowError("an unexpected value")
         return good(rows, *more)
 
     return encode
@@ -131,7 +131,7 @@ def test_a_row_that_cannot_be_written_stops_no_other_row(format, name, tmp_path,
     for id in ids:
         agent.decide(ARMS, id=id)
         agent.reward(id, 1.0)
-    with pytest.warns(RuntimeWarning, match="set aside: decision 'bad': a value that nobody thought of") as told:
+    with pytest.warns(RuntimeWarning, match="set aside: decision 'bad': an unexpected value") as told:
         agent.save(tmp_path / "agent")  # does not raise for it
     assert len(told) == 1  # told once
     assert agent.counts["unlogged"] == 2
@@ -195,7 +195,7 @@ agent.reward(agent.decide(unit_arms(3, 3, 0)).id, 1.0)
 
 
 def test_a_snapshot_that_has_a_lone_surrogate_is_still_read():
-    """Earlier versions let it in: as an item of a decision and as the name and a level of an item's row."""
+    """Earlier versions accepted it: as an item of a decision and as the name and a level of an item's row."""
     told = told_of()
     told.decide(context={"town": "x"}, items={"HALF": {"kind": "HALF"}})
     head, arrays = container.unpack("agent", told.to_bytes(), "")

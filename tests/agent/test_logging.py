@@ -1,4 +1,4 @@
-"""An agent's log: a row for every decision that closed, from which a fresh agent becomes the one that wrote it."""
+"""An agent's log: a row for every closed decision. A new agent that learns it equals the one that wrote it."""
 
 import errno
 import os
@@ -79,7 +79,7 @@ def test_every_row_is_folded_to_the_bits_of_having_been_there(row, tmp_path):
 
 
 def test_a_fold_in_another_order_would_be_found_out(tmp_path):
-    """The law has power: two lessons swapped give other bits, and the log is refused as it stands."""
+    """The test has power: two swapped lessons give other bits, and such a log is refused."""
     agent, twin = agent_of(), agent_of()
     with agent.log_to(tmp_path):
         lived(agent, 100)
@@ -102,7 +102,7 @@ def test_a_snapshot_and_the_log_since_make_the_agent_that_wrote_both(tmp_path):
     agent = agent_of(expire_after=9)
     log = agent.log_to(tmp_path / "log", rows=20)
     lived(agent, 80)
-    agent.save(tmp_path / "agent")  # flushes the log: it is never behind
+    agent.save(tmp_path / "agent")  # flushes the log, so the log is never behind
     lived(agent, 80, seed=1)
     log.close()
     twin = dw.Agent.load(tmp_path / "agent")
@@ -114,7 +114,7 @@ def test_a_snapshot_and_the_log_since_make_the_agent_that_wrote_both(tmp_path):
     assert twin.learn_log(tmp_path / "log") == 0
     for name in ("learned", "expired", "cancelled"):
         assert twin.counts[name] == agent.counts[name]
-    twin.log_to(tmp_path / "log").close()  # and goes on where it ends
+    twin.log_to(tmp_path / "log").close()  # and continues where it ends
 
 
 def test_a_log_that_cannot_have_been_lived_changes_nothing(tmp_path):
@@ -166,7 +166,7 @@ def test_an_agent_without_log_and_features_has_the_bytes_it_always_had(tmp_path)
 
 
 class Popular:
-    """A policy of one's own, which looks at the index of the arm."""
+    """A policy of the user's own, which uses the index of the arm."""
 
     dim = 3
 
@@ -211,7 +211,7 @@ def test_kill_9_leaves_whole_parts_with_all_that_was_flushed(format, tmp_path):
         folder = tmp_path / str(trial)
         words = [sys.executable, "-c", KILLED, str(folder), format]
         child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        said = [child.stdout.readline()]  # what it had to compile is compiled, and parts follow each other
+        said = [child.stdout.readline()]  # everything is compiled by now, and parts are written one after the other
         time.sleep(0.1 + 0.07 * trial)
         os.kill(child.pid, signal.SIGKILL)
         said += child.communicate()[0].splitlines(keepends=True)
@@ -292,7 +292,7 @@ def test_two_agents_never_log_into_one_folder_and_the_first_loses_nothing(tmp_pa
         assert other.stdout.readline() == "logs\n"
         with refused("path", "no other agent"):
             twin.log_to(tmp_path / "next")
-        other.kill()  # and its lock is gone
+        other.kill()  # and its lock is released
     twin.learn_log(tmp_path / "next", gaps=True)
     twin.log_to(tmp_path / "next").close()
 
@@ -308,7 +308,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_folder(tmp_path):
         os.read(reading, 1)
         os._exit(0)
     os.close(reading)
-    assert os.read(hearing, 1) == b"!"  # it has let go of what it must not keep
+    assert os.read(hearing, 1) == b"!"  # it has released what it must not keep
     os.close(hearing)
     os.close(telling)
     with refused("path", "no other agent"):
@@ -355,7 +355,7 @@ def test_logs_and_snapshots_are_readable_by_their_owner_alone(tmp_path):
         agent.save(tmp_path / "agent.dw")
         made = [*(tmp_path / "log").iterdir(), tmp_path / "agent.dw"]
         assert [one.stat().st_mode & 0o777 for one in made] == [0o600] * 2
-        (tmp_path / "agent.dw").chmod(0o644)  # what its owner chose stays
+        (tmp_path / "agent.dw").chmod(0o644)  # a mode that the owner set is kept
         agent.save(tmp_path / "agent.dw")
         assert (tmp_path / "agent.dw").stat().st_mode & 0o777 == 0o644
     finally:

@@ -29,7 +29,7 @@ VALUES = st.sampled_from([-1.0, -0.25, 0.0, 0.5, 1.0])
 
 
 class Killed(BaseException):
-    """What a process does not live to see."""
+    """Raised where the process would have been killed."""
 
 
 class Model:
@@ -39,11 +39,11 @@ class Model:
         self.open, self.closed, self.made, self.lessons = {}, {}, {}, []
         self.tick = self.learned = 0
         self.number = self.merged = self.repeated = 0
-        self.zero = math.inf  # the birth of what was learned first
+        self.zero = math.inf  # the tick of the decision that was learned first
 
 
 class Life(RuleBasedStateMachine):
-    """LinearUCB on one clock, with a deadline and a default: all that can happen to an agent, in any order."""
+    """LinearUCB on one clock, with a deadline and a default: all events of an agent, in any order."""
 
     clock = "rounds"
     default = None
@@ -162,11 +162,11 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.model.open and self.clock != "rewards")
     @rule(value=VALUES)
     def let_the_oldest_expire(self, value):
-        """Its reward comes when it is overdue."""
+        """Send its reward when it is overdue."""
         id = next(iter(self.model.open))
         if self.clock == "wall":
             self.hand.at = max(self.hand.at, (self.model.open[id][0] + DEADLINE + 1.0) * TICK)
-        while self.clock == "rounds" and id in self.model.open:  # or it is crowded out
+        while self.clock == "rounds" and id in self.model.open:  # or it is evicted
             self.decide({0})
         self.expire()
         assert self.model.closed[id][0] in ("expired", "defaulted")
@@ -186,7 +186,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.saved)
     @rule()
     def load(self):
-        """What happened since the save never did."""
+        """Everything since the save is undone."""
         self.agent = dw.Agent.load(self.path, now=self.hand)
         data, model = self.saved
         assert self.agent.to_bytes() == data
@@ -195,7 +195,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.saved)
     @rule(moment=st.sampled_from(["half written", "written", "synced"]))
     def die_while_saving(self, moment):
-        """The process ends before the file is moved and leaves one beside it; the next process finds the last save."""
+        """The process ends before the file is renamed and leaves a temporary one; the next one finds the last save."""
         def torn(file):
             os.ftruncate(file, os.fstat(file).st_size // 2)
             raise Killed
@@ -205,9 +205,9 @@ class Life(RuleBasedStateMachine):
             "written": mock.patch.object(files.os, "fsync", side_effect=Killed),
             "synced": mock.patch.object(files.Path, "replace", side_effect=Killed),
         }[moment]
-        for one in self.folder.glob("*.tmp"):  # of one that died before, in the same process
+        for one in self.folder.glob("*.tmp"):  # of a save that failed before, in the same process
             one.unlink()
-        with death, mock.patch.object(files.Path, "unlink"), pytest.raises(Killed):  # the dead do not tidy up
+        with death, mock.patch.object(files.Path, "unlink"), pytest.raises(Killed):  # no cleaning up
             self.agent.save(self.path)
         left = [one for one in self.folder.iterdir() if one != self.path]
         assert len(left) == 1 and left[0].stat().st_size > 0
@@ -274,7 +274,7 @@ TestWall = Wall.TestCase
 TestRewards = Rewards.TestCase
 for machine in (TestRounds, TestKept, TestWall, TestRewards):
     machine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)
-del machine  # or it is collected once more
+del machine  # or pytest would collect it once more
 
 
 def test_a_save_that_fails_leaves_the_snapshot_before_and_nothing_beside_it(tmp_path):
@@ -317,5 +317,5 @@ def test_a_process_that_is_killed_leaves_its_last_save_or_the_one_it_was_writing
         child.stdout.close()
         told = max([told, *(int(line) for line in rest[:-1])])
         agent = dw.Agent.load(path)
-        assert agent.counts["learned"] in (told, told + 1)  # what was said to be saved is, and nothing is half there
+        assert agent.counts["learned"] in (told, told + 1)  # every reported save is there, complete
         assert agent.state.observations == agent.counts["learned"] == agent.counts["decided"]

@@ -16,7 +16,7 @@ ARMS = unit_arms(6, 3, 5)
 
 
 class Greedy:
-    """Ridge regression and no bonus; returns the index alone, and knows nothing of time."""
+    """Ridge regression without a bonus. It returns the index alone, and has no notion of time."""
 
     def start(self, seed=0):
         return {"V": np.eye(3), "b": np.zeros(3), "lessons": []}
@@ -32,7 +32,7 @@ class Greedy:
 
 @dataclasses.dataclass(frozen=True)
 class Counting:
-    """Looks at the index of an arm and at nothing else, fades on a clock of ticks, scores, and can be saved."""
+    """Uses the index of an arm and nothing else, fades on a clock of ticks, scores, and can be saved."""
 
     forget: float = 0.1
     dim: int = 3
@@ -103,7 +103,7 @@ def test_one_that_knows_of_time_is_told_ticks_and_ages():
     assert agent.state["clock"] == 4.0
     with refused("tick", "ticks"):
         dw.Agent(Counting(), rewards=(0, 1), clock="wall")
-    dw.Agent(Greedy(), rewards=(0, 1), clock="wall")  # counts no ticks, so any will do
+    dw.Agent(Greedy(), rewards=(0, 1), clock="wall")  # it counts no ticks, so any value is fine
 
 
 def test_a_lesson_that_fails_leaves_no_trace():
@@ -118,7 +118,7 @@ def test_a_lesson_that_fails_leaves_no_trace():
     with pytest.raises(RuntimeError):
         agent.reward(one.id, -0.5)
     assert (agent.state["b"] == 0.0).all() and agent.counts["failed"] == 1
-    for _ in range(7):  # the default fails too, which is nobody's fault who decides
+    for _ in range(7):  # the default fails too, which must not fail the decision
         agent.decide(ARMS)
     assert agent.counts["expired"] >= 1 and (agent.state["b"] == 0.0).all()
     agent.reward(agent.decide(ARMS).id, 0.5)
@@ -236,7 +236,7 @@ def test_many_threads():
 
 
 class Dice(Greedy):
-    """Samples by the draw it is given."""
+    """Samples by the draw that it gets."""
 
     deterministic = False
 
@@ -245,7 +245,7 @@ class Dice(Greedy):
 
 
 class Moody(Greedy):
-    """Samples by its state, so its propensities are unknown."""
+    """Samples from its state, so its propensities are unknown."""
 
     deterministic = False
 
@@ -261,7 +261,7 @@ def test_propensities_of_those_that_sample_say_what_they_are_worth():
 
 
 class Returns:
-    """Chooses the arm that it is given."""
+    """Returns the choice that the test sets."""
 
     def __init__(self, choice):
         self.choice = choice

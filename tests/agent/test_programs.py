@@ -1,4 +1,4 @@
-"""The Python of docs/agent.md runs, and lateness costs no more than docs/measured.md says."""
+"""The Python of docs/agent.md runs, and late rewards cost no more than docs/measured.md says."""
 
 import importlib.util
 import re
@@ -37,4 +37,4 @@ def test_lateness_costs_no_more_than_allowed(monkeypatch):
         for kind in ((False, False), (True, False), (False, True))
     )
     assert late <= product.allowed(prompt, by_chance, rounds, jumps)
-    assert by_chance > product.allowed(prompt, by_chance, rounds, jumps)  # uniform play would be found out
+    assert by_chance > product.allowed(prompt, by_chance, rounds, jumps)  # uniform play would fail this

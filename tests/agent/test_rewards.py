@@ -1,4 +1,4 @@
-"""What a reward may be, when it counts, and what is said of it (docs/contract.md#rewards)."""
+"""The values of rewards, when a reward counts, and its verdict (docs/contract.md#rewards)."""
 
 import dataclasses
 import datetime
@@ -193,7 +193,7 @@ def test_many_at_once_is_one_after_the_other():
         many.decide_many([ARMS], ids=["a", "b"])
     assert isinstance(many.reward_many([("a",)])[0], dw.BadInput)
     mixed = many.decide_many([ARMS, np.full((2, 2), np.nan), ARMS[:2], ARMS], ids=["d", "e", "a", "d"])
-    assert mixed[0] == mixed[3] and mixed[0].id == "d"  # what is refused stops nobody, and nothing made is lost
+    assert mixed[0] == mixed[3] and mixed[0].id == "d"  # a refusal does not stop the others
     assert all(isinstance(one, dw.BadInput) for one in mixed[1:3])
 
 
@@ -232,7 +232,7 @@ LAWS = {
 @pytest.mark.parametrize("name", list(LAWS))
 @given(order=st.permutations(list(range(20))), seed=st.integers(0, 99))
 def test_the_order_of_arrivals_does_not_matter(name, clock, order, seed):
-    """On the wall clock rewards also come at other ticks, between and after which time passes."""
+    """On the wall clock rewards also come at other ticks, and time passes in between and afterwards."""
     make, tolerance = LAWS[name]
     chance = np.random.default_rng(seed)
     arms, values = unit_arms(6, 3, seed), chance.integers(0, 2, 20).astype(float)
@@ -356,7 +356,7 @@ def test_one_function_converts_between_all_units_and_the_old_names_are_its_alias
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Coin(dw.LinearUCB):
-    """A rule that samples: arm 0 once in four draws, arm 1 else."""
+    """A rule that samples: arm 0 in one of four draws, otherwise arm 1."""
 
     deterministic = False
 
@@ -397,7 +397,7 @@ def test_a_clock_that_tells_no_time_is_refused_and_changes_nothing():
 
 
 def test_an_id_of_the_callers_is_never_one_of_the_agents_own(tmp_path, monkeypatch):
-    """A decision by an id that the agent gives next would be overwritten, and its reward learned for the other."""
+    """A decision with the agent's next automatic id would be overwritten, and its reward learned for another one."""
     agent = agent_of()
     first = agent.decide(ARMS)
     suffix = first.id.split(".")[1]
@@ -410,7 +410,7 @@ def test_an_id_of_the_callers_is_never_one_of_the_agents_own(tmp_path, monkeypat
         assert agent.decide(ARMS, id=id).id == id
     second = agent.decide(ARMS)
     assert agent.reward(second.id, 0.5) == agent.reward(first.id, 0.25) == "learned"
-    with monkeypatch.context() as older:  # a snapshot may have such an id of the caller's: it is still known
+    with monkeypatch.context() as older:  # as in a snapshot of an earlier version: still known
         older.setattr("driftwise.agent.agent.check_not_automatic", lambda id: None)
         old = agent.decide(ARMS, id="ff.0a1b2c3d")
     agent.save(tmp_path / "a.dw")

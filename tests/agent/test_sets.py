@@ -1,4 +1,5 @@
-"""An agent whose arms are a set: x is the action, what is drawn has a density, and log and snapshot know it all."""
+"""An agent whose arms are a continuous set: x is the action, a drawn point has a density, and log and snapshot have
+both."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Snapshots: a loaded agent goes on bit for bit, and bytes that were changed give one sentence."""
+"""Snapshots: a loaded agent continues bit for bit, and changed bytes give one sentence."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ def lived(policy, rounds=40, **options):
 
 
 def go_on(agent, first, last):
-    """Rounds with rewards that come at once, later, or never; what was decided."""
+    """Rounds with rewards that come at once, later, or never. Returns the decisions."""
     waiting, made = [], []
     late = not agent._parts.alone
     for number in range(first, last):
@@ -69,7 +69,7 @@ def signed(data):
 
 
 def with_header(data, change):
-    """The same snapshot with another header, lengths and digest made to fit."""
+    """The same snapshot with another header, and with lengths and digest that fit it."""
     magic, version, length, _ = struct.unpack_from("<8sIQQ", data)
     facts = json.loads(data[28 : 28 + length])
     change(facts)
@@ -80,7 +80,7 @@ def with_header(data, change):
 
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_mutated_snapshots_give_a_sentence_or_an_agent_that_works(count):
-    """In processes of their own: a crash, a stall or a greed for memory is a finding."""
+    """In separate processes: a crash, a hang or excessive memory is a failure."""
     findings, summary = suffer("snapshots", {"count": count, "seed": 30})
     assert not findings, f"{len(findings)} findings:\n" + "\n".join(findings)
     assert summary["sentences"] >= count // 2 and summary["fine"] > 0, summary
@@ -121,6 +121,6 @@ def test_the_first_versions_snapshot_stays_readable():
     assert agent.counts == again.counts and agent.counts["open"] > 0
     np.testing.assert_allclose(agent.state.floats, again.state.floats, rtol=1e-12, atol=1e-12)
     known = next(iter(agent._parts.book.open.values())).decision
-    assert agent.decide(ARMS, id=known.id) == known and known.draws == 0  # its arms are known by the digest of then
+    assert agent.decide(ARMS, id=known.id) == known and known.draws == 0  # its arms have the digest of that version
     again.decide(ARMS, id=known.id)
     assert [one[:3] for one in go_on(agent, 30, 40)] == [one[:3] for one in go_on(again, 30, 40)]

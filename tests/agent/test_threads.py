@@ -39,7 +39,7 @@ def test_results_equal_some_serial_order(name):
     agent, lessons = dw.Agent(policy, rewards=(0, 1)), []
     learn = agent._learn
 
-    def noted(entry, value, tick, verdict):  # in the order in which lessons happened, under the learner's lock
+    def noted(entry, value, tick, verdict):  # in the order of the lessons, under the learner's lock
         lessons.append((tick, entry.decision.born, entry.x.copy(), value))
         return learn(entry, value, tick, verdict)
 
@@ -55,7 +55,7 @@ def test_results_equal_some_serial_order(name):
     counts = agent.counts
     assert (counts["decided"], counts["learned"], counts["open"]) == (600, 540, 60)
     state, clock = policy.start(), 0
-    for tick, born, x, value in lessons:  # the fold of the lessons alone
+    for tick, born, x, value in lessons:  # the fold of the lessons only
         policy.learn(state, x[0].T, 0, value, ticks=float(tick - clock), age=float(tick - born))
         clock = tick
     assert np.array_equal(state.floats, agent.state.floats)
@@ -81,7 +81,7 @@ def decided_in_some_order(policy, lessons, made):
                 policy.advance(there, float(one.born - 1 - tick))
             if policy.choose(there, ARMS) == (one.arm, one.score, one.mean, one.bonus):
                 break
-            after += 1  # an IndexError says that there is no such order
+            after += 1  # an IndexError means that there is no such order
 
 
 def test_one_reward_told_by_many_is_learned_once():
@@ -93,7 +93,7 @@ def test_one_reward_told_by_many_is_learned_once():
 
 
 def test_no_event_is_lost_from_the_counts():
-    """Refusals of deciders and of learners are counted in one place by many threads."""
+    """Many threads count refusals of decisions and of rewards in one place."""
     agent = dw.Agent(linear(dim=4), rewards=(0, 1))
     agent.decide(ARMS, id="same")
     agent.reward("same", 1.0)
@@ -121,7 +121,7 @@ def test_one_id_asked_for_by_many_is_one_decision():
 
 
 def slow_down(agent, begun, go_on, fail=False):
-    """Lessons of this agent begin, wait, and go on or fail."""
+    """Lessons of this agent begin, wait, and then continue or fail."""
     take = agent.policy.take
 
     class Slow:
@@ -144,7 +144,7 @@ def slow_down(agent, begun, go_on, fail=False):
 @pytest.mark.parametrize("fail", [False, True])
 @pytest.mark.parametrize("room", [1, 3])
 def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
-    """Books and state tell the same: what was learned is learned, and what failed is open or crowded out."""
+    """Book and state agree: a learned decision is closed as learned, and a failed one is open or evicted."""
     agent = dw.Agent(linear(dim=4), rewards=(0, 1), max_open=room)
     made, begun, go_on = [agent.decide(ARMS) for _ in range(room)], threading.Event(), threading.Event()
     verdicts = []
@@ -169,7 +169,7 @@ def test_a_decision_is_not_crowded_out_while_its_lesson_is_running(room, fail):
     assert counts["crowded_out"] == counts["expired"] == (room if fail else max(0, room - 1))
     assert counts["decided"] == counts["open"] + counts["learned"] + counts["expired"]
     assert set(agent._parts.book.open) <= {one.id for one in more}
-    agent._parts.policy = agent.policy  # no longer slow, for a snapshot to be written
+    agent._parts.policy = agent.policy  # no longer slow, so that a snapshot can be written
     assert dw.Agent.from_bytes(agent.to_bytes()).counts == counts
 
 
@@ -183,7 +183,7 @@ def test_who_decides_does_not_wait_for_a_lesson():
     started = time.monotonic()
     before = [agent.decide(ARMS).mean for _ in range(50)]
     assert time.monotonic() - started < 10 and learner.is_alive()
-    assert set(before) == {0.0}  # the old state, whole
+    assert set(before) == {0.0}  # the old state, complete
     go_on.set()
     learner.join()
     assert agent.decide(ARMS).mean != 0.0

@@ -1,4 +1,4 @@
-"""Memories given in time: an agent on the wall clock counts them in its ticks; everything else refuses them."""
+"""Memories given as times: an agent on the wall clock counts them in its ticks; everything else refuses them."""
 
 import copy
 import dataclasses

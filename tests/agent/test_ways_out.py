@@ -1,4 +1,4 @@
-"""Clocks, ticks and spans of time: each combination works, or its way out, followed to the letter, does."""
+"""Clocks, ticks and spans of time: each combination works, or its error names a way out that works."""
 
 import itertools
 import re
@@ -25,7 +25,7 @@ MAKERS = {
 
 
 def followed(name, given, refusal):
-    """Maker and arguments after doing what the way out says first."""
+    """The maker and its arguments after following the first way out."""
     what, way_out = refusal.parameter, refusal.way_out
     if way_out.startswith("leave it out"):
         return name, {**given, what: None}

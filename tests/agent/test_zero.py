@@ -1,4 +1,4 @@
-"""The wall clock: where a state's time begins, at which tick a period begins, and what far leaps of time do."""
+"""The wall clock: where a state's time begins, at which tick a period begins, and the effect of large jumps of time."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def wall(memory=None, policy=None, start=NOW, **options):
 
 
 def live(agent, hand, turns=60, every=3 * 3600.0):
-    """Rewards that come late and out of order, and some never: the first decision has none."""
+    """Rewards that come late and out of order, or never: the first decision has none."""
     late = []
     for turn in range(turns):
         hand.at += every
@@ -43,7 +43,7 @@ def test_the_first_tick_of_a_period_belongs_to_it(policy, tick):
     span = agent._parts.clock.tick
 
     def period(at):
-        """That of the middle of the tick."""
+        """The period of the middle of the tick."""
         return np.floor((np.floor(at / span) + 0.501) * span / DAY)
 
     since = []
@@ -148,7 +148,7 @@ def test_agents_that_began_at_other_times_merge_into_the_one_that_learned_it_all
     assert np.array_equal(fresh.state.G, mine.state.G) and fresh.state.clock == mine.state.clock
 
 
-# ------------------------------------------------------------------------------------------ leaps of time
+# ------------------------------------------------------------------------------------------ jumps of time
 
 
 def year_ahead(agent, last, **more):
@@ -176,7 +176,7 @@ def test_a_time_far_ahead_is_refused_and_moves_nothing(memory):
     assert agent.to_bytes() == before and agent.counts["open"] == 1
     assert year_ahead(agent, last, jump=True).born == (last + 365 * DAY) // 600.0
     assert agent.counts["defaulted"] == 1
-    with pytest.raises(dw.BadInput, match="jump=True"):  # a jump is no silence: the next is refused again
+    with pytest.raises(dw.BadInput, match="jump=True"):  # a jump is no silence: refused again
         agent.decide(ARMS, now=last + 800 * DAY)
     (made,) = agent.decide_many([ARMS], now=last + 800 * DAY, jump=True)
     assert agent.reward_many([(made.id, 0.5)], now=last + 1400 * DAY, jump=True) == ["late"]
@@ -189,7 +189,7 @@ def test_a_long_silence_is_no_leap(memory):
     hand.at += 90 * DAY  # by its own clock
     agent.reward(agent.decide(ARMS).id, 1.0)
     again = dw.Agent.from_bytes(agent.to_bytes(), now=hand)
-    assert again.decide(ARMS, now=hand.at + 800 * DAY).seq == 3  # told, and not more than 1,000 times 90 days
+    assert again.decide(ARMS, now=hand.at + 800 * DAY).seq == 3  # given, and at most 1,000 times 90 days
     young, _ = wall(memory)
     young.decide(ARMS, now=NOW)
     young.decide(ARMS, now=NOW + 1.0)

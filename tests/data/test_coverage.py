@@ -1,4 +1,5 @@
-"""Intervals of evaluations: as their definition says, at the rate they promise, and never a verdict on nothing."""
+"""Intervals of evaluations: equal to their definition, with the promised coverage, and without a verdict where the log
+has no information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Estimates of what another policy would have earned: as they are defined, at the rate they promise, or a sentence."""
+"""Estimates of what another policy would have earned: equal to their definitions, with the promised coverage, or an
+error."""
 
 import math
 
@@ -82,7 +83,7 @@ def test_replay_is_what_its_algorithm_says():
 
 
 class Fixed:
-    """Plays by a θ of its own and learns nothing; q̂ is what that θ says."""
+    """Plays by a fixed θ and learns nothing; q̂ is the prediction of that θ."""
 
     def start(self, seed=0):
         return None
@@ -111,7 +112,7 @@ def hits_of_fixed(logs, rows):
     """How often each estimate's interval covers the value of a fixed policy, in worlds without drift."""
     expected, missed = mean_of_fixed(), {"IPS": [], "SNIPS": [], "DR": []}
     for seed in range(logs):
-        theta = np.random.default_rng(seed).standard_normal(D)  # the first that `logged` draws
+        theta = np.random.default_rng(seed).standard_normal(D)  # the first numbers that `logged` draws
         found = dw.evaluate(Fixed(), log_of(**logged(rows, seed=seed, noise=0.5)[0]), progress=False, blocks=1)
         for name, one in found.estimates.items():
             missed[name].append(one.low <= expected @ theta <= one.high)
@@ -132,8 +133,8 @@ def test_intervals_cover_at_their_rate_on_long_logs():
 
 
 def test_intervals_of_a_policy_that_learns_cover_what_its_choices_were_worth():
-    """40 logs with drift, and a policy that learns as it goes. Its value in the very rows of the log is covered no
-    less than promised; more is no fault, for the interval counts contexts and drift as chance too."""
+    """40 logs with drift, and a policy that learns as it goes. Its value in exactly these rows is covered at least as
+    often as promised; more is fine, because the interval counts contexts and drift as chance too."""
     policy = dw.LinearUCB(dim=D, memory=dw.Fade(0.02), lam=1.0, L=3.0)
     hits = dict.fromkeys(("IPS", "SNIPS", "DR"), 0)
     for seed in range(40):
@@ -314,7 +315,7 @@ def test_what_a_model_says_outside_the_range_puts_no_bias_into_the_doubly_robust
     rng, n = np.random.default_rng(0), 4000
     arms = rng.standard_normal((n, 4, D))
     arms /= np.linalg.norm(arms, axis=2, keepdims=True)
-    arm, chances = rng.integers(0, 4, n), np.clip(0.9 * arms[:, :, 0], 0.0, 1.0)  # a linear model says -0.9 to 0.9
+    arm, chances = rng.integers(0, 4, n), np.clip(0.9 * arms[:, :, 0], 0.0, 1.0)  # a linear model predicts -0.9 to 0.9
     reward = (rng.random(n) < chances[np.arange(n), arm]).astype(float)
     log = log_of(arms=list(arms), arm=arm, propensity=np.full(n, 0.25), reward=reward)
     found = dw.evaluate(dw.make("OFUL", dim=D, horizon=n), log, epsilon=1.0, blocks=1).estimates["DR"]

@@ -155,11 +155,11 @@ def test_persistence_repeats_what_paid():
     log = Outcomes(arms=np.eye(2), rewards=[[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]])
     np.testing.assert_array_equal(plays._persistence(log).reward, [0, 1, 1, 0, 1])
     turns = Outcomes(arms=np.eye(2), rewards=[[0, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
-    np.testing.assert_array_equal(plays._persistence(turns).reward, [0, 0, 0, 1, 1])  # of two that failed, the other
+    np.testing.assert_array_equal(plays._persistence(turns).reward, [0, 0, 0, 1, 1])  # the other one of two that failed
 
 
 def test_numbers_are_those_of_a_plain_backtest(small, monkeypatch):
-    """Every set at a small size: rewards, differences and both intervals, asked again of `dw.backtest`."""
+    """Every set at a small size: rewards, differences and both intervals equal those of `dw.backtest`."""
     monkeypatch.setattr(run.page, "can_draw", lambda: False)
 
     def two(one):
@@ -234,7 +234,7 @@ def test_a_run_that_is_interrupted_or_finds_no_space_goes_on_where_it_was(small,
         with pytest.raises(SystemExit):
             main(["evidence", "--only", "elec2", "--draws", "2", "--out", str(small)])
     assert "No space left" in capsys.readouterr().err
-    assert len(list(small.glob("plays/elec2/*-time-*.npz"))) == 2  # those before the interrupt, complete
+    assert len(list(small.glob("plays/elec2/*-time-*.npz"))) == 2  # those from before the interrupt, complete
     assert gathered(small, ["elec2", "flights"]) == whole
 
 
@@ -263,7 +263,7 @@ def test_rivals_see_the_one_context_that_all_arms_share(bench, monkeypatch, tmp_
 
 
 def only(everyone, *names):
-    """Those contenders alone."""
+    """Only these contenders."""
     return lambda one: {name: who for name, who in everyone(one).items() if name in names}
 
 

@@ -1,4 +1,4 @@
-"""Logs with full information: what is played, what is seen, and what is refused."""
+"""Logs with full information: what policies play and see, and what is refused."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def small(rounds=300, fresh=False, seed=0, holes=True):
 
 
 class Witness:
-    """Plays arms in turn and writes down all it is shown."""
+    """Plays arms in turn and records everything that it is shown."""
 
     def start(self, seed=0):
         return []

@@ -24,7 +24,7 @@ DELAYS = ("immediate", "bursts", "random", "expiring")
 
 
 def live(agent, log, delay, seed, rounds=60):
-    """Play, and pay now, in bursts, at random times or not at all."""
+    """Play; rewards come at once, in bursts, at random times or not at all."""
     chance, now, waiting = np.random.default_rng(seed), 1000.0, []
     for number in range(rounds):
         now += float(chance.exponential(40.0))

@@ -1,4 +1,4 @@
-"""Real data are read from the packages that hold them; small stand-ins show what is made of their rows."""
+"""Real data are read from the packages that hold them; small stand-ins test what their rows become."""
 
 import io
 import subprocess

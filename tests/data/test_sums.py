@@ -1,4 +1,4 @@
-"""A log reduced part by part is the log folded: equal to 1e-12, however it is cut; nothing counts twice."""
+"""A log reduced part by part equals the log folded, to 1e-12, for any division into parts; nothing counts twice."""
 
 import itertools
 import math
@@ -120,12 +120,12 @@ def test_a_part_that_was_reduced_before_is_not_read_again(tmp_path, monkeypatch)
     whole = sums(log, policy)
     np.testing.assert_array_equal(again.G, whole.G)
     assert first.parts < again.parts == whole.parts
-    sums(log, POLICIES[0], tmp_path)  # another memory has files of its own
+    sums(log, POLICIES[0], tmp_path)  # another memory has separate files
     assert len(list(tmp_path.iterdir())) == 6
 
 
 def test_a_file_is_whole_or_absent(tmp_path, monkeypatch):
-    """Killed at any moment of its writing, a file of sums is not there, and the next run makes it."""
+    """If the process is killed while it writes a file of sums, the file does not exist, and the next run makes it."""
     policy, log = POLICIES[1], cut(rows(), 1)
     monkeypatch.setattr("driftwise._internal.files.os.fsync", lambda handle: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -134,7 +134,7 @@ def test_a_file_is_whole_or_absent(tmp_path, monkeypatch):
     monkeypatch.undo()
     sums(log, policy, tmp_path)
     path = next(tmp_path.iterdir())
-    path.write_bytes(path.read_bytes()[:-40])  # what no crash of ours leaves behind is refused, not believed
+    path.write_bytes(path.read_bytes()[:-40])  # a file that no crash of driftwise could leave is refused
     with refused("data", "made again"):
         sums(log, policy, tmp_path)
 

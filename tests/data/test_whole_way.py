@@ -1,4 +1,4 @@
-"""From an agent's own log to sums, an evaluation and a page."""
+"""From the log of an agent to sums, an evaluation and a page."""
 
 import json
 
@@ -10,7 +10,7 @@ import driftwise as dw
 
 @pytest.fixture
 def lived(tmp_path):
-    """An agent that logged 300 decisions among arms, in time; its rewards favour feature 1 of three."""
+    """An agent that logged 300 decisions among arms over time; its rewards favour feature 1 of three."""
     pytest.importorskip("pyarrow")
     policy = dw.LinearUCB(dim=3, memory=dw.Fade(0.01), lam=1.0)
     agent = dw.Agent(policy, rewards=(-3.0, 3.0), epsilon=0.5, seed=3)
@@ -78,7 +78,7 @@ def test_the_verdict_follows_the_interval(lived):
     assert verdict(wise).startswith("**Yes**")
 
     class Contrary:
-        """Plays what is worst for feature 1."""
+        """Plays the worst arm for feature 1."""
 
         def start(self, seed=0):
             return None

@@ -1,4 +1,4 @@
-"""Agents by clock, memory and policy: they live, are explained, written and read, merged, and learn logs."""
+"""Agents by clock, memory and policy: they play, are explained, saved and loaded, merged, and learn logs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def agents() -> dict[str, Callable[[], dw.Agent]]:
 
 
 def _live(agent: dw.Agent, arms: Any, first: int, last: int) -> tuple[list[Any], list[float]]:
-    """Decisions whose rewards are late, in heaps, cancelled or never come; those that play alone are told at once."""
+    """Decisions with rewards that come late, in bursts or never, or cancelled; MASTER and BOB get rewards at once."""
     alone = isinstance(agent.policy, (dw.Master, dw.BanditOverBandit))
     clicks, found, numbers, waiting = click(agent.policy), [], [], []
     for t in range(first, last):
@@ -95,7 +95,7 @@ def _floats(data: Any) -> list[float]:
 
 
 def _lifetime(make: Callable[[], dw.Agent], region: Any = None) -> Seen:
-    """An agent that lives, is explained, written and read, and lives on."""
+    """An agent that plays, is explained, saved and loaded, and continues."""
     arms = np.array(LISTED) if region is None else region
     with mock.patch("os.urandom", lambda count: b"\7" * count):
         agent = make()
@@ -112,7 +112,7 @@ def _lifetime(make: Callable[[], dw.Agent], region: Any = None) -> Seen:
 
 
 def _merged(make: Callable[[], dw.Agent]) -> Seen:
-    """Two agents that learned apart, as one."""
+    """Two agents that learned separately, merged."""
     one, other = make(), make()
     _live(one, np.array(LISTED), 0, 17)
     _live(other, np.array(LISTED), 3, 30)
@@ -143,7 +143,7 @@ def cases() -> Iterator[Case]:
     for name, make in made.items():
         yield f"agent: {name}", lambda m=make: _lifetime(m)
     for name in ("values", "clicks", "values, half-life", "clicks, half-life in time", "fade, wall", "bank of SCB"):
-        still = name in ("values", "clicks, half-life in time")  # no share is drawn, which a union does not take
+        still = name in ("values", "clicks, half-life in time")  # without random draws, which a union does not accept
         for kind in ("ball", "polynomial", "union") if still else ("ball", "polynomial"):
             region = regions()[kind]
             yield f"agent: {name}, on a {kind}", lambda m=made[name], r=region: _lifetime(m, r)

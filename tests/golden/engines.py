@@ -24,20 +24,20 @@ OTHERS = {
     "BOB+LB-WeightUCB": {}, "BOB+RestartUCB": {}, "BOB+GLB-WeightUCB": {}, "Auto": {},
     "Auto, clicks": {"link": "logistic"},
 }  # fmt: skip
-# Sizes by which engine plays them unasked: plain below 8 arms, tiles, and lazy from d = 12 and n·d² = 20,000 on.
+# Sizes by the engine that plays them by default: plain below 8 arms, tiles, and lazy from d = 12 and n·d² = 20,000 on.
 SIZES = ((2, 6), (2, 50), (5, 30), (12, 150), (16, 200), (40, 60), (8, 1500))
 SHORT = 48
 
 
 @contextmanager
 def engine(name: str | None) -> Iterator[None]:
-    """Plain, tiled or lazy wherever it can be; `alone` plays no trials eight at a time; None is as it comes."""
+    """Plain, tiled or lazy wherever it fits; `alone` plays no trials eight at a time; None is the default."""
     with engines.forced(None, without=("eight",)) if name == "alone" else engines.forced(name):
         yield
 
 
 def named(name: str, dim: int, rounds: int, fields: dict[str, Any]) -> Any:
-    """A row of the catalogue with fields; what follows a comma or `with` is our own word for it."""
+    """A row of the catalogue with fields; the text after a comma or `with` is our own name for them."""
     return dw.make(name.split(",")[0].split(" with")[0], dim=dim, horizon=rounds, **guard.KNOWN, **fields)
 
 

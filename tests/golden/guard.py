@@ -1,9 +1,9 @@
-"""The guard: what every row of the catalogue does, as arms, regret and final sums, kept and compared.
+"""The guard: arms, regret and final sums of every row of the catalogue, stored and compared.
 
-    python tests/golden/guard.py                # compare with what is kept
-    python tests/golden/guard.py --only MASTER  # only records whose name holds that
+    python tests/golden/guard.py                # compare with the stored records
+    python tests/golden/guard.py --only MASTER  # only records whose name contains that
     python tests/golden/guard.py --bits         # compare bits, whatever the platform
-    python tests/golden/guard.py --write        # keep what is seen now; say why in the CHANGELOG
+    python tests/golden/guard.py --write        # store new records; say why in the CHANGELOG
 
 engines.py, sets.py, lessons.py and agents.py add records of their own, as seen.py says: engines that are forced,
 continuous sets, late lessons, folds, states that are read, and agents.
@@ -41,7 +41,7 @@ GROUPS = ("G", "twin", "b")
 
 
 def here() -> str:
-    """What bits depend on besides our own code."""
+    """The things on which bits depend besides our own code."""
     try:
         features = Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split()
     except (OSError, IndexError):
@@ -52,7 +52,7 @@ def here() -> str:
 
 
 def policies(dim: int, rounds: int) -> dict[str, object]:
-    """Every row of the catalogue, and the points beside them."""
+    """Every row of the catalogue, and further points."""
     import driftwise as dw
 
     known = {"dim": dim, "horizon": rounds, **KNOWN}
@@ -80,7 +80,7 @@ def policies(dim: int, rounds: int) -> dict[str, object]:
 
 
 def world(policy: object, dim: int, rounds: int) -> object:
-    """A drifting world with the rewards the policy is for."""
+    """A drifting world with rewards that the policy accepts."""
     import driftwise as dw
 
     link = getattr(getattr(policy, "base", policy), "link", "identity")
@@ -91,7 +91,7 @@ def world(policy: object, dim: int, rounds: int) -> object:
 
 
 def summed(state: object) -> np.ndarray:
-    """The final sums as one row of numbers; of matrices the lower triangle, which is all that is kept up."""
+    """The final sums as one row of numbers; of matrices the lower triangle, because the upper one is not updated."""
     parts = []
     for name in GROUPS:
         value = getattr(state, name, None)
@@ -102,7 +102,7 @@ def summed(state: object) -> np.ndarray:
 
 
 def estimates(state: object) -> bytes:
-    """What else bits must not change in: θ̂ and the point shown."""
+    """Further numbers whose bits must not change: θ̂ and the point shown."""
     values = (getattr(state, name, None) for name in ("theta", "shown"))
     return b"".join(value.tobytes() for value in values if value is not None)
 
@@ -126,7 +126,7 @@ def played(policy: object, place: object) -> tuple[list[int], bytes, object]:
 
 
 def lived(policy: object, place: object, rounds: int) -> tuple[list[int], bytes, object]:
-    """Choices a call at a time, with rewards that are late, come in heaps, or never come."""
+    """Choices one call at a time, with rewards that come late, in bursts, or never."""
     rng = np.random.default_rng(11)
     state, arms, scores, waiting = policy.start(seed=7), [], [], []
     done = 0
@@ -159,7 +159,7 @@ Records = tuple[dict[str, dict[str, str]], dict[str, np.ndarray]]
 
 
 def records(dims: tuple[int, ...], rounds: int, only: str = "") -> Records:
-    """For every policy, dimension and way of running: arms, hashes of regret and of sums; and the sums themselves."""
+    """For every policy, dimension and kind of run: arms, hashes of regret and of sums; and the sums themselves."""
     seen: dict[str, dict[str, str]] = {}
     sums: dict[str, np.ndarray] = {}
     for dim in dims:
@@ -194,7 +194,7 @@ def wider(only: str = "", without: tuple[str, ...] = ()) -> Records:
                 assert key not in seen, key
                 try:
                     found = run()
-                except Exception as error:  # a record that cannot be made is named like one that differs
+                except Exception as error:  # a record that cannot be made is reported like one that differs
                     seen[key], sums[key] = {"arms": f"{type(error).__name__}: {error}"}, np.zeros(0)
                 else:
                     seen[key], sums[key] = kept(found), found.sums
@@ -215,7 +215,7 @@ def differences(
     seen: dict[str, dict[str, str]], sums: dict[str, np.ndarray], kept: dict[str, dict[str, str]], there: str,
     stored_in: Path = SUMS, close: float = 1e-12, bits: bool = False,
 ) -> list[str]:  # fmt: skip
-    """What is not as it was kept; only arms and sums count where the platform is another and bits are not asked for."""
+    """The differences from the stored records. On another platform only arms and sums count, unless `bits` is set."""
     found = []
     stored = unpacked(stored_in)
     for key, row in seen.items():
@@ -233,20 +233,20 @@ def differences(
 
 
 def pack(path: Path, sums: dict[str, np.ndarray]) -> None:
-    """Many short rows as one long one: a file of their own for each would be larger than they are."""
+    """Many short rows as one long one: a separate file for each would be larger than the rows."""
     values, sizes = np.concatenate(list(sums.values())), [len(row) for row in sums.values()]
     np.savez_compressed(path, names=np.array(list(sums)), sizes=np.array(sizes), values=values)
 
 
 def unpacked(path: Path) -> dict[str, np.ndarray]:
-    """What `pack` wrote."""
+    """The rows that `pack` wrote."""
     with np.load(path) as stored:
         rows = np.split(stored["values"], np.cumsum(stored["sizes"])[:-1])
         return dict(zip(stored["names"].tolist(), rows, strict=True))
 
 
 def compare(only: str, write: bool, bits: bool = False) -> tuple[int, list[str]]:
-    """Run the records whose name holds a word; keep them, or say how many there are and which differ."""
+    """Run the records whose name contains a word; store them, or report how many there are and which differ."""
     from golden.seen import CLOSE
 
     count, found = 0, []
@@ -270,11 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--bits", action="store_true", help="compare bits, whatever the platform")
-    parser.add_argument("--only", default="", metavar="WORD", help="only records whose name holds it")
+    parser.add_argument("--only", default="", metavar="WORD", help="only records whose name contains it")
     options = parser.parse_args()
     if options.write and options.only:
         parser.error("--write keeps all records: leave --only out")
-    warnings.simplefilter("ignore", RuntimeWarning)  # windows are filled on purpose
+    warnings.simplefilter("ignore", RuntimeWarning)  # windows overflow on purpose
     count, found = compare(options.only, options.write, options.bits)
     if found:
         sys.exit("\n".join([*found, f"{len(found)} parts of {count} records are not as kept"]))

@@ -1,7 +1,7 @@
-"""Files of the version that is released, for later ones to read: python tests/golden/keep.py, before a release.
+"""Files of the version that is released, for later versions to read: python tests/golden/keep.py, before a release.
 
-A folder of a released version is never written again: what it has, users have. (The database is kept beside it by
-tests/service.)
+A folder of a released version is never written again, because users have the same files. (tests/service stores the
+database beside it.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTEXTS = [{"device": "phone"}, {"device": "desk"}]
 
 
 def agents() -> dict[str, dw.Agent]:
-    """Agents that have not lived yet: clicks with features by the default, values by a linear policy that fades."""
+    """New agents: clicks with features by the default policy, values by a linear policy that fades."""
     features = dw.Features.fit(CONTEXTS, ITEMS, cross=[("device", "topic")])
     fades = dw.LinearUCB(dim=3, memory=dw.Fade(0.01), lam=1.0, delta=0.1)
     return {
@@ -62,7 +62,7 @@ def digest(data: bytes) -> str:
 
 
 def after(agent: dw.Agent, name: str) -> dict[str, Any]:
-    """What becomes of an agent that lives on: thirty arms, and the digest of its state by then."""
+    """How an agent continues: its next thirty arms, and the digest of its state after them."""
     return {"arms": live(name, agent, 1000, 1030), "after": digest(agent.state.to_bytes())}
 
 

@@ -1,4 +1,4 @@
-"""Late lessons through learn, fold, a stream of the service, and states that are read: family by memory."""
+"""Late lessons through learn, fold and a stream of the service, and loaded states, for each family and memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ALONE: dict[str, Callable[[Any], Any]] = {
 
 
 def learner(family: str, memory: str) -> Any:
-    """A family with a memory, or None where it refuses it."""
+    """A family with a memory; None if it refuses the memory."""
     try:
         if family in ALONE:
             return ALONE[family](MEMORIES[memory])
@@ -64,7 +64,7 @@ def learner(family: str, memory: str) -> Any:
 
 
 def lessons(policy: Any, count: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Vectors, rewards, ticks that are no 1 and ages that are no 0, some of them older than any memory here."""
+    """Vectors, rewards, ticks other than 1 and ages other than 0, some of them older than any memory here."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(count, DIM))
     rows /= np.maximum(1.0, np.sqrt((rows**2).sum(axis=1, keepdims=True)))
@@ -90,7 +90,7 @@ def _late(policy: Any) -> Seen:
 
 
 def _folded(policy: Any) -> Seen:
-    """Many lessons in one call where the policy takes them so, and one after the other where it does not."""
+    """Many lessons in one call if the policy takes them so, otherwise one after the other."""
     state, each = policy.start(seed=7), policy.start(seed=7)
     rows, rewards, ticks, ages = lessons(policy, 60, 9)
     for t in range(len(rows)):
@@ -103,7 +103,7 @@ def _folded(policy: Any) -> Seen:
 
 
 def _vetted(policy: Any) -> Seen:
-    """A state that is read back, and which of its numbers, made wrong one at a time, are refused."""
+    """A state that is loaded, and which of its numbers, changed one at a time, are refused."""
     state, arms = policy.start(seed=7), np.array(LISTED)
     for row, reward, tick, age in zip(*lessons(policy, 25, 4), strict=True):
         policy.learn(state, row[None], 0, float(reward), ticks=float(tick), age=float(age))
@@ -126,7 +126,7 @@ def _vetted(policy: Any) -> Seen:
 
 
 def _served(policy: Any, origin: int) -> Seen:
-    """A stream's fold: rows of its log at once, and the same rewards in groups that are published or dropped."""
+    """A stream's fold: all rows of its log at once, and the same rewards in groups that are published or dropped."""
     setup: Any = SimpleNamespace(policy=policy, body=SimpleNamespace(seed=7, epsilon=0.1))
     era: Any = SimpleNamespace(stream=1, number=1, first=0, origin=origin)
     rows, rewards, gaps, ages = lessons(policy, 40, 6)

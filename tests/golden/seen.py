@@ -1,9 +1,9 @@
-"""What a record beside the catalogue's rows keeps of a run.
+"""The stored part of a run, for records beside the catalogue's rows.
 
-Each case is a name and a function that runs it, so that `guard.py --only` runs few. A run is kept as the guard keeps a
-row: `arms` is a hash of all that is discrete, `numbers` of scores and regret, `sums` of canonical bytes of the state;
-a sample of the sums is kept for other platforms. A search on a continuous set stops at a tolerance, so that elsewhere
-sums agree to CLOSE only.
+Each case is a name and a function that runs it, so that `guard.py --only` runs few. A run is stored as the guard stores
+a row: `arms` is a hash of everything discrete, `numbers` of scores and regret, `sums` of canonical bytes of the state;
+a sample of the sums is stored for other platforms. A search on a continuous set stops at a tolerance, so on other
+platforms sums agree to CLOSE only.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from golden import guard
 
 CLOSE = 1e-6
-FEW = 40  # sums of a state that are kept for other platforms
+FEW = 40  # sums of a state that are stored for other platforms
 
 
 class Seen(NamedTuple):
-    """What a run gave: all that is discrete, numbers, bytes of the state, and sums for other platforms."""
+    """The result of a run: everything discrete, numbers, bytes of the state, and sums for other platforms."""
 
     arms: list[Any]
     numbers: bytes
@@ -38,7 +38,7 @@ def digest(data: bytes) -> str:
 
 
 def kept(seen: Seen) -> dict[str, str]:
-    """The row that is kept of a run."""
+    """The stored row of a run."""
     return {"arms": digest(json.dumps(seen.arms).encode()), "numbers": digest(seen.numbers), "sums": digest(seen.state)}
 
 

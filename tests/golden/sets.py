@@ -1,4 +1,4 @@
-"""Choices from every kind of continuous set, by every index and adaptation that searches it."""
+"""Choices from every kind of continuous set, by every index and adaptation that can search it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def searchers() -> dict[str, Any]:
 
 
 def _searched(policy: Any, region: Any, rounds: int = 8) -> Seen:
-    """Choices from a set, each learned from: points, scores, gaps; a refusal is a record too."""
+    """Choices from a set, each with a lesson: points, scores, gaps; a refusal is a record too."""
     rng, theta = np.random.default_rng(5), np.array([0.6, -0.5, 0.4])
     state, found, numbers, shown = policy.start(seed=7), [], [], []
     for t in range(rounds):

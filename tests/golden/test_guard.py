@@ -1,4 +1,4 @@
-"""Bits are a promise: what is kept in this folder is what comes out (guard.py says how it is kept)."""
+"""Bits are a promise: runs give the records that are stored in this folder (see guard.py)."""
 
 import json
 import warnings
@@ -16,11 +16,11 @@ WIDER = json.loads(guard.WIDER_KEPT.read_text())
 @pytest.fixture(scope="module")
 def compiled():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the guard fills a window on purpose
+        warnings.simplefilter("ignore", RuntimeWarning)  # the guard overflows a window on purpose
         return guard.records(guard.DIMS, guard.ROUNDS)
 
 
-# Engines are bound, and so compiled, for every memory: these are left to the slow suite.
+# Engines are bound, and so compiled, for every memory. These are in the slow suite.
 DEAR = ("engine: OFUL", "engine: RestartUCB", "engine: SW-UCB", "engine: LB-WeightUCB with a window", "engine: BOB+")
 
 
@@ -50,7 +50,7 @@ def test_engines_of_every_memory_do_what_they_did(dear):
 
 
 def test_every_engine_plays_the_same_bits(beside):
-    """The kept records say so: engines of one policy and size have one row."""
+    """In the stored records, engines of one policy and size have one row."""
     rows: dict[str, set[str]] = {}
     for key, row in beside[0].items():
         plain = key.removesuffix(", one by one")
@@ -62,7 +62,7 @@ def test_every_engine_plays_the_same_bits(beside):
 
 
 def test_a_record_of_few_is_the_record_of_all(beside):
-    """`--only` runs what it names, and it comes out the same alone."""
+    """`--only` runs the named records, and they are the same when they run alone."""
     for word in ("agent: fade, wall", "set: ball, Auto", "service: SCB, restart"):
         few, _ = guard.wider(word)
         assert few and few == {key: row for key, row in beside[0].items() if word in key}

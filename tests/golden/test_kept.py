@@ -1,4 +1,4 @@
-"""Files of every version that was kept are read by this one: snapshots go on, logs fold, sums make the same state."""
+"""This version reads the stored files of every version: snapshots continue, logs fold, sums give the same state."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def kept(folder: Path, name: str) -> dict:
 
 
 def same(folder: Path, name: str, state: dw.State, wanted: str) -> None:
-    """Bit for bit where the folder was made; elsewhere compilers may round otherwise, and sums agree to 1e-9."""
+    """Bit for bit where the folder was made; elsewhere compilers may round differently, and sums agree to 1e-9."""
     if json.loads((folder / "kept.json").read_text(encoding="utf-8"))["platform"] == guard.here():
         assert keep.digest(state.to_bytes()) == wanted
     else:
@@ -33,7 +33,7 @@ def test_this_version_is_kept():
 
 
 def of_another_revision(folder: Path, name: str) -> bool:
-    """Whether the policy was revised since: its snapshot is then refused, and its log folds to another state."""
+    """Whether the policy was revised since. Then its snapshot is refused, and its log folds to another state."""
     owner = dw.State.from_bytes((folder / f"{name}.state").read_bytes()).owner
     return revision_in(owner) != revision_in(keep.agents()[name].policy.digest)
 
@@ -46,7 +46,7 @@ def test_the_first_auto_was_revised_and_what_keeps_its_revision_is_kept():
 
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=NAMED)
 def test_a_snapshot_is_read_and_lives_on_as_it_would_have(folder, name):
-    """One of an earlier revision of its policy is refused, and the agent lives on from its log."""
+    """A snapshot of an earlier revision of its policy is refused, and the agent continues from its log."""
     if of_another_revision(folder, name):
         with refused("state", "revision", "learn_log"):
             dw.Agent.from_bytes((folder / f"{name}.agent").read_bytes())
@@ -71,7 +71,7 @@ def test_a_log_folds_to_the_state_of_its_writer(folder, name, format):
         pytest.importorskip("pyarrow")
     agent = keep.agents()[name]
     agent.learn_log(folder / f"{name}-{format}")
-    if of_another_revision(folder, name):  # other arithmetic, by the same lessons
+    if of_another_revision(folder, name):  # other arithmetic, with the same lessons
         there = dw.State.from_bytes((folder / f"{name}.state").read_bytes())
         assert (agent.state.clock, agent.state.observations) == (there.clock, there.observations)
         return

@@ -1,1 +1,1 @@
-"""Hostile input: states, calls and surroundings that mean harm, or might as well."""
+"""Hostile input: damaged states, wrong calls, and processes without rights, home or name."""

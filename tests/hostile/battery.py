@@ -1,4 +1,4 @@
-"""The policies under attack, and a process that suffers case after case: its death is a finding, not an accident."""
+"""The policies under test, and a process that runs case after case; a crash of that process is a failure."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from driftwise._internal.shipped import buffer_of
 DIM = 3
 TESTS = Path(__file__).resolve().parent.parent
 KNOWN = {"dim": DIM, "horizon": 300, "path_length": 1.5}
-# Seconds a case may take, some compile: a kernel that does not come back is ended by the alarm, and found.
+# Seconds that a case may take, because some compile. An alarm ends a kernel that does not return, which is a failure.
 PATIENCE = 60.0
 
 
@@ -37,7 +37,7 @@ def policies():
 
 
 def arms_of(chance, n=4):
-    """Arms of norm at most 1: two that stay, the others fresh."""
+    """Arms of norm at most 1: two fixed ones, the others fresh."""
     rows = chance.standard_normal((n, DIM))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) * 1.001
     rows[:2] = np.eye(DIM)[:2]
@@ -45,7 +45,7 @@ def arms_of(chance, n=4):
 
 
 def lived(policy, rounds, seed=5):
-    """A state that has seen something."""
+    """A state that has learned something."""
     chance, state = np.random.default_rng(seed), policy.start(seed)
     for _ in range(rounds):
         arms = arms_of(chance)
@@ -54,7 +54,7 @@ def lived(policy, rounds, seed=5):
 
 
 class Walls:
-    """A state whose arrays stand between walls: a write beyond either end leaves a hole."""
+    """A state whose arrays lie between guard regions: a write beyond either end changes one."""
 
     THICK = 512
 
@@ -74,12 +74,12 @@ class Walls:
 
 
 def live(policy, state, rounds, seed=11):
-    """Rounds with late rewards, standing clocks and idle time. Returns the sentences heard; anything else is raised."""
+    """Rounds with late rewards, stopped clocks and idle time. Returns the messages of BadInput; others are raised."""
     chance, heard = np.random.default_rng(seed), []
     for number in range(rounds):
         arms = arms_of(chance)
         ticks, age = ((1.0, 0.0), (1.0, 2.5), (0.0, 0.0), (1.0, 0.0))[number % 4]
-        given = dw.ArmSet(arms) if number % 8 < 4 else arms  # prepared arms go a shorter way
+        given = dw.ArmSet(arms) if number % 8 < 4 else arms  # prepared arms use a shorter path
         try:
             choice = policy.choose(state, given)
             assert 0 <= choice.arm < len(arms), f"arm {choice.arm} of {len(arms)}"
@@ -96,7 +96,7 @@ def live(policy, state, rounds, seed=11):
 
 
 def suffer(kind, arguments):
-    """Let a process go through all cases; a new one goes on behind the case that killed the last. The findings."""
+    """Let a process run all cases. After a crash a new one continues with the next case. Returns the failures."""
     findings, first = [], 0
     while True:
         command = [sys.executable, "-m", "hostile.worker", kind, json.dumps(arguments), str(first)]

@@ -1,4 +1,4 @@
-"""Cases by kind: what is done, and a function that does it and returns the sentences heard, if any."""
+"""Cases by kind: a description, and a function that runs the case and returns the error messages, if any."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ ROUNDS = 25
 
 
 def _warm():
-    """Every policy with a state that has lived, and all of its entries compiled."""
+    """Every policy with a state that has learned, and all of its entries compiled."""
     found = {}
     for name, policy in policies().items():
         state = lived(policy, ROUNDS)
@@ -53,7 +53,7 @@ FLOATS = (np.nan, np.inf, -np.inf, 1e308, -1e308, -1.0)
 
 
 def floats(every):
-    """Some numbers of every group of floats set to what no lesson leaves there, then 20 lessons."""
+    """Some numbers of every group of floats set to values that no lesson can give, then 20 lessons."""
     return _floats(_warm(), every)
 
 
@@ -91,14 +91,14 @@ def parts(data):
 
 
 def joined(text, arrays, **head):
-    """A signed container whose head fits, but for what is said of it."""
+    """A signed container whose head fits, except for the given changes."""
     length = HEAD.size + len(text) + len(arrays) + 32
     facts = {"magic": b"DRIFTWSE", "version": 1, "characters": len(text), "length": length} | head
     return sign(HEAD.pack(facts["magic"], facts["version"], facts["characters"], facts["length"]) + text + arrays)
 
 
 def _bytes_changed(chance, data):
-    """Bytes flipped, lost, doubled or moved, by no plan."""
+    """Bytes flipped, lost, doubled or moved at random."""
     data, how = bytearray(data), chance.integers(7)
     at, upto = sorted(int(i) for i in chance.integers(0, len(data), 2))
     if how == 0:
@@ -165,7 +165,7 @@ def _facts_changed(chance, data):
 
 
 def _sizes_and_arrays_changed(chance, data):
-    """Sizes of groups changed, and arrays of zeros that fit them: a whole state, of no policy's shape."""
+    """Changed sizes of groups, with arrays of zeros that fit them: a complete state whose shape no policy has."""
     _, text, _ = parts(data)
     facts = json.loads(text)
     for _ in range(int(chance.integers(1, 3))):
@@ -223,7 +223,7 @@ def _loaded(policy, data, original, arms):
 
 
 def states(count, seed):
-    """So many mutated states, every other one signed again; loaded, chosen from, and taught five times."""
+    """So many mutated states, every second one signed again; each is loaded, used to choose, and learns five times."""
     return _states(_warm(), count, seed)
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of agents that were mutated: loaded, lived with, asked, and saved again."""
+"""Mutated snapshots of agents: loaded, used, explained, and saved again."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ def leaves(tree, path=()):
 
 
 def facts_changed(chance, data):
-    """One place of the header holds something else."""
+    """One place of the header has another value."""
     _, text, arrays = parts(data)
     facts = json.loads(text)
     places = [path for path in leaves(facts) if path]
@@ -32,7 +32,7 @@ def facts_changed(chance, data):
 
 
 def numbers_changed(chance, data):
-    """Numbers of the arrays, whichever they belong to."""
+    """Some numbers of the arrays are changed."""
     _, text, arrays = parts(data)
     arrays = bytearray(arrays)
     for _ in range(int(chance.integers(1, 4))):
@@ -45,7 +45,7 @@ def numbers_changed(chance, data):
 
 
 def rows_changed(chance, data):
-    """Numbers of the tables of decisions, which lie behind those of the state."""
+    """Numbers of the tables of decisions, which follow those of the state, are changed."""
     _, text, arrays = parts(data)
     arrays, at = bytearray(arrays), 0
     for name, kind, shape in json.loads(text)["arrays"]:
@@ -67,7 +67,7 @@ SIGNED = (facts_changed, facts_changed, numbers_changed, numbers_changed, rows_c
 
 
 def clocks_of(name, policy):
-    """An agent on each clock that the policy takes, with all that fills a snapshot: ids, items, a deadline, ε."""
+    """An agent on each clock that the policy takes, with every part of a snapshot: ids, items, a deadline, ε."""
     options = {"rewards": (0, 1), "epsilon": 0.1, "seed": 4, "expire_after": 30, "remember": 20, "now": lambda: 1e6}
     yield f"{name} by rounds", dw.Agent(policy, **options, default_reward=0.5)
     if not name.startswith(("MASTER", "BOB")):
@@ -90,7 +90,7 @@ def live(agent, first, last):
 
 
 def whole():
-    """Snapshots of every kind, each having lived; compiles all there is to compile."""
+    """Snapshots of every kind, each after some rounds; this compiles everything."""
     found = {}
     for name, policy in policies().items():
         for what, agent in clocks_of(name, policy):

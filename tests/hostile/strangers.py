@@ -1,4 +1,4 @@
-"""Running Python as somebody without a name, a home or the right to write."""
+"""Runs Python as a user without a name, a home folder or the right to write."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 NOBODY = 54321
 
-# Run before anything else is imported. Root becomes a user without a line in passwd who may read all (the interpreter
-# may lie in root's home) and write nothing that is not open to everybody.
+# Runs before anything else is imported. Root becomes a user without a line in passwd, who may read everything (the
+# interpreter may be in root's home) and write only what every user can write.
 BECOME = f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Random calls of the public surface: plausible arguments, of which some are replaced by what no one should pass."""
+"""Random calls of the public surface: plausible arguments, some of which are replaced by invalid ones."""
 
 import datetime
 import math
@@ -8,7 +8,7 @@ import numpy as np
 import driftwise as dw
 from hostile.battery import DIM, arms_of, lived, policies
 
-# What no one should pass.
+# Invalid arguments.
 BAD = (
     None, True, False, "", "x", "nan", "🦊" * 200, b"", b"DRIFTWSE", [], {}, (), set(), object(), len, dict, range(3),
     math.nan, math.inf, -math.inf, -1, 0, -0.5, 0.0, 1.5, 10**9, 10**18, 2**63, -(2**63), 10**400, 1e308, -1e308,
@@ -23,7 +23,7 @@ BAD = (
 
 
 class Caller:
-    """Draws a call, makes it, and says what was called."""
+    """Draws a call, makes it, and reports what was called."""
 
     def __init__(self, seed):
         self.chance = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def constructor(caller):
 
 
 def used(policy, caller):
-    """A round of a policy that could be made."""
+    """A round of a policy that the constructor accepted."""
     if hasattr(policy, "start"):
         state = policy.start(caller.bad(3))
         if isinstance(policy.dim, int) and policy.dim <= 6:
@@ -126,12 +126,12 @@ def call_make(caller):
                          memories=((8.0, 64.0),), n0=(2,), grid=((dw.Fade(0.1), dw.Fade(0.2)),),
                          estimate=("exact", "one-pass"))  # fmt: skip
     yield f"make({name!r}, {fields})"
-    caller.malformed = caller.malformed and "dim" not in fields  # make itself answers for fields it does not know
+    caller.malformed = caller.malformed and "dim" not in fields  # make itself reports unknown fields
     used(dw.make(name, **fields), caller)
 
 
 def call_use(caller, warm):
-    """start, choose, scores, learn, advance and the like of a policy that is well."""
+    """start, choose, scores, learn, advance and similar methods of a valid policy."""
     name = caller.one(*warm)
     policy, lived_state = warm[name]
     state = caller.bad(lived_state.copy() if caller.chance.random() < 0.95 else warm[caller.one(*warm)][1].copy())
@@ -244,7 +244,7 @@ def call_checks(caller, warm):
     try:
         getattr(dw.checks, f"check_{what}")(thing, **words)
     except AssertionError:
-        pass  # a law that does not hold, which is what checks are for
+        pass  # a law that does not hold, as checks report it
 
 
 CALLS = ((call_constructor, 6, False), (call_make, 5, False), (call_use, 9, True), (call_bytes, 1, True),

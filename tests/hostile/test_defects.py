@@ -1,4 +1,4 @@
-"""The defects of issue 11, in its order: each test failed before, or would fail on the same error."""
+"""Defects that were found once, one section each: every test failed before, or would fail on the same error."""
 
 import io
 import itertools
@@ -157,7 +157,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("data", FOREIGN.values(), ids=FOREIGN)
 def test_what_no_state_wrote_is_refused_in_one_sentence(data):
-    with refused("data", "save the state anew"):
+    with refused("data", "save the state again"):
         dw.State.from_bytes(data)
 
 
@@ -224,7 +224,7 @@ def test_a_state_of_another_policy_is_refused_after_loading_though_every_shape_a
     for call in (lambda: other.choose(state, A), lambda: other.learn(state, A, 0, 1.0), lambda: other.advance(state)):
         with unchanged(state), refused("state", "another policy"):
             call()
-    one.learn(state, A, 0, 1.0)  # a refusal has not spoilt it for its own
+    one.learn(state, A, 0, 1.0)  # its own policy still accepts it after the refusal
 
 
 @every_policy
@@ -250,7 +250,7 @@ def test_nan_and_infinite_sums_are_refused_after_loading(name, value):
             loaded = dw.State.from_bytes(state.to_bytes())
             with refused(f"state.{group}", "finite"):
                 policy.choose(loaded, A)
-            with refused(f"state.{group}", "finite"):  # nor is it taken the second time
+            with refused(f"state.{group}", "finite"):  # nor is it accepted the second time
                 policy.learn(loaded, A, 0, 1.0)
 
 
@@ -444,7 +444,7 @@ def test_an_arm_that_is_too_long_is_named_by_its_row():
         with unchanged(state), refused("arms", "row 7", "L = 1"):
             call()
     policy.learn(state, arms, 6, 1.0)
-    with refused("arms", "row 1"):  # in float64 the same surplus is a slip
+    with refused("arms", "row 1"):  # in float64 the same surplus is an error
         policy.choose(state, np.array([[1.0, 0.0, 0.0], [1.0 + 1e-7, 0.0, 0.0]]))
 
 
@@ -525,7 +525,7 @@ def test_a_late_reward_is_no_reason_to_say_that_a_full_window_drops():
     def late():
         for _ in range(8):
             policy.learn(state, A, 0, 1.0)
-            policy.learn(state, A, 0, 1.0, ticks=0.0, age=20.0)  # older than the window: of no account, as it should be
+            policy.learn(state, A, 0, 1.0, ticks=0.0, age=20.0)  # older than the window: not counted, as it should be
 
     assert heard(late) == []
 
@@ -652,7 +652,7 @@ def test_a_failed_solver_leaves_the_state_and_later_lessons_work():
 
 
 def wayward(trouble):
-    """A link that behaves until told not to: too steep for Newton, infinite, or raising."""
+    """A link that works until the test changes it: too steep for Newton, infinite, or raising."""
     ways = {
         "none": lambda z: 0.5 * z, "waves": lambda z: 10.0 * np.sin(50.0 * z), "NaN": lambda z: np.full_like(z, np.nan),
         "raises": lambda z: 1 / 0,
@@ -682,7 +682,7 @@ def test_a_link_that_fails_within_a_lesson_leaves_the_state_as_it_was(estimate, 
 
 # ------------------------------------------------------------------------------------------ 11. without matplotlib
 
-# What a machine without it would say: no finder knows the name.
+# As on a machine without it: no finder knows the name.
 BLOCK = """
 import sys
 from importlib.machinery import PathFinder

@@ -1,4 +1,4 @@
-"""Random calls of all that is public: what is raised is driftwise's own, whatever was passed."""
+"""Random calls of all public names: every exception is driftwise's own, whatever was passed."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""python -m hostile.worker kind arguments first: goes through the cases of a kind from the first, and says so.
+"""python -m hostile.worker kind arguments first: runs the cases of a kind from the first on, and reports each.
 
-Each case is announced before it runs, so that a death can be laid at its door, and is under an alarm that kills.
+Each case is announced before it runs, so that a crash can be attributed to it. An alarm ends a case that hangs.
 """
 
 import json
@@ -30,7 +30,7 @@ def main():
     kind, arguments, first = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    run = getattr(cases, kind)(**arguments)  # compiles what there is to compile
+    run = getattr(cases, kind)(**arguments)  # compiles everything
     baseline, sentences, fine = megabytes(), 0, 0
     for number, (what, case) in enumerate(run):
         if number < first:

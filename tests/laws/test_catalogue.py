@@ -21,7 +21,7 @@ def made(name, dim, **fields):
 
 
 def variants(dim):
-    """Every row by name, and the points beside them."""
+    """Every row by name, and further points."""
     policies = {name: made(name, dim) for name in NAMES}
     policies["D-LinUCB as published"] = made("D-LinUCB", dim, two_matrix="as-published")
     policies["D-LinUCB with a window"] = made("D-LinUCB", dim, memory=dw.Window(20))

@@ -35,7 +35,7 @@ from driftwise.service.stores.records import Broken
 
 
 def before(owner, name, act):
-    """Act before a function runs."""
+    """Call `act` before a function runs."""
     inside = getattr(owner, name)
 
     def wrapped(*arguments, **more):
@@ -46,7 +46,7 @@ def before(owner, name, act):
 
 
 def after(owner, name, act):
-    """Act when a function has run."""
+    """Call `act` after a function has run."""
     inside = getattr(owner, name)
 
     def wrapped(*arguments, **more):
@@ -69,7 +69,7 @@ def killer(times, number=signal.SIGKILL):
 
 
 def in_checkpoint(times):
-    """Dies a moment after a checkpoint began."""
+    """Kill the process a moment after a checkpoint began."""
     inside, left = sqlite.SQLiteStore.commit, [times]
 
     def commit(self):
@@ -83,7 +83,7 @@ def in_checkpoint(times):
 
 
 def in_step(number):
-    """Dies between two statements of a step, after all but its last."""
+    """Kill the process within a step, before its last statement."""
     *first, last = [one for one in schema.STEPS[number].split(";\n") if one.strip()]
     dying = ";\n".join([*first, "SELECT die()", last])
     schema.STEPS = (*schema.STEPS[:number], dying, *schema.STEPS[number + 1 :])
@@ -109,7 +109,7 @@ POINTS = {
 
 
 def stopping(point, times):
-    """Stops with the lock of a stream's row, or in the middle of the statement that writes rewards."""
+    """Stop with the lock of a stream's row held, or in the middle of the statement that writes rewards."""
     import psycopg
 
     from driftwise.service.stores.postgres import PostgresStore
@@ -122,13 +122,13 @@ def stopping(point, times):
 
 
 def next_version():
-    """A driftwise whose tables are one step further."""
+    """A driftwise whose tables have one more step."""
     schema.STEPS = (*schema.STEPS, "CREATE TABLE later (x INTEGER);\nCREATE TABLE later_still (x INTEGER)")
     schema.VERSION += 1
 
 
 def early():
-    """Answers go out when they are known, and the commit comes when it comes."""
+    """Answers are sent before the commit."""
     enter = waiting.Queue.enter
 
     def at_once(self, work, tell):
@@ -138,7 +138,7 @@ def early():
             except Exception as error:
                 tell(error)
 
-        self._turn._last = 2  # never in place
+        self._turn._last = 2  # never on the event loop
         enter(self, told, lambda answer: None)
 
     async def change(self, write, then):
@@ -200,7 +200,7 @@ def changed():
 
 
 def opened(statement):
-    """Every database that is opened for writing gets one more statement."""
+    """Every database that is opened for writing runs one more statement."""
     inside = sqlite.SQLiteStore._open
 
     def told(self, writes, pages):
@@ -212,7 +212,7 @@ def opened(statement):
 
 
 def counted():
-    """Asked by SIGUSR1, says what is alive: tasks, futures that wait, connections, and requests in the engine."""
+    """On SIGUSR1, report what is alive: tasks, pending futures, connections, and requests in the engine."""
     engines, make = [], serving.CommitEngine
 
     def made(*parts):
@@ -247,7 +247,7 @@ WHAT = {
 
 
 def serve(words):
-    """A server on DB at PORT with what is wrong with it."""
+    """A server on DB at PORT with these defects."""
     db, port, *what = words
     for word in what:
         name, *rest = word.split(":")

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests that want one; where there is none they skip, and say so."""
+"""A PostgreSQL server for the tests that need one. Without PostgreSQL they are skipped, with the reason."""
 
 import pytest
 
@@ -17,5 +17,5 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def database(server):
-    """The address of a database of its own."""
+    """The address of a new database."""
     return server.database()

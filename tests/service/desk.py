@@ -1,4 +1,4 @@
-"""A stream without a server: groups are written when the test says so."""
+"""A stream without a server: the test decides when groups are written."""
 
 import msgspec
 import numpy as np
@@ -41,12 +41,12 @@ def arms_of(rng, n=4, dim=3):
 class Desk:
     """A database with one stream; opening it again resumes.
 
-    Not signed, its era is one of a version that recorded no machine.
+    If it is not signed, its era is that of a version that recorded no machine.
     """
 
     def __init__(self, path, data=LINEAR, signed=True):
         self.store = SQLiteStore(path)
-        self.store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+        self.store._database.execute("PRAGMA synchronous=OFF")  # no power cut is tested here
         rows = self.store.streams()
         if not rows:
             made = setup(body_of(data))

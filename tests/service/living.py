@@ -1,4 +1,4 @@
-"""A service in this process, asked as over HTTP: one event loop in a thread, as a server has it."""
+"""A service in this process, called as over HTTP: one event loop in a thread, as in a server."""
 
 import asyncio
 import io
@@ -18,7 +18,7 @@ ARMS = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
 
 
 def soon(what, seconds=5.0):
-    """Whether it is so within a time: the promise is one second, on a machine that has one to spare."""
+    """Whether a condition becomes true within a time. The promise is one second, on an idle machine."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -57,7 +57,7 @@ class Living:
 
 
 class Written:
-    """What a log has written so far, all of it."""
+    """Everything that a log has written so far."""
 
     def __init__(self, log, out):
         self.log, self.out = log, out
@@ -88,7 +88,7 @@ def living(path, now=None, webhook=None, **options):
     """A service on a database, from start to a clean end."""
     store = open_store(path, **options)
     if not store.shared:
-        store._database.execute("PRAGMA synchronous=OFF")  # nobody pulls the plug here
+        store._database.execute("PRAGMA synchronous=OFF")  # no power cut is tested here
     service, out = service_of(store) if now is None else service_of(store, now), io.StringIO()
     log = ServerLog(requests=True, out=out)
     made = app(service, log, webhook=webhook)

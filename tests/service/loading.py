@@ -1,4 +1,4 @@
-"""Clients that write down what was acknowledged, a server to kill, and the checker of what is left."""
+"""Clients that record what was acknowledged, a server to kill, and the check of the database afterwards."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def free_port():
 
 
 class Server:
-    """A server in a process of its own: forked where there is a nursery, else from the first import on."""
+    """A server in a separate process: forked from a nursery if there is one, otherwise started from scratch."""
 
     def __init__(self, db, *what, wait=True, nursery=None, env=None):
         self.db, self.port = db, free_port()
@@ -46,7 +46,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def wait(self, path="/readyz"):
-        """Until it is ready, or answers at another path."""
+        """Wait until it is ready, or answers at another path."""
         until = time.monotonic() + 60
         while time.monotonic() < until and self.process.poll() is None:
             with suppress(httpx.TransportError):
@@ -70,9 +70,9 @@ class Server:
         return self.end()
 
     def end(self):
-        """What it said when it ended."""
+        """Its output when it ended."""
         with self.process.stderr:
-            if isinstance(self.process, Forked):  # a file, which is whole when the process has ended
+            if isinstance(self.process, Forked):  # a file, which is complete when the process has ended
                 self.process.wait(30)
             told = self.process.stderr.read()
         self.process.wait(30)
@@ -80,19 +80,19 @@ class Server:
 
 
 class Clients:
-    """So many clients in a closed loop; what was acknowledged, and bodies whose answer never came."""
+    """So many clients in a closed loop; the acknowledged requests, and the bodies that got no answer."""
 
     def __init__(self, seed, clients=16):
         self.rng, self.clients = random.Random(seed), clients
         self.decided, self.rewarded = {}, {}
         self.unanswered = []
-        self.repeats = []  # answers to an id that had one, which must be the same
+        self.repeats = []  # repeated answers for an id, which must be equal
         self.statuses = {}
         self.times = {}  # when an id was first answered, by time.monotonic_ns
         self.number = 0
 
     def run(self, port, seconds=60.0):
-        """Until the server is gone, or the time is over."""
+        """Run until the server is gone, or the time is over."""
         asyncio.run(self._all(port, time.monotonic() + seconds))
 
     async def _all(self, port, until):
@@ -147,7 +147,7 @@ class Clients:
 
 
 def wrong(db, clients, live_digest=None):
-    """The broken promises: what is acknowledged is recorded once, and everything is recomputed."""
+    """The broken promises: acknowledged requests that are not recorded once, decisions that differ when recomputed."""
     found = []
     store = open_store(db, writes=False)
     for id, answer in clients.decided.items():

@@ -1,8 +1,8 @@
-"""Servers by fork from a process that has imported and compiled everything: a kill costs a tenth of a second, not two.
+"""Servers forked from a process that has imported and compiled everything: a start takes a tenth of a second, not two.
 
 `python nursery.py` reads a line of JSON a request: {"start": [DB, PORT, what …], "told": FILE} forks a server of
 broken.py whose stderr is FILE and answers its process id; {"poll": PID} answers its exit code, or null while it runs.
-When its stdin ends it kills what it has started.
+When its stdin ends it kills the servers that it has started.
 """
 
 import atexit
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Nursery:
-    """A process that forks servers, started when the first is asked for."""
+    """A process that forks servers. It starts when the first server is needed."""
 
     def __init__(self):
         self._process = None
@@ -38,7 +38,7 @@ class Nursery:
             return json.loads(self._process.stdout.readline())
 
     def close(self):
-        """Its stdin is closed, at which it ends."""
+        """Close its stdin, which ends it."""
         with self._process:
             self._process = None
 
@@ -47,7 +47,7 @@ class Nursery:
 
 
 class Forked:
-    """What `subprocess.Popen` is to a process of one's own."""
+    """The part of `subprocess.Popen` that tests use, for a process that the nursery forked."""
 
     def __init__(self, nursery, words):
         handle, name = tempfile.mkstemp(suffix=".stderr")
@@ -69,7 +69,7 @@ class Forked:
         return self.returncode
 
     def kill(self):
-        if self.returncode is None:  # not waited for, so that the number is still its own
+        if self.returncode is None:  # not waited for, so that the process id is not reused
             os.kill(self.pid, signal.SIGKILL)
 
     def terminate(self):
@@ -78,7 +78,7 @@ class Forked:
 
 
 def _born(words, told):
-    """In the child: a server until it ends."""
+    """In the child: run a server until it ends."""
     code = 1
     try:
         os.dup2(told, 2)
@@ -99,7 +99,7 @@ def _born(words, told):
 
 
 def _warm():
-    """Import what servers need, and run the kernels of their stream once."""
+    """Import the modules of a server, and run the kernels of its stream once."""
     sys.path.insert(0, str(HERE.parent))
     import msgspec
 

@@ -1,8 +1,9 @@
-"""F4, a power cut: what a server wrote is written down as it happens (record.c), and disks are made of it as a cut at a
-random moment might have left them: all that was synced before, and of the rest any part, torn at sectors.
+"""F4, a power cut: what a server writes is recorded as it happens (record.c). Disks are made from the record as a power
+cut at a random moment might have left them: everything that was synced before, and any part of the rest, torn at
+sectors.
 
-On each of them a server must start, and all that was acknowledged before the moment must be there. Whoever answers is
-found out too: a row that is answered for must be on a disk that has nothing but what was synced.
+A server must start on each of these disks, and everything that was acknowledged before the moment must be there. An
+answer that is sent too early is found too: its row must be on a disk that has only what was synced before.
 """
 
 import json
@@ -25,15 +26,15 @@ from driftwise.service.stores.sqlite import SQLiteStore
 from service.loading import Clients, Server, wrong
 
 WRITE, CUT, REMOVE, SYNC_BEGINS, SYNC_ENDS, SENT = range(6)
-SUFFIXES = ("", "-wal")  # the files by their number; -shm is made anew after a cut, and the lock is not looked at
+SUFFIXES = ("", "-wal")  # the files by their number; -shm is made again after a cut, and the lock is not read
 SECTOR = 512
 _ENTRY = struct.Struct("<QIIQQ")
 
 
 class Entry(NamedTuple):
-    """One thing that a server did."""
+    """One action of a server."""
 
-    time: int  # of the clock that time.monotonic_ns reads
+    time: int  # time.monotonic_ns at that moment
     kind: int
     file: int
     offset: int
@@ -45,7 +46,7 @@ def compiler():
 
 
 def compiled(folder):
-    """The recorder, made here and now."""
+    """The recorder, compiled here."""
     made = folder / "record.so"
     source = Path(__file__).with_name("record.c")
     subprocess.run([compiler(), "-O2", "-shared", "-fPIC", "-o", made, source, "-ldl", "-lpthread"], check=True)
@@ -68,7 +69,7 @@ def read(path):
 
 
 def written(content, offset, data):
-    """A file with a write; None is no file. What was never written between is zero."""
+    """The content of a file after a write; None is no file. Gaps that were never written are zero."""
     content = bytearray() if content is None else content
     if len(content) < offset:
         content.extend(bytes(offset - len(content)))
@@ -97,7 +98,7 @@ def torn(content, entry, rng):
 
 
 class Disk:
-    """What is on disk for certain, and what was asked of it since."""
+    """The content that is certainly on disk, and the writes since."""
 
     def __init__(self):
         self.certain = [None for _ in SUFFIXES]
@@ -116,14 +117,14 @@ class Disk:
             del waiting[: self.marks[entry.file]]
 
     def after_a_cut(self, rng):
-        """The files as a cut now may leave them."""
+        """The files as a power cut at this moment may leave them."""
         found = []
         for certain, waiting in zip(self.certain, self.waiting, strict=True):
             content = None if certain is None else bytearray(certain)
-            share = rng.choice((0.0, 0.5, 0.9, 1.0, rng.random()))  # of writes that reached the disk
+            share = rng.choice((0.0, 0.5, 0.9, 1.0, rng.random()))  # the share of writes that reached the disk
             for one in waiting:
                 if rng.random() >= share:
-                    if one.kind == REMOVE:  # the file is still there, and what came after went into another
+                    if one.kind == REMOVE:  # the file is still there, and later writes went into another one
                         break
                 elif one.kind == WRITE and rng.random() < 0.3:
                     content = torn(content, one, rng)
@@ -134,7 +135,7 @@ class Disk:
 
 
 def put_down(files, folder):
-    """The files of a disk in an empty folder; the database."""
+    """Write the files of a disk into an empty folder. Returns the database."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for suffix, content in zip(SUFFIXES, files, strict=True):
@@ -143,15 +144,15 @@ def put_down(files, folder):
     return folder / "a.db"
 
 
-# ------------------------------------------------------------------------------------------ what is wrong
+# ------------------------------------------------------------------------------------------ checks
 
 
 def started(db, acknowledged):
-    """What is wrong when a server starts here after a cut."""
+    """The errors when a server starts here after a cut."""
     try:
         store = SQLiteStore(db)
         with suppress(BaseException):
-            store._database.execute("PRAGMA synchronous=OFF")  # this disk is not cut a second time
+            store._database.execute("PRAGMA synchronous=OFF")  # this disk gets no second power cut
         try:
             service = Service(store)
         except BaseException:
@@ -169,7 +170,7 @@ def started(db, acknowledged):
 
 
 def until(clients, moment):
-    """What clients had been answered before a moment."""
+    """The answers that clients had before a moment."""
 
     def before(known, kind):
         return {id: answer for id, answer in known.items() if clients.times[kind, id] < moment}
@@ -180,7 +181,7 @@ def until(clients, moment):
 
 
 def cut(entries, clients, images, rng, folder):
-    """Cuts at random entries: of each what is wrong, and how many writes were waiting in all."""
+    """Cuts at random entries: the errors of each, and the total number of unsynced writes."""
     moments = sorted(rng.randrange(1, len(entries)) for _ in range(images))
     disk, at, wrongs, waited = Disk(), 0, [], 0
     for moment in moments:
@@ -194,7 +195,7 @@ def cut(entries, clients, images, rng, folder):
 
 
 class Answers(NamedTuple):
-    """Answers that a server sent, those among them that repeat one, and those whose row was on no certain disk."""
+    """Answers that a server sent, repeated answers among them, and answers whose row was not certainly on disk."""
 
     count: int
     repeats: int
@@ -202,7 +203,7 @@ class Answers(NamedTuple):
 
 
 def answers(entries, folder):
-    """Whether every answer that was sent is of a row that was synced before: of a disk with nothing else."""
+    """Check that the row of every answer was synced before the answer, on a disk with only synced writes."""
     disk, old = Disk(), True
     decided, rewarded, told = set(), set(), set()
     count = repeats = unsynced = 0
@@ -223,7 +224,7 @@ def answers(entries, folder):
 
 
 def _told(data):
-    """Decisions by id and rewards by number, of what was sent."""
+    """The sent answers: decisions by id and rewards by number."""
     body = data.partition(b"\r\n\r\n")[2] if data.startswith(b"HTTP/") else data
     with suppress(ValueError):
         found = json.loads(body)
@@ -235,7 +236,7 @@ def _told(data):
 
 def _rows(db, decided, rewarded):
     if db.is_file():
-        with closing(sqlite3.connect(db)) as found, suppress(sqlite3.OperationalError):  # tables are not there yet
+        with closing(sqlite3.connect(db)) as found, suppress(sqlite3.OperationalError):  # the tables do not exist yet
             decided.update(id for (id,) in found.execute("SELECT event_id FROM decision WHERE stream = 1"))
             rewarded.update(seq for (seq,) in found.execute("SELECT seq FROM reward WHERE stream = 1"))
 
@@ -244,17 +245,17 @@ def _rows(db, decided, rewarded):
 
 
 class Cut(NamedTuple):
-    """What came of cuts in one record."""
+    """The result of the cuts of one record."""
 
     images: int
-    wrong: list  # what was wrong, of images that were
-    waited: int  # writes that were not synced, in all images together
+    wrong: list  # the errors of disks that had some
+    waited: int  # unsynced writes in all disks together
     answers: Answers
     decisions: int
 
 
 def recorded(folder, *what, seed=0, seconds=1.0, lives=2):
-    """The record of servers one after the other on a file, and their clients."""
+    """The record of several servers, one after the other, on a file, and their clients."""
     library, record, clients = compiled(folder), folder / "record", Clients(seed, clients=8)
     db = folder / "a.db"
     env = {**os.environ, "LD_PRELOAD": str(library), "DRIFTWISE_RECORD": str(record), "DRIFTWISE_RECORDED": str(db)}
@@ -267,8 +268,8 @@ def recorded(folder, *what, seed=0, seconds=1.0, lives=2):
 
 
 def power_cuts(*what, seed=0, images=200, seconds=1.0, lives=2):
-    """Servers that were recorded, and cut at so many moments."""
-    shared = Path("/dev/shm")  # disks are made by the hundred
+    """Record servers, and cut the power at so many moments."""
+    shared = Path("/dev/shm")  # there are hundreds of disks
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as name:
         with tempfile.TemporaryDirectory() as real:
             entries, clients = recorded(Path(real), *what, seed=seed, seconds=seconds, lives=lives)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: in a temporary folder, on a socket there, without a port."""
+"""A PostgreSQL server for tests: in a temporary folder, on a socket there, without a port."""
 
 import importlib.util
 import itertools
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def binaries():
-    """The folder of initdb and pg_ctl: Debian keeps them aside."""
+    """The folder of initdb and pg_ctl; Debian does not put them on the PATH."""
     found = shutil.which("initdb")
     folders = [Path(found).parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -18,14 +18,14 @@ def binaries():
 
 
 def missing():
-    """What there is not, in a word."""
+    """The name of what is missing; empty if nothing is."""
     if importlib.util.find_spec("psycopg") is None:
         return "no psycopg: pip install driftwise[postgres]"
     return "" if binaries() else "no PostgreSQL here: apt-get install postgresql"
 
 
 class Server:
-    """Started at once; `sync` as a correct server; without it if there is no power cut."""
+    """A server that starts at once. Without `sync` it is faster, and not safe against a power cut."""
 
     def __init__(self, folder=None, sync=False):
         # A socket's path may have 107 letters, and the server may not be root: a short folder that is its own.

@@ -1,4 +1,4 @@
-"""Who may do what, and from when on: a database that had a key is never open again, and a revocation takes a second."""
+"""Access by keys and scopes: a database that had a key is never open again; a revocation takes effect in a second."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ def bearer(key):
 
 
 def statuses(asked, headers=None):
-    """What every route answers; a key of the wrong scope may be refused, no key must be."""
+    """The status of every route; a key of the wrong scope may be refused, a request without a key must be."""
 
     def ask(method, path):
         body = {"json": BODY} if method in ("PUT", "POST") else {}
@@ -73,7 +73,7 @@ def test_a_database_that_ever_had_a_key_never_answers_without_one(db, freely):
             assert one.get("/healthz").json() == {"status": "fine"}
     with living(db) as again:  # and after a restart
         assert set(statuses(again).values()) == {401}
-        back = keeping.create_key(db, None, "*", "")  # the owner's way back
+        back = keeping.create_key(db, None, "*", "")  # the owner creates a new key
         assert soon(lambda: again.ask("POST", "home/reset", headers=bearer(back)).status_code == 200, 2.0)
         assert again.wait(again.client.get("/", headers=bearer(back))).status_code == 200
 
@@ -203,7 +203,7 @@ def test_a_command_gets_its_turn_beside_a_busy_server(tmp_path):
     finally:
         busy.clear()
         server.join()
-    assert spent < 4.0  # 10 s where the lock is asked for ten times a second, or a command that fails after 5 s
+    assert spent < 4.0  # it took 10 s, or failed after 5 s, when the lock was polled ten times a second
 
 
 def test_a_key_that_is_revoked_while_its_body_comes_changes_nothing(tmp_path):
@@ -292,7 +292,7 @@ def test_two_authorization_headers_are_refused(tmp_path):
         assert asked.wait(asked.client.get("/healthz", headers=headers)).json() == {"status": "fine"}
 
 
-# ------------------------------------------------------------------------------------------ what is told
+# ------------------------------------------------------------------------------------------ messages
 
 
 def test_metrics_show_the_streams_of_the_key_alone(tmp_path):
@@ -327,5 +327,5 @@ def test_health_tells_its_reason_to_callers_with_a_key_alone(tmp_path):
             assert health(asked) == {"status": "full"}  # which is no failure
         assert health(asked, bearer(key)) == {"status": "full", "reason": f"{db}: full"}
         assert [health(asked, bearer("guess")) for _ in range(12)] == [{"status": "full"}] * 12
-        assert asked.ask("GET", "home").status_code == 429  # but guessing there is
+        assert asked.ask("GET", "home").status_code == 429  # but a wrong key counts there
         asked.service.engine.full = ""

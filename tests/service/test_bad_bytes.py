@@ -1,4 +1,4 @@
-"""Whatever is sent: a status that was promised, one shape, the state unchanged, and nothing of it in a log."""
+"""Any bytes: the answer has a promised status and shape, the state is unchanged, and no log has the bytes."""
 
 import json
 

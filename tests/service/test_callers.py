@@ -1,4 +1,4 @@
-"""What one caller sends or declares harms no other caller, no other stream and no other start."""
+"""The requests of one caller harm no other caller, no other stream and no later start."""
 
 import gc
 import os
@@ -34,7 +34,7 @@ def test_streams_of_two_dimensions_whose_arms_are_the_same_bytes_stay_apart(db):
         asked.decide("x", [[0.5, 0.0], [0.0, 0.5]], "flat")
         asked.decide("y", [[0.5, 0.0, 0.0, 0.5]], "wide")
         assert asked.ask("GET", "wide/explain/y").json()["recomputed"] is True
-    with living(db) as asked:  # nothing is at hand: the arms come from the store
+    with living(db) as asked:  # nothing is in memory: the arms come from the store
         assert asked.reward("y", 1.0, "wide").json()["verdict"] == "learned"
         assert asked.reward("x", 1.0, "flat").json()["verdict"] == "learned"
     assert [found.differs for found in verify(db)] == [[], []]
@@ -64,7 +64,7 @@ def test_items_that_would_be_too_many_numbers_are_refused_before_room_is_made_fo
 
 
 def test_features_wider_than_the_policy_are_refused_before_room_is_made_for_them():
-    hashed = [["user", "hashed", {"width": 1024}]]  # a million crossed: enough to see, and no more if this fails
+    hashed = [["user", "hashed", {"width": 1024}]]  # a million crossed features, not more in case this fails
     wide = {"context": hashed, "item": hashed,
             "cross": [["user", "user"]], "blocks": ["a"], "intercept": True, "L": 1.0}  # fmt: skip
     tracemalloc.start()
@@ -101,7 +101,8 @@ def test_a_log_has_no_name_that_a_caller_made_up(tmp_path, made_up):
 
 @pytest.mark.parametrize("path", ["v1/streams/none", "v1/streams/none/explain/x", "streams/none"])
 def test_a_refused_request_leaves_nothing_for_the_garbage_collector(tmp_path, path):
-    """A server collects rarely, and what a refusal holds holds the body too: 100 MB a second, without a key."""
+    """The garbage collector of a server runs rarely. A refusal that keeps the body alive would cost 100 MB a second,
+    without a key."""
     with living(tmp_path / "a.db") as asked:
         gc.collect()
         gc.disable()

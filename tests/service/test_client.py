@@ -1,4 +1,4 @@
-"""The client: whatever breaks between, one id and one decision."""
+"""The client: one id gives one decision, whatever breaks in between."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ from service.living import ARMS, BODY, Passing, living
 
 
 class Cut(Passing):
-    """Loses some requests, some answers, and is busy at times."""
+    """A transport that loses some requests and some answers, and is busy at times."""
 
     number = 0
 
@@ -65,7 +65,7 @@ def test_what_is_refused_says_why_and_is_not_tried_again(tmp_path):
     "\\", '"', "%", "http://evil.test/",
 ))  # fmt: skip
 def test_an_id_is_explained_whatever_is_in_it(crowd, id):
-    """Beside decisions whose ids are what is left where it is not quoted."""
+    """Other decisions have the ids that remain if an id is not quoted."""
     client = crowd
     made = client.decide("home", ARMS, id=id)
     told = client.explain("home", id)
@@ -136,7 +136,7 @@ class Starting(httpx.BaseTransport):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time that passes by sleeping alone."""
+    """A clock that advances only by sleeping."""
     now = [0.0]
     monkeypatch.setattr("driftwise.service.client.time.monotonic", lambda: now[0])
     monkeypatch.setattr("driftwise.service.client.time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))

@@ -18,7 +18,7 @@ from service.living import ARMS, living, soon
 
 
 def told(capsys, *words):
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
     with pytest.raises(SystemExit) as ended:
         main([str(word) for word in words])
     out, err = capsys.readouterr()
@@ -105,14 +105,14 @@ def test_the_policy_of_a_stream_with_a_holdback_gets_what_its_live_cohort_earned
 
 
 def test_an_export_of_a_holdback_without_cohorts_is_refused(held_back, tmp_path):
-    """As version 1 wrote it: two propensities in one column, and nothing that says which row has which."""
+    """As version 1 wrote it: two kinds of propensities in one column, without a mark."""
     folder, policy, _, _ = held_back
     columns = ["stream", "seq", "born", "arm", "n", "arms", "propensity", "score", "reward", "reward_tick"]
     (batch,) = dw.read_log(folder).batches(columns)
     old = {name: getattr(batch, name) for name in columns}
     with refused("log", "holdback", "cohort", "export the stream again"):
         dw.evaluate(policy, old, progress=False)
-    mine = ~np.isnan(batch.score)  # a live stream's export has no row of another's arm, and is read
+    mine = ~np.isnan(batch.score)  # an export of a live stream has only the policy's own arms, and is read
     rows = {name: [one for one, own in zip(values, mine, strict=True) if own] if name != "arms" else
             [batch.arms[k] for k in np.flatnonzero(mine)] for name, values in old.items()}  # fmt: skip
     assert dw.evaluate(policy, rows, progress=False, blocks=1).cohort is None
@@ -161,8 +161,8 @@ def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys, 
     assert not found.differs and found.digest == digest and found.forgotten >= 22
     desk = Desk(tmp_path / "a.db")
     assert desk.stream.fold.digest() == digest == desk.refolded()
-    assert desk.reward("0-1", 0.0).verdict == "duplicate"  # it still knows what it was told
-    assert desk.reward("0-0", 1.0).verdict == "learned"  # an open one kept its arms
+    assert desk.reward("0-1", 0.0).verdict == "duplicate"  # it still has what it learned
+    assert desk.reward("0-0", 1.0).verdict == "learned"  # an open decision kept its arms
     desk.commit()
     desk.close()
     assert "22 left out" in told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log")[1]
@@ -172,7 +172,7 @@ def test_what_is_forgotten_is_gone_and_what_was_learned_stays(tmp_path, capsys, 
 
 
 def test_a_server_forgets_while_it_decides(tmp_path, monkeypatch):
-    """In stretches, with others decided in between; the state, the log and what comes later stay whole."""
+    """In batches, with other decisions in between; the state, the log and later decisions stay correct."""
     monkeypatch.setattr(forgetting, "STRETCH", 7)
     now, rng = [1_700_000_000.0], np.random.default_rng(2)
     secret = [[0.123456789, 0.2], [0.1, 0.2]]
@@ -184,13 +184,13 @@ def test_a_server_forgets_while_it_decides(tmp_path, monkeypatch):
             if number % 4:
                 asked.reward(str(number), float(number % 3 == 0))
         before = asked.stream()
-        found = asked.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute on
+        found = asked.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute later
         assert found.json() == {"forgotten": 21} and asked.stream() == before
         assert asked.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"}).json() == {"forgotten": 0}
         assert asked.ask("POST", "home/forget", json={"before": "soon"}).status_code == 422
         for name in ("a.db", "a.db-wal"):
             assert np.array(secret[0]).tobytes() not in (tmp_path / name).read_bytes()
-        for arms in (secret, ARMS):  # nothing is left that could tell the same request from another
+        for arms in (secret, ARMS):  # nothing is left that could distinguish the same request from another
             refused = asked.decide("3", arms=arms)
             assert refused.status_code == 409 and refused.json()["code"] == "forgotten_decision"
         assert asked.ask("GET", "home/explain/3").json()["decision"]["id"] == "3"
@@ -207,7 +207,7 @@ def test_a_server_forgets_while_it_decides(tmp_path, monkeypatch):
 def test_the_vectors_of_what_was_forgotten_are_not_in_the_file(tmp_path):
     desk = Desk(tmp_path / "a.db")
     secret = [[0.123456789, 0.2, 0.3], [0.1, 0.2, 0.1]]
-    for number in range(3):  # the state of one reward would be its vector
+    for number in range(3):  # the state after one reward would reveal its vector
         desk.decide(secret, at=1.0, id=str(number), items=["who-it-was", "b"])
         desk.commit()
         desk.reward(str(number), 0.7, at=2.0)
@@ -217,7 +217,7 @@ def test_the_vectors_of_what_was_forgotten_are_not_in_the_file(tmp_path):
     assert all(needle in (tmp_path / "a.db").read_bytes() for needle in needles)
     assert forgetting.forget(tmp_path / "a.db", 100.0) == {"home": 3}
     left = (tmp_path / "a.db").read_bytes()
-    assert needles[0] not in left and b'["who-it-was"' not in left  # the name of the item that was played stays
+    assert needles[0] not in left and b'["who-it-was"' not in left  # the name of the played item is kept
 
 
 def test_keys_are_shown_once_and_listed_without_themselves(tmp_path, capsys):

@@ -1,4 +1,5 @@
-"""F5 and F6: changed bytes are named and never become numbers; a full disk refuses and goes on when there is room."""
+"""F5 and F6: changed bytes are reported and never become numbers; with a full disk writes are refused until there is
+space again."""
 
 import random
 import shutil
@@ -19,7 +20,7 @@ from service.living import living
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """A folder as a killed server leaves it: a database, a log beside it, and what was acknowledged."""
+    """A folder as a killed server leaves it: a database, its write-ahead log, and the acknowledged requests."""
     folder = tmp_path_factory.mktemp("killed")
     desk, rng, kept = Desk(folder / "a.db"), np.random.default_rng(0), {}
     for number in range(60):
@@ -84,7 +85,7 @@ def test_a_changed_byte_is_named_or_changes_nothing(killed, tmp_path, name):
         if sentence is not None:
             assert "a.db" in sentence or "home" in sentence, sentence
             told += 1
-    assert told >= (95 if name == "a.db-wal" else 10)  # much of a database is empty room
+    assert told >= (95 if name == "a.db-wal" else 10)  # much of a database is empty space
 
 
 @pytest.mark.parametrize("same_boot", (True, False))
@@ -102,7 +103,7 @@ def test_a_log_that_was_cut_is_its_beginning_and_one_with_a_hole_is_refused(kill
 
 
 def test_power_that_fails_in_the_last_transaction_is_no_damage(killed, tmp_path):
-    """Any part of a transaction that was not synced may be missing after the machine was off."""
+    """Any part of a transaction that was not synced may be missing after a power cut."""
     raw = bytearray((killed[0] / "a.db-wal").read_bytes())
     frame = 4096 + 24
     count = (len(raw) - 32) // frame
@@ -130,7 +131,7 @@ def test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room(tmp_
         assert health.status_code == 503 and health.json()["status"] == "full" and "full" in health.json()["reason"]
         before = asked.stream()
         assert asked.decide("x", arms=arms).status_code == 507 and asked.stream() == before
-        assert asked.decide("0").status_code == 409  # what needs no room is answered
+        assert asked.decide("0").status_code == 409  # requests that need no space are answered
         asked.service.store._database.execute("PRAGMA max_page_count=4000")
         assert asked.decide(str(number), arms=arms).json()["seq"] == len(statuses)
         assert asked.reward(str(number), 1.0).json()["seq"] == 1
@@ -139,7 +140,7 @@ def test_a_full_disk_refuses_writes_says_why_and_goes_on_when_there_is_room(tmp_
 
 
 def test_verify_finds_what_seals_do_not(tmp_path):
-    """A row with a new seal, a digest, a missing reward."""
+    """A changed row with a new seal, a changed digest, a missing reward."""
     desk, rng = Desk(tmp_path / "a.db"), np.random.default_rng(3)
     for number in range(30):
         desk.decide(arms_of(rng), id=str(number))

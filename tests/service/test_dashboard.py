@@ -36,7 +36,7 @@ NAMES = ["red", "green", "<script>alert(1)</script>"]
 
 
 def play(asked, rounds=240, stream="home", seed=0):
-    """Decisions of units that come again, most of them rewarded, some twice."""
+    """Decisions of units that return, most of them rewarded, some twice."""
     rng = np.random.default_rng(seed)
     for number in range(rounds):
         unit = f"u{rng.integers(30)}"
@@ -61,7 +61,7 @@ def home(tmp_path_factory):
 
 
 def by_hand(path):
-    """Joined rows of the first stream, by other means than the dashboard's."""
+    """Joined rows of the first stream, by a query that is not the dashboard's."""
     with sqlite3.connect(path) as database:
         rewards = {row[0]: row[1:] for row in database.execute("SELECT event_id, value, at, verdict FROM reward")}
         found = database.execute("SELECT event_id, cohort, unit, item, at, arm FROM decision ORDER BY seq").fetchall()
@@ -91,7 +91,7 @@ def test_the_numbers_of_a_page_are_those_of_the_log(home):
         many = len(units)
         apart = sum((sum(values) - mean * len(values)) ** 2 for values in units.values())
         sums[side] = mean, apart / len(mine) ** 2 * many / (many - 1), len(mine), many
-        assert 5 < many < 25 and len(mine) > many  # units do come again
+        assert 5 < many < 25 and len(mine) > many  # units do return
     live, held = sums["live"], sums["baseline"]
     low, high = map(float, re.search(r"95% interval ([-+.\d]+) to ([-+.\d]+)", text).groups())
     lift = Lift(1.0 - 0.4, (0.0, 1.0))
@@ -122,7 +122,7 @@ def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
         first = asked.get("/streams/home").text
         play(asked, 60, seed=1)
         board, stream = asked.board, asked.service.stream("home")
-        until = time.monotonic() + 60.0  # a page is made anew at most once a pause, and a busy machine takes its time
+        until = time.monotonic() + 60.0  # a page is made again at most once per pause, and a busy machine takes longer
         while True:
             time.sleep(looking.PAUSE)
             page = asked.get("/streams/home").text
@@ -161,7 +161,7 @@ def test_a_track_is_thinned_and_starts_at_a_snapshot_when_it_is_far_behind(tmp_p
 
 
 def test_decisions_from_before_a_holdback_are_not_held_against_it(tmp_path):
-    """Everybody earned 1 before and 0 since: counted together the policy would seem better than the baseline."""
+    """All rewards were 1 before and 0 since: counted together the policy would seem better than the baseline."""
     with living(tmp_path / "a.db") as asked:
         asked.put()
         for number in range(30):
@@ -210,7 +210,7 @@ def test_a_mean_says_of_how_many_rewards_it_is_and_a_wait_its_unit(tmp_path):
 
 @pytest.mark.parametrize("origin", ["1970", "first lesson"])
 def test_no_memory_is_said_to_be_longer_than_a_stream_has_learned(tmp_path, monkeypatch, origin):
-    if origin == "1970":  # as streams of before start
+    if origin == "1970":  # as streams of earlier versions start
         monkeypatch.setattr(Setup, "origin", lambda self, learned: 0)
     clock = [1_700_000_000.0]
     with living(tmp_path / "a.db", now=lambda: clock[0]) as asked:
@@ -293,7 +293,7 @@ def test_ids_and_streams_with_marks_in_their_names_are_found_and_shown(tmp_path)
     with living(tmp_path / "a.db") as asked:
         asked.put()
         asked.decide(evil)
-        # No such stream can be made; one in a database that somebody changed must still do no harm.
+        # No such stream can be made. One in a database that was changed by hand must still be harmless.
         other = copy.copy(asked.service.stream("home"))
         other.row = other.row._replace(name="<script>x")
         asked.service.engine.streams["<script>x"] = other
@@ -357,7 +357,7 @@ def test_a_unit_is_known_by_a_keyed_hash_that_says_its_cohort_and_is_forgotten_w
 
 
 def crowded(path, many):
-    """A database with so many decisions and rewards, written at once."""
+    """A database with so many decisions and rewards, written in one transaction."""
     with living(path) as asked:
         asked.put()
         asked.decide("first")
@@ -378,7 +378,7 @@ def crowded(path, many):
 
 
 def steps_of(path, many, monkeypatch):
-    """Thousands of steps that SQLite takes for the decisions of a page and for the page of one, among so many."""
+    """Thousands of SQLite's steps for the decisions of a stream's page and for a decision's page, with so many rows."""
     crowded(path, many)
     counts, inside = [0], SQLiteStore.reader
 
@@ -414,7 +414,7 @@ def test_a_page_of_many_decisions_reads_the_newest_only(tmp_path, monkeypatch):
 
 
 def test_decisions_go_on_while_a_page_is_made(tmp_path):
-    """The loop that decides must never wait for the thread that reads; a look that sleeps shows that it does not."""
+    """The event loop must never wait for the thread that reads. Here the reading thread sleeps."""
     with living(tmp_path / "a.db") as asked:
         asked.put()
         board = asked.board
@@ -483,7 +483,7 @@ def test_where_there_are_keys_an_admins_is_needed(tmp_path):
         assert ask("/streams/other", basic(one)).status_code == 200
         assert ask("/streams/home", basic(one)).status_code == 403
         for _ in range(20):
-            assert ask("/").status_code == 401  # not asked yet is no guess
+            assert ask("/").status_code == 401  # a request before the password prompt is not a wrong key
         assert ask("/", basic(admin)).status_code == 200
         for wrong in ("x", "", "é", admin[:-1], admin + "x"):
             assert ask("/", basic(wrong)).status_code == 401
@@ -614,7 +614,7 @@ def test_the_dashboard_in_a_browser_during_traffic(served, browser):
                 page.wait_for_function("document.querySelector('#live').innerText.includes('live')")
                 assert page.evaluate("document.querySelector('#reward details').open")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
-                # All at once: the next event may put others in their place.
+                # In one call: the next event may replace the parts.
                 boxes = page.evaluate(
                     "Array.from(document.querySelectorAll('figure svg'), one => one.getBoundingClientRect().toJSON())"
                 )

@@ -1,4 +1,4 @@
-"""A decision whose time is over without a reward is learned as the stream's default, as an agent does it."""
+"""A decision without a reward at its deadline is learned as the stream's default, as in an agent."""
 
 import re
 import shutil
@@ -25,13 +25,13 @@ WALL = {**LINEAR, "half_life": "100s", "tick": 1.0, "clock": "wall", "expire_aft
 
 
 def agent_of(data):
-    """The agent that a stream of this body is."""
+    """The agent that corresponds to a stream of this body."""
     more = {name: data[name] for name in ("half_life", "tick", "expire_after", "default_reward") if name in data}
     return dw.Agent(dw.make(**data["policy"]), rewards=data["rewards"], clock=data.get("clock", "rewards"), **more)
 
 
 def life(seed, rounds=120):
-    """Decisions, most with a reward that comes soon, some with one that comes too late, some with none."""
+    """Decisions: most get a reward soon, some too late, some never."""
     rng, coming, now = np.random.default_rng(seed), [], 1000.0
     for number in range(rounds):
         now += float(rng.uniform(0.0, 2.0))
@@ -83,7 +83,7 @@ def test_a_stream_with_a_default_is_the_agent_with_it(tmp_path, data):
 
 
 def test_counts_survive_a_restart_but_for_rewards_that_no_row_tells_of(tmp_path):
-    """With a default a reward that comes after it is no row: it is counted since the server started."""
+    """A reward after the default has no row: it is counted since the server started."""
     for data, kept in ((REWARDS, False), ({**LINEAR, "expire_after": 6}, True)):
         path = tmp_path / f"{kept}.db"
         desk = Desk(path, data)
@@ -118,7 +118,7 @@ def test_defaults_stay_counted_as_defaults_when_a_policy_without_one_follows(tmp
 
 @pytest.mark.parametrize("stretch", (1, 3, 1000))
 def test_a_restart_changes_no_row(tmp_path, monkeypatch, stretch):
-    """Nor does how many are read at a time."""
+    """The number of rows per read does not matter either."""
     events = list(life(2))
     whole = Desk(tmp_path / "whole.db", REWARDS)
     lived(whole, None, events)
@@ -173,7 +173,7 @@ def test_more_than_expire_at_a_time_expire_in_the_end_and_no_reward_slips_throug
 
 
 def test_a_look_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
-    """After a start no request waits until all decisions were scanned."""
+    """After a start no request waits for a scan of all decisions."""
     desk, rng = Desk(tmp_path / "a.db", WALL), np.random.default_rng(0)
     for number in range(10):
         desk.decide(arms_of(rng), id=str(number), at=1000.0)

@@ -1,4 +1,4 @@
-"""A stream that was deleted is gone for good, on both stores: its name stays, and verify says when."""
+"""A deleted stream is gone permanently, on both stores: its name is not used again, and verify reports the time."""
 
 from contextlib import closing
 
@@ -19,7 +19,7 @@ def delete(asked, **body):
 
 
 def gone(asked):
-    """Whether all that may be asked of it answers 410."""
+    """Whether all its routes answer 410."""
     answers = [asked.decide("b"), asked.ask("GET", "home"), asked.put(), asked.reward("a", 1.0)]
     return {(one.status_code, one.json()["code"]) for one in answers} == {(410, "stream_deleted")}
 
@@ -53,7 +53,7 @@ def test_a_deleted_stream_with_open_decisions_needs_force_and_is_erased_after_a_
         assert asked.put().status_code == 201 and asked.decide("a").status_code == 200
 
         async def killed(number):
-            """What a server does that is killed before it has erased anything."""
+            """As a server that is killed before it has erased anything."""
 
         asked.service.erase = killed
         assert delete(asked, name="home", force=True).status_code == 200 and gone(asked)

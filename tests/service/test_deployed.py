@@ -1,4 +1,4 @@
-"""What is said to those who deploy it: every line of docs/curl.md, docs/personalizer.md and deploy/ is tried."""
+"""The pages for operators: every line of docs/curl.md, docs/personalizer.md and deploy/ is run."""
 
 import configparser
 import json
@@ -23,7 +23,7 @@ PERSONALIZER = (ROOT / "docs" / "personalizer.md").read_text(encoding="utf-8")
 
 
 def calls():
-    """The first shell block after the start of a server, and (call, what comes back) of all others."""
+    """The first shell block after the start of a server, and (call, expected answer) of all others."""
     _, first, *rest = re.findall(r"```sh\n(.*?)```", CURL, flags=re.S)
     found, lines = [], []
     for line in "".join(rest).splitlines():
@@ -58,7 +58,7 @@ def test_every_line_of_the_curl_page_gets_what_it_says(tmp_path, keyed):
 
 
 def test_the_curl_page_has_every_call():
-    """Each route of the wire is asked; a new one without a line here fails."""
+    """Each route of the wire is called; a new route without a line on the page fails."""
     _, found = calls()
     asked = set()
     for call, _ in found:

@@ -1,4 +1,4 @@
-"""What docs/service.md says is true: its curl lines and its Python are answered as it says."""
+"""The statements of docs/service.md: its curl lines and its Python get the answers on the page."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ from driftwise.service.http.app import ROUTES
 from service.living import Passing, living
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
-CURLS_OWN = "Content-Type: application/x-www-form-urlencoded"  # what curl -d sends unless told
+CURLS_OWN = "Content-Type: application/x-www-form-urlencoded"  # the default content type of curl -d
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 

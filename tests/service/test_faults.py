@@ -1,6 +1,6 @@
-"""Small sizes of the fault table (docs/contract.md#faults): what is acknowledged is on disk once, and is recomputed.
+"""Small sizes of the fault table (docs/contract.md#faults): acknowledged requests are on disk once, and recomputed.
 
-Each test has its power shown by a negative control: a server that breaks the promise is found out by the same checker.
+A negative control shows the power of each test: the same check finds a server that breaks the promise.
 """
 
 import json
@@ -25,13 +25,13 @@ NURSERY = Nursery()
 
 
 def killed_again_and_again(db, *what, kills=KILLS, seed=0):
-    """F1: servers on one file, each killed at a random moment; what is wrong when the dust has settled."""
+    """F1: servers on one file, each killed at a random moment. Returns the errors at the end."""
     rng, clients = random.Random(seed), Clients(seed)
     found = []
     for number in range(kills):
         try:
             server = Server(db, *what, nursery=NURSERY)
-        except AssertionError as refused:  # the file itself gives it away
+        except AssertionError as refused:  # the file itself shows it
             return [str(refused)]
         assert server.put().status_code == (200 if number else 201)
         timer = threading.Timer(rng.uniform(0.15, 0.5), server.process.kill)
@@ -43,11 +43,11 @@ def killed_again_and_again(db, *what, kills=KILLS, seed=0):
         server = Server(db, *what, nursery=NURSERY)
     except AssertionError as refused:
         return [str(refused)]
-    clients.run(server.port, 0.1)  # whoever had no answer asks again
+    clients.run(server.port, 0.1)  # clients without an answer send the request again
     digest = server.stream()["digest"]
     found += wrong(db, clients, digest)
     server.kill()
-    assert len(clients.decided) > 4 * kills and len(clients.rewarded) > kills  # there was traffic to lose
+    assert len(clients.decided) > 4 * kills and len(clients.rewarded) > kills  # there were requests that could be lost
     return found
 
 
@@ -58,7 +58,7 @@ def test_killed_at_random_moments_nothing_that_was_acknowledged_is_lost(tmp_path
 
 @pytest.mark.parametrize("control", (("early", "slow"), ("twice",), ("forgetful",)), ids=lambda control: control[0])
 def test_a_server_that_breaks_the_promise_is_found_out(tmp_path, control):
-    """When a kill comes is chance: two at a time until one shows it; 20 that show nothing are a suite without power."""
+    """The moment of a kill is random: two servers at a time until one shows the defect. After 20 the test fails."""
     assert any(killed_again_and_again(tmp_path / f"{n}.db", *control, kills=2, seed=n) for n in range(10))
 
 
@@ -120,7 +120,7 @@ def test_a_second_server_ends_with_3_and_says_who_has_the_file(tmp_path):
     second = subprocess.run(command, capture_output=True, text=True, check=False)
     spent = time.monotonic() - began
     assert second.returncode == 3 and f"process {server.process.pid} on " in second.stderr
-    assert second.stderr.count("\n") == 1 and spent < 10.0  # a second, and what importing takes on a busy machine
+    assert second.stderr.count("\n") == 1 and spent < 10.0  # a second, plus the time of imports on a busy machine
     server.kill()
 
 

@@ -1,4 +1,4 @@
-"""The files of a database: one server a file by whatever name, a log that belongs to it, a backup put back, modes."""
+"""The files of a database: one server per file under any name, its own write-ahead log, restored backups, modes."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def elsewhere():
-    """What another process finds that opens a database as a server does."""
+    """The result of another process that opens a database as a server does."""
     with subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdin=-1, stdout=-1, text=True) as process:
 
         def ask(path):
@@ -59,7 +59,7 @@ def locks_of(path):
 
 
 def crashed(folder, **more):
-    """A database as a killed server leaves it, with a log that has rows which the file has not; its digest."""
+    """A database as a killed server leaves it, whose write-ahead log has rows that the file lacks; and its digest."""
     desk = filled(folder / "live.db", **more)
     folder.joinpath("as-it-was").mkdir()
     for ending in ("", "-wal"):
@@ -154,7 +154,7 @@ def test_a_server_whose_database_was_replaced_ends_with_4_and_answers_nothing(tm
         server.process.terminate()
     assert server.process.wait(10) == 4
     server.end()
-    with pytest.raises(BadInput, match="of another database"):  # its log is still there
+    with pytest.raises(BadInput, match="of another database"):  # its write-ahead log is still there
         SQLiteStore(tmp_path / "a.db")
 
 
@@ -178,7 +178,7 @@ def test_a_backup_copied_over_a_crashed_database_is_refused_and_not_mixed_with_i
 
 
 def test_a_restored_backup_is_the_database_it_was_made_of(tmp_path, capsys):
-    """Made of a database in use, put back over a crashed one: the same digests, and it goes on."""
+    """Made from a database in use and restored over a crashed one: it has the same digests, and continues."""
     desk = filled(tmp_path / "in-use.db", rounds=40)
     digest = desk.stream.fold.digest()
     assert told(capsys, "backup", tmp_path / "in-use.db", "--out", tmp_path / "backup.db")[0] == 0
@@ -200,7 +200,7 @@ def test_a_restored_backup_is_the_database_it_was_made_of(tmp_path, capsys):
     again.close()
     kept = next(path.parent.glob("a.db.replaced-*Z"))
     assert str(kept) in out and kept.with_name(kept.name + "-wal").exists()
-    again = Desk(kept)  # the old database, with all that its log had
+    again = Desk(kept)  # the old database, with everything in its log
     assert again.stream.fold.digest() == newer
     again.close()
 
@@ -294,7 +294,7 @@ def test_files_of_a_service_are_readable_by_their_owner_alone(tmp_path, capsys):
         assert {"a.db", "a.db-wal", "a.db-shm", "a.db.lock", "b.db", "c.db", "d.db"} < set(found)
         assert set(found.values()) == {"0o600"}, found
         desk.close()
-        (tmp_path / "a.db").chmod(0o640)  # what its owner chose stays
+        (tmp_path / "a.db").chmod(0o640)  # a mode that the owner set is kept
         desk = filled(tmp_path / "a.db", rounds=2, seed=1)
         assert modes(tmp_path)["a.db"] == modes(tmp_path)["a.db-wal"] == "0o640"
         desk.close()

@@ -1,4 +1,4 @@
-"""State is the fold of learned rewards in the order of their numbers, however it came about."""
+"""The state is the fold of learned rewards in the order of their numbers, whatever happened in between."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from service.desk import LINEAR, POLICIES, Desk, arms_of, body_of
 
 
 def drive(desk, rng, rounds, group=1, at=1000.0):
-    """Decisions, and rewards that come late, in groups; the ids that are still open."""
+    """Decisions and late rewards, in groups. Returns the ids that are still open."""
     waiting, many = [], 0
     for number in range(rounds):
         waiting.append(desk.decide(arms_of(rng), at + number).id)
@@ -58,7 +58,7 @@ def test_every_decision_comes_out_again_from_the_log(name, tmp_path):
         assert same(row, again(fold, made, row, shown(desk.store, row)))
         off = row._replace(score=float(np.nextafter(row.score, 9.0)))
         odd += not same(off, again(fold, made, row, shown(desk.store, row)))
-    assert odd == desk.stream.seq  # a last bit is seen
+    assert odd == desk.stream.seq  # a changed last bit is found
     desk.close()
 
 
@@ -162,7 +162,7 @@ def test_a_damaged_snapshot_is_passed_over_and_a_wrong_one_found_out(tmp_path, m
     desk.close()
     desk = Desk(tmp_path / "a.db")
     assert desk.stream.fold.digest() == good and desk.stream.fold.tick == tick
-    # A snapshot that is whole but of other rewards does not survive the next digest.
+    # A complete snapshot of other rewards is found by the next digest.
     other = Desk(tmp_path / "b.db")
     drive(other, np.random.default_rng(8), 5)
     desk.store.begin()
@@ -174,7 +174,7 @@ def test_a_damaged_snapshot_is_passed_over_and_a_wrong_one_found_out(tmp_path, m
 
 
 def test_a_window_keeps_its_bits_over_a_commit_that_failed_and_a_restart(tmp_path):
-    """The room beyond what is used may differ; digests must not see it."""
+    """Unused space may differ; digests must not depend on it."""
     desk, rng = Desk(tmp_path / "a.db", POLICIES["window"]), np.random.default_rng(9)
     drive(desk, rng, 30)
     for _ in range(5):

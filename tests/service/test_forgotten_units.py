@@ -1,4 +1,4 @@
-"""What is forgotten of a unit, or of a time: arms, contexts, vectors, traces and guardrails; on both stores."""
+"""Forgetting by unit or by time erases arms, contexts, vectors, traces and guardrails; on both stores."""
 
 from contextlib import closing
 

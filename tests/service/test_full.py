@@ -1,4 +1,4 @@
-"""F6 on a real disk that is full: a small tmpfs, where one may be mounted."""
+"""F6 on a real full disk: a small tmpfs, if the test may mount one."""
 
 import subprocess
 

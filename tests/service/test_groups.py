@@ -1,4 +1,4 @@
-"""Groups: many at once, more than can be served, one that goes wrong, callers that are slow."""
+"""Groups: many requests at once, overload, a group that fails, slow callers."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ def test_when_syncs_are_slow_two_halves_of_the_callers_become_one_group(tmp_path
             await asyncio.gather(*(caller(0.005 * (number % 2)) for number in range(8)))
 
         asked.wait(all_of_them())
-        assert sum(engine.commits) - before <= times + 3  # in turn they would take twice as many
+        assert sum(engine.commits) - before <= times + 3  # one after the other they would need twice as many
         monkeypatch.undo()
     assert not verify(tmp_path / "a.db")[0].differs
 
@@ -130,7 +130,7 @@ def test_slow_callers_are_cut_off_and_others_are_not(hasty, sent):
             while not told.endswith(b"}"):
                 told += patient.recv(1000)
             assert told.startswith(b"HTTP/1.1 200 ")
-            time.sleep(0.7)  # waiting between requests is no offence
+            time.sleep(0.7)  # waiting between requests is allowed
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_a_lock_that_another_process_holds_is_503_until_it_is_free(tmp_path):
         waiting = threading.Thread(target=lambda: answers.append(home.decide("one")))
         waiting.start()
         slowest = 0.0
-        while waiting.is_alive():  # it waits a second for the lock; nobody else waits
+        while waiting.is_alive():  # it waits a second for the lock; other requests do not
             began = time.monotonic()
             home.get("/healthz")
             slowest = max(slowest, time.monotonic() - began)

@@ -22,7 +22,7 @@ START = 1_700_000_000.0
 
 
 class Told:
-    """A stream that lives through a word: r rewards, p another policy, z a reset, h and f forget half and all."""
+    """A stream with a history given by letters: r rewards, p another policy, z a reset, h and f forget half and all."""
 
     def __init__(self, asked, now, word, name, bodies=BODIES):
         self.asked, self.now, self.word, self.name, self.bodies = asked, now, word, name, bodies
@@ -69,7 +69,7 @@ class Told:
 
 
 def lived(db, words, restarts, now, bodies=BODIES):
-    """Streams that lived through words at the same time, with their digests."""
+    """Streams with these histories in one service, with their digests."""
     streams = []
     places = range(max(map(len, words)))
     for stretch in ([one] for one in places) if restarts else [list(places)]:
@@ -86,12 +86,12 @@ def lived(db, words, restarts, now, bodies=BODIES):
 
 
 def words(length):
-    """Every word of at most so many letters between two batches of rewards."""
+    """Every history of at most so many letters between two batches of rewards."""
     return ["r" + "".join(one) + "r" for n in range(length + 1) for one in itertools.product("rpzhf", repeat=n)]
 
 
 def check(db, streams, told, folder):
-    """All that is to hold of what streams lived through."""
+    """Check everything that must hold for these streams."""
     found = {one.name: one for one in verify(db)}
     assert not [one for row in found.values() for one in (*row.differs, *row.foreign)]
     assert {name: one.digest for name, one in found.items()} == {name: one["digest"] for name, one in told.items()}
@@ -100,7 +100,7 @@ def check(db, streams, told, folder):
         stream = next(one for one in streams if one.name == row.name)
         era, made = eras_of(store, row.id)[-1]
         if stream.forgot and era.base:
-            continue  # an agent cannot be taught what was forgotten
+            continue  # an agent cannot learn what was forgotten
         log = folder / str(number)
         assert export(db, log, row.name).before == era.first
         agent = dw.Agent(made.policy, rewards=(0.0, 1.0), clock=made.body.clock, tick=made.tick)
@@ -110,7 +110,7 @@ def check(db, streams, told, folder):
 
 
 def check_pages(db, streams, now):
-    """Pages are there, and every decision is explained: recomputed to the last bit unless it was forgotten."""
+    """Pages exist, and every decision is explained: recomputed to the last bit unless it was forgotten."""
     with living(db, now=lambda: now[0]) as asked:
         for stream in streams:
             assert asked.get(f"/streams/{stream.name}").status_code == 200

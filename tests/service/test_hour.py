@@ -1,4 +1,4 @@
-"""The whole way at a small size: bench/hour.py through a restart, a deploy and a kill, its log again in an agent."""
+"""bench/hour.py at a small size: through a restart, a deploy and a kill; an agent then learns its log."""
 
 import importlib.util
 from pathlib import Path
@@ -21,6 +21,6 @@ def test_a_product_lives_through_a_restart_a_deploy_and_a_kill_and_its_log_says_
 
     found = hour.hour(400, 4.0, start=start, threads=4)
     assert found.same == 400 and found.refolds and found.differs == []
-    assert sorted(found.seen.seqs) == list(range(1, 401))  # each visit decided once, however often it was asked
-    clicks = sum(found.seen.verdicts.values())  # whether they come in time is the machine's affair
+    assert sorted(found.seen.seqs) == list(range(1, 401))  # each visit is decided once, however often it was sent
+    clicks = sum(found.seen.verdicts.values())  # whether they come in time depends on the machine
     assert found.counts["decided"] == 400 and found.counts["defaulted"] > 50 and clicks > 30

@@ -1,4 +1,4 @@
-"""`driftwise import`: a log becomes the rows of a stream that lived it, on both stores; all of it or nothing."""
+"""`driftwise import`: a log becomes the rows of a stream, as if the stream had made them; on both stores, atomic."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_an_imported_stream_has_the_rows_and_the_state_of_the_one_that_lived_the
     assert len(ours[0]) == 300 and len(ours[1]) > 200 and ours == theirs
     (found,) = verify(db)
     assert not found.differs and found.digest == before["digest"]
-    with living(db, now=lambda: 1_700_000_001.0) as asked:  # and it goes on where the other would
+    with living(db, now=lambda: 1_700_000_001.0) as asked:  # and it continues as the other would
         after = asked.stream("copy")
         assert (after["digest"], after["state_seq"]) == (before["digest"], before["state_seq"])
         assert after["counts"]["decided"] == 300

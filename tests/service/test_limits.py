@@ -1,4 +1,4 @@
-"""What a connection without a key can take from others: no memory and no time, whatever it sends."""
+"""A connection without a key cannot take memory or time from others, whatever it sends."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ LETTERS, SMALL = b"a" * 65_536, b"".join(b"a%d:b\r\n" % number for number in ran
 REFUSED = (b"POST /v1/streams/home/decide HTTP/1.1\r\n" + HOST + b"content-type: application/json\r\n"
            b"content-length: 2\r\n\r\n{}")  # fmt: skip
 
-# How a request begins, and what then comes without an end.
+# The beginning of a request, and bytes that then repeat without an end.
 ENDLESS = {
     "url": (b"GET /", LETTERS),
     "header": (GET + b"x: ", LETTERS),
@@ -57,7 +57,7 @@ def connected(server):
 
 
 def whole(caller):
-    """All that comes until the server closes the connection."""
+    """Everything that the server sends until it closes the connection."""
     told = b""
     with suppress(ConnectionError):
         while more := caller.recv(1 << 16):

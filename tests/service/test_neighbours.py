@@ -1,4 +1,4 @@
-"""One request that the store does not accept is refused alone, and no id of a caller can end a server: both stores."""
+"""A request that the store rejects is refused alone, and no id of a caller can end a server; on both stores."""
 
 import asyncio
 import json
@@ -181,7 +181,7 @@ def test_half_a_pair_of_surrogates_is_refused_wherever_it_comes(home):
 
 
 def test_a_text_that_only_the_store_refuses_is_refused_alone(home):
-    """Past the border: what PostgreSQL's text cannot hold, and what no UTF-8 can."""
+    """Past the checks of requests: text that PostgreSQL cannot store, and text that UTF-8 cannot encode."""
     engine, stream = home.service.engine, home.service.stream("home")
     nul = DecideBody(id="nul", arms=ARMS, items=["a\0"] * 3)
     half = DecideBody(id="half", arms=ARMS, items=["\ud800"] * 3)
@@ -217,7 +217,7 @@ def test_a_callers_id_of_the_automatic_form_is_refused_and_the_server_goes_on(ho
 
 
 def test_an_id_that_another_version_let_through_costs_neither_the_server_nor_a_number(home, path, monkeypatch):
-    """A database may have ids of the automatic form: the next automatic ones are others."""
+    """A database may have ids of the automatic form: the next automatic ids differ."""
     monkeypatch.setattr(streams, "check_not_automatic", lambda id: None)
     first = home.decide().json()
     suffix = first["id"].split(".")[1]
@@ -239,7 +239,7 @@ def test_a_row_that_is_there_already_is_looked_up_again_and_refuses_one_request(
         home.decide("one")
         stream = home.service.stream("home")
         inside = stream.find
-        stream.find = lambda id: None  # as if its index had not been asked
+        stream.find = lambda id: None  # as if its index had not been read
         found = together(home, [("home/decide", {"id": id, "arms": ARMS}) for id in ("two", "one", "three")])
         assert [one.status_code for one in found] == [200, 422, 200]
         stream.find = inside

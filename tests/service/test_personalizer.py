@@ -1,4 +1,4 @@
-"""docs/personalizer.md call by call: what worked with Personalizer, and what the page says does not."""
+"""docs/personalizer.md call by call: the calls with a counterpart, and those that the page says have none."""
 
 import re
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_the_reward_wait_time_and_the_default_reward(home):
         rank(home, "e1", stream)
         rank(home, "e2", stream)
         assert home.reward("e2", 1.0, stream=stream).json()["verdict"] == "learned"
-    for _ in range(14):  # a clock that leaps is held back
+    for _ in range(14):  # a clock that jumps is held back
         home.clock[0] += 50.0
         rank(home, f"later{home.clock[0]:.0f}")
         rank(home, f"later{home.clock[0]:.0f}", "defaults")
@@ -112,7 +112,7 @@ def test_apprentice_mode_plays_the_callers_action_and_its_log_is_evaluated(home,
     assert dw.evaluate(policy, tmp_path / "log") is not None
 
 
-WANTING = {  # a call of Personalizer, and what the wire says to it
+WANTING = {  # a call of Personalizer, and the answer of the service
     "activate": ("POST", "home/decide/e1/activate", {}, 404),
     "deferActivation": ("POST", "home/decide", {"id": "e9", "deferActivation": True, "items": ["budget"]}, 422),
     "excludedActions": ("POST", "home/decide", {"id": "e9", "items": ["budget"], "excludedActions": []}, 422),

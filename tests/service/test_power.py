@@ -1,4 +1,4 @@
-"""F4 at a small size: disks as a power cut may leave them start, whole; without syncs the same look finds losses."""
+"""F4 at a small size: servers start on disks as a power cut may leave them; without syncs the test finds losses."""
 
 import shutil
 import sqlite3
@@ -14,7 +14,7 @@ if powercut.compiler() is None:
 
 def test_after_a_power_cut_all_that_was_acknowledged_is_there(tmp_path):
     row = powercut.power_cuts(images=40, seconds=0.6)
-    assert row.wrong == [] and row.waited > 40  # there were writes to lose
+    assert row.wrong == [] and row.waited > 40  # there were unsynced writes
     assert row.answers.unsynced == 0 and row.answers.count > row.decisions > 50 and row.answers.repeats > 0
 
 
@@ -28,11 +28,11 @@ FRAME = 4096 + 24
 
 @pytest.fixture
 def generations(tmp_path):
-    """A log that was started again: frames of one transaction of ours, then what the older log left."""
+    """A write-ahead log that was restarted: frames of a new transaction, then frames of the older log."""
     database = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     database.execute("PRAGMA journal_mode=WAL").fetchone()
     database.execute("CREATE TABLE kept (number INTEGER PRIMARY KEY, text BLOB)")
-    for number in range(30):  # a commit a frame or two
+    for number in range(30):  # one or two frames per commit
         database.execute("INSERT INTO kept VALUES (?, randomblob(3000))", (number,))
     database.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     log = tmp_path / "a.db-wal"
@@ -47,7 +47,7 @@ def generations(tmp_path):
 
 
 def test_what_an_older_log_left_where_a_write_was_lost_is_no_damage(generations):
-    """Its marks of a commit are not ours: found by a power cut, after which a server refused to start."""
+    """Commit marks of the older log do not count. Found by a power cut, after which a server refused to start."""
     database, log, old, new = generations
     marks = [at for at in range(1, 20) if any(old[32 + at * FRAME + 4 : 32 + at * FRAME + 8])]
     assert marks

@@ -20,7 +20,7 @@ def db(request, tmp_path):
 
 
 def play(asked, start, count, live, held, seed=0, **more):
-    """Units of one decision each, with the rates of the policy and of the baseline; shares of the policy."""
+    """Units with one decision each, at the rates of the policy and of the baseline. Returns the policy's shares."""
     rng = np.random.default_rng(seed)
     for at in range(start, start + count, 250):
         bodies = [{"id": f"u{number}", "arms": ARMS} for number in range(at, at + 250)]
@@ -35,7 +35,7 @@ def play(asked, start, count, live, held, seed=0, **more):
 
 
 def step(asked):
-    """What a look at the ramps leads to."""
+    """The state of the ramp after one look."""
     asked.wait(Ramping(asked.service).look())
     return asked.stream()["ramp"]
 
@@ -76,7 +76,7 @@ def test_a_harmful_policy_is_stopped_at_its_first_share(db):
             number += 500
             assert number <= 3_000, "stopped before 600 units got the policy"
         assert asked.stream()["ramp"] == {"place": 0, "share": 0.0, "stopped": True}
-        assert play(asked, number, 250, 0.05, 0.6) == 0.0  # all get the baseline
+        assert play(asked, number, 250, 0.05, 0.6) == 0.0  # all units get the baseline
         assert step(asked)["stopped"]
     (found,) = verify(db)
     assert not found.differs
@@ -171,7 +171,7 @@ def test_verify_computes_pauses_and_fallbacks_again(tmp_path, change, told):
         asked.ask("POST", "home/resume")
         asked.decide("c")
     assert not verify(tmp_path / "a.db")[0].differs
-    with closing(open_store(tmp_path / "a.db")) as store:  # changed, and sealed again
+    with closing(open_store(tmp_path / "a.db")) as store:  # changed, with a new seal
         store.begin()
         store.run(change)
         for kind in (EventRow, DecisionRow):
@@ -188,7 +188,7 @@ def test_verify_computes_the_cohorts_of_units_again(tmp_path):
         for number in range(10):
             asked.decide(f"d{number}")
         stream = asked.service.stream("home")
-        stream.steps = stream.steps._replace(held=0.01)  # as a server that does not obey its ramp
+        stream.steps = stream.steps._replace(held=0.01)  # as a server that ignores its ramp
         for number in range(10, 30):
             asked.decide(f"d{number}")
     assert any("another cohort than its unit" in one for one in verify(tmp_path / "a.db")[0].differs)

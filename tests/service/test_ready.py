@@ -1,4 +1,4 @@
-"""Ready: what a request needs is compiled before it comes, in threads, and until then the server says so."""
+"""Readiness: kernels are compiled in threads before requests need them, and the server reports that it is starting."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from service.nursery import Nursery
 TESTS = Path(__file__).parents[1]
 NURSERY = Nursery()
 
-# One process a policy, because tests before have loaded most kernels: forks, because importing takes a second.
+# One process per policy, because earlier tests have loaded most kernels. Forks, because importing takes a second.
 AFTER_WARM = """
     import gc, os, sys, tempfile
     from pathlib import Path
@@ -129,7 +129,7 @@ def made(path, lessons=3):
 
 @pytest.fixture
 def compiling(monkeypatch):
-    """Until this is set, compiling takes its time."""
+    """Compiling waits until this is set."""
     done = threading.Event()
 
     def slowly(*arguments):
@@ -205,7 +205,7 @@ def test_a_server_that_is_told_to_stop_waits_for_no_compile(tmp_path, number, wh
     os.kill(server.process.pid, number)
     assert server.process.wait(20) == 0
     spent, told = time.monotonic() - began, server.end()
-    assert spent < 4.0, spent  # two seconds on a machine with nothing else to do
+    assert spent < 4.0, spent  # two seconds on an idle machine
     assert "Traceback" not in told and '"stopped"' in told
     if when == "put":
         asking.join()
@@ -253,7 +253,7 @@ def test_a_stream_of_another_replica_is_compiled_aside_from_those_that_are_serve
     with living(database) as a, living(database) as b:
         assert a.put().status_code == 201 and soon(lambda: b.decide("x").status_code == 200)
         done = threading.Event()
-        monkeypatch.setattr(a.service.watch, "_compiled", lambda *_: True)  # in one process what one has both have
+        monkeypatch.setattr(a.service.watch, "_compiled", lambda *_: True)  # in one process both share compiled kernels
         monkeypatch.setattr(replica, "is_warm", lambda policy: done.is_set())
         monkeypatch.setattr(replica, "warm", lambda *_: done.wait(30))
         try:

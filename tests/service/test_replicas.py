@@ -143,7 +143,7 @@ def test_a_commit_that_nobody_knows_of_is_asked_for_again_by_its_id(two, monkeyp
 
 @pytest.mark.parametrize("where", ["arm_sets", "add_decisions", "lock", "add_rewards", "commit"])
 def test_a_group_that_is_lost_half_way_was_never_decided(two, monkeypatch, where):
-    """Decisions are in the transaction before its rewards are: wherever it ends, none of them is known afterwards."""
+    """Decisions are in the transaction before its rewards. Wherever it ends, no decision is known afterwards."""
     a, b = two
     made(a, b)
     a.decide("known")
@@ -205,7 +205,7 @@ def test_connections_that_are_cut_and_a_server_that_restarts_cost_answers_and_no
 
 
 def test_a_replica_that_is_killed_under_load_leaves_no_gap(database):
-    """In processes, as they are run: one is killed, the other goes on, and a third takes in what both wrote."""
+    """In separate processes: one is killed, the other continues, and a third reads what both wrote."""
     replicas = [Server(database, "often", nursery=NURSERY) for _ in range(2)]
     replicas[0].put(epsilon=0.1)
     assert soon(lambda: httpx.get(f"{replicas[1].url}/v1/streams/home").status_code == 200)
@@ -219,7 +219,7 @@ def test_a_replica_that_is_killed_under_load_leaves_no_gap(database):
     for thread in threads:
         thread.join()
     third = Server(database, nursery=NURSERY)
-    clients[0].run(third.port, 0.3)  # whoever had no answer asks again
+    clients[0].run(third.port, 0.3)  # clients without an answer send the request again
     clients[1].run(replicas[1].port, 0.3)
     assert soon(lambda: replicas[1].stream()["digest"] == third.stream()["digest"])
     digest = third.stream()["digest"]
@@ -280,7 +280,7 @@ def test_a_replica_forgets_while_all_decide_and_the_others_let_go_too(database, 
         assert soon(lambda: len(digests(a, b)) == 1)
         before, known = b.stream()["digest"], b.service.stream("home").known
         assert "3" in known
-        found = a.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute on
+        found = a.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"})  # half a minute later
         assert found.json() == {"forgotten": 21}
         assert soon(lambda: "3" not in known) and "39" in known and b.stream()["digest"] == before
         assert b.ask("POST", "home/forget", json={"before": "2023-11-14T22:13:50"}).json() == {"forgotten": 0}
@@ -298,7 +298,7 @@ def test_a_replica_that_slept_goes_on_from_the_snapshot_of_what_was_forgotten(da
     a, b = two
     made(a, b)
     decided = b.decide("mine").json()["id"]
-    b.service.watch.refresh = lambda: None  # it hears and polls no more
+    b.service.watch.refresh = lambda: None  # it neither listens nor polls any more
     for number in range(20):
         a.reward(a.decide(str(number)).json()["id"], 1.0)
     assert a.ask("POST", "home/forget", json={"before": "2100-01-01"}).json() == {"forgotten": 20}
@@ -344,7 +344,7 @@ def test_changes_on_two_replicas_are_one_history(database, two):
             assert {work.result() for work in works} == {200}
         assert soon(at_one) and a.stream()["era"] == 2 * turn + 3
         played = a.service.stream("home").setup.body.policy["lam"]
-        assert played in ((lam, lam + 0.5) if turn % 3 == 2 else (lam,))  # none is undone by the other
+        assert played in ((lam, lam + 0.5) if turn % 3 == 2 else (lam,))  # neither undoes the other
     play(3)
     assert soon(lambda: len(digests(a, b)) == 1)
     (found,) = verify(database)

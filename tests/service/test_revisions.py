@@ -1,4 +1,4 @@
-"""A policy of another revision: its streams go on in a new era, and what the earlier one computed is not damage."""
+"""A policy of another revision: its streams continue in a new era, and eras of the earlier one are not damage."""
 
 import time
 from contextlib import closing, contextmanager
@@ -33,7 +33,7 @@ UNITS = {**VALUES, "mode": "holdback", "holdback": 0.25}
 
 @contextmanager
 def version(revision, bits=True):
-    """A driftwise whose Auto is of another revision, and computes otherwise."""
+    """A driftwise whose Auto has another revision and other arithmetic."""
     with patch.object(TrendBank, "revision", revision), another(bits, probe=origin.probe()):
         with patch.object(origin, "_sources", lambda: f"of revision {revision}"):
             yield
@@ -115,7 +115,7 @@ def refusal_of(act):
 
 
 def rewarded(asked, tag, rounds=12):
-    """Rounds of three units, all rewarded but the last."""
+    """Rounds of three units, all rewarded except the last."""
     rng = np.random.default_rng(3)
     for number in range(rounds):
         arms, unit = arms_of(rng, 3, 2), f"u{number % 3}"
@@ -125,7 +125,7 @@ def rewarded(asked, tag, rounds=12):
 
 
 def forgotten(db, how):
-    """Forget of the old era what closed before a reward, or a unit."""
+    """Forget decisions of the old era that closed before a reward, or those of a unit."""
     with version(1):
         if how == "time":
             with closing(open_store(db)) as store:
@@ -222,7 +222,7 @@ def test_of_servers_that_start_at_once_one_begins_the_era(database):
 def test_a_server_does_not_begin_an_era_under_one_of_the_earlier_revision(database):
     first(database)
     with version(1), living(database) as asked:
-        time.sleep(0.3)  # until it is heard
+        time.sleep(0.3)  # until the other replica has read it
         server = Server(database, wait=False, nursery=NURSERY)
         assert "revision 1 of its policy" in server.end() and server.process.returncode
         live(asked, "on")
@@ -230,7 +230,7 @@ def test_a_server_does_not_begin_an_era_under_one_of_the_earlier_revision(databa
 
 
 def test_a_database_of_a_later_revision_is_refused_and_a_refold_goes_on(tmp_path):
-    """The way back, which `refold` asks to be meant: states of the later one are not known here."""
+    """The way back: states of the later revision cannot be read here."""
     db = tmp_path / "a.db"
     with version(3), living(db) as asked:
         asked.ask("PUT", "home", json=UNITS)

@@ -1,4 +1,4 @@
-"""No web page of another site can use the server through a browser: every route looks at Host, Origin and type."""
+"""No web page of another site can use the server through a browser: every route checks Host, Origin and type."""
 
 import base64
 import http.server
@@ -38,14 +38,14 @@ def home(tmp_path_factory):
 
 
 def every_route(asked):
-    """All routes that there are: (method, path), also of those that a later version adds."""
+    """All routes as (method, path), including those that a later version adds."""
     found = {(method, route.path) for route in asked.routes for method in route.methods - {"HEAD"}}
     assert {(method, path.replace("{id}", "{id:path}")) for method, path, *_ in ROUTES} < found and len(found) > 18
     return sorted(found)
 
 
 def ask(asked, method, path, headers, leave_out=()):
-    """A request as a program would send it, but for some headers."""
+    """A request as a program would send it, except for some headers."""
     rest = path.removeprefix("/v1/streams/{stream}").removeprefix("/")
     made = asked.client.build_request(
         method, path.replace("{stream}", "home").replace("{id:path}", "a"), headers=headers,
@@ -57,10 +57,10 @@ def ask(asked, method, path, headers, leave_out=()):
 
 
 def follows(path):
-    return path.endswith("/events")  # an answer that does not end, so it is asked by HEAD
+    return path.endswith("/events")  # an answer that does not end, so HEAD is used
 
 
-FOREIGN = {  # what is other than a program sends, and the status of a request that reads and one that changes
+FOREIGN = {  # unusual headers, and the status of a request that reads and of one that changes something
     "a rebound name": ({"host": "evil.test"}, 421, 421),
     "a rebound name with the right port": ({"host": "evil.test:8000"}, 421, 421),
     "text": ({"content-type": "text/plain"}, None, 415),
@@ -108,13 +108,13 @@ def test_a_password_that_browsers_resend_opens_pages_and_no_route_of_the_api(hom
         assert ask(home, "HEAD" if follows(path) else method, path, home.basic).status_code == 200, path
     for method, path in api:
         told = ask(home, method, path, home.basic)
-        assert told.status_code in (401, 429), (method, path)  # the latter when it was tried often
+        assert told.status_code in (401, 429), (method, path)  # 429 after many attempts
         assert "Basic" not in told.headers.get("www-authenticate", "")
     home.service.access._failures.clear()
 
 
 def test_pages_for_people_change_nothing(home):
-    """So they need no token against forged requests; one that does change something fails here."""
+    """So they need no token against forged requests. A page that changes something would fail here."""
     api = {path.replace("{id}", "{id:path}") for _, path, *_ in ROUTES}
     assert {method for method, path in every_route(home) if path not in api} == {"GET"}
 
@@ -165,7 +165,7 @@ NEVER = (
 @pytest.mark.parametrize("bound", ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.1.2.3", "box"))
 def test_this_machine_is_always_a_right_host_and_no_name_of_others_is(bound):
     site = Site(bound)
-    for _ in range(2):  # the second time from what is known
+    for _ in range(2):  # the second time from the cache
         assert {status(site, ("host", host)) for host in ALWAYS} == {200}
         assert {host: status(site, ("host", host)) for host in NEVER} == dict.fromkeys(NEVER, 421)
 
@@ -322,7 +322,7 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
 
 
 def test_no_page_of_another_site_changes_or_reads_a_stream_in_a_real_browser(tmp_path, playwright):  # noqa: F811
-    """An open server on loopback, a page at another port, and a name that was rebound to the server's address."""
+    """An open server on loopback, a page at another port, and a name rebound to the server's address."""
     server = Server(tmp_path / "a.db")
     elsewhere = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
     threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
@@ -343,7 +343,7 @@ def test_no_page_of_another_site_changes_or_reads_a_stream_in_a_real_browser(tmp
             for path in ("/v1/streams/home", "/v1/streams/home/reset"):
                 assert page.evaluate(REBOUND, path) == [421, 421]
             assert server.stream() == before
-            # The server's own pages open, live and without a complaint.
+            # The server's own pages open and update, without an error in the console.
             complaints = []
             page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
             page.goto(f"{server.url}/streams/home")

@@ -1,4 +1,4 @@
-"""A machine's clock that leaps ahead is held back and counted; one that goes back, or rests with the server, is not."""
+"""A machine's clock that jumps ahead is held back and counted; one that is set back, or a stopped server, is not."""
 
 import pytest
 
@@ -10,7 +10,7 @@ YEAR = 365 * 86400.0
 
 
 class Clocks:
-    """The machine's time and the seconds that pass, in the test's hand."""
+    """The machine's clock and the monotonic clock, which the test moves."""
 
     def __init__(self, at=1_700_000_000.0):
         self.at, self.since = at, 77.0
@@ -26,7 +26,7 @@ def test_what_passes_is_believed_and_a_leap_is_held_back_and_counted():
     assert clocks.steady() == clocks.at
     clocks.wait(30 * 86400.0)  # a month of silence
     assert clocks.steady() == clocks.at and clocks.steady.held == 0 and not clocks.steady.word
-    clocks.at += AHEAD  # as much as a clock is set right by
+    clocks.at += AHEAD  # a normal correction of a clock
     right = clocks.at
     assert clocks.steady() == right and clocks.steady.held == 0
     clocks.at += YEAR

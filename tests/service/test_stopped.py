@@ -1,4 +1,4 @@
-"""A replica that is stopped or cut off keeps no other from its work for long, and says itself that it cannot work."""
+"""A replica that is stopped or cut off does not block others for long, and reports that it cannot work."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ NURSERY = Nursery()
 
 
 class Line:
-    """A network between replicas and a PostgreSQL server, which can be cut without a word to either side."""
+    """A network between replicas and a PostgreSQL server that can be cut without notice to either side."""
 
     def __init__(self, server):
         self.target = str(server.folder / ".s.PGSQL.5432")

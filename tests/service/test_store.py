@@ -218,7 +218,7 @@ def test_a_step_that_fails_leaves_the_version_before_it(tmp_path, monkeypatch):
 
 
 def test_an_id_is_found_by_its_index_however_many_came_since_the_first_was_looked_for(database):
-    """A plan of an empty table would be kept, and read all rows of the stream."""
+    """A plan made for an empty table would be kept, and would read all rows of the stream."""
     store, many = open_store(database), 2_000
     if store._database.info.server_version < 150_000:
         store.close()
@@ -280,7 +280,7 @@ def test_arms_that_a_group_is_about_to_use_are_not_dropped_before_it_has(databas
     other.drop_sets_aside()
     assert store.arms(number) is None
     store.begin()
-    again = store.arm_set(sha256, 1, data)  # nobody knows it any more
+    again = store.arm_set(sha256, 1, data)  # no store has it in memory any more
     store.commit()
     assert store.arms(again) == (sha256, 1, data)
     store.close(), other.close()

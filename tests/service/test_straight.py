@@ -1,6 +1,6 @@
-"""Decisions and rewards that go straight are answered as those that go the ordinary way, byte for byte.
+"""Decisions and rewards on the fast path get the same answers as on the normal path, byte for byte.
 
-A query, which means nothing here, sends a request the ordinary way.
+A query, which has no meaning here, sends a request to the normal path.
 """
 
 import base64

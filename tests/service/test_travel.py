@@ -1,4 +1,4 @@
-"""A database that another machine, library or version computed: not taken for damage, and continued by a refold."""
+"""A database that another machine, library or version computed is not reported as damage, and a refold continues it."""
 
 import json
 import os
@@ -47,7 +47,7 @@ for words in json.loads(sys.argv[1]):
 
 @contextmanager
 def another(bits=True, probe=HALF):
-    """Another machine: it has another probe, and its arithmetic other bits."""
+    """Another machine: another probe, and other bits."""
     lesson = fold.Fold.lesson
 
     def other(self, x, value, tick, born):
@@ -310,7 +310,7 @@ def test_a_replica_that_computes_otherwise_does_not_join_nor_stay(database):
         with pytest.raises(Taken, match="no replica"):
             refold.refold(database)
         alone = "driftwise.service.stores.postgres.PostgresStore.alone"
-        with patch(alone, lambda self: True):  # as if it began just then
+        with patch(alone, lambda self: True):  # as if it had begun at that moment
             assert refold.refold(database) == {"home": 2}
     assert server.process.wait(20) == 5
     assert "another machine or library" in server.end()

@@ -1,4 +1,4 @@
-"""F13: every golden database opens, verifies and comes to its digests; an upgrade is done or not; none goes back."""
+"""F13: every golden database opens, verifies and has its digests; an upgrade is atomic; a downgrade is refused."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ def version(path):
 
 @pytest.fixture(params=sorted(path.stem for path in GOLDEN.glob("*.db")))
 def golden(request, tmp_path):
-    """A copy of a golden database, and what is known of it. Its digests are those of the version that made it."""
+    """A copy of a golden database, and its stored facts. Its digests are those of the version that made it."""
     shutil.copy(GOLDEN / f"{request.param}.db", tmp_path / "a.db")
     return tmp_path / "a.db", json.loads((GOLDEN / f"{request.param}.json").read_text(encoding="utf-8"))
 
@@ -42,7 +42,7 @@ COUNTS = ("decisions", "rewards", "forgotten")
 
 
 def facts(path):
-    """What is in a database, nothing of which is damaged."""
+    """The content of a database without damage."""
     found = verify(path)
     assert not [told for one in found for told in one.differs]
     return {one.name: {name: getattr(one, name) for name in COUNTS} for one in found}
@@ -77,19 +77,19 @@ def test_a_golden_database_goes_on(golden):
     path, known = golden
     now = [1_800_000_000.0]
     with living(path, now=lambda: now[0]) as asked:
-        asked.service.access = Access([])  # open, whatever keys there are
+        asked.service.access = Access([])  # open, even if there are keys
         live(asked, now, 12, "since", 5)
         digests = {name: asked.stream(name)["digest"] for name in known}
     found = facts(path)
     assert {one.name: one.digest for one in verify(path)} == digests
     assert all(found[name]["decisions"] == known[name]["decisions"] + 12 for name in known)
-    with closing(SQLiteStore(path, writes=False)) as store:  # from now on it says which machine computes
+    with closing(SQLiteStore(path, writes=False)) as store:  # from now on it records the machine
         assert {store.eras(row.id)[-1].probe for row in store.streams()} == {probe()}
 
 
 def test_killed_in_an_upgrade_it_is_the_database_it_was_and_none_goes_back(golden):
     path, known = golden
-    for number in range(version(path)[0], VERSION + 1):  # every step that it has before it, and one more
+    for number in range(version(path)[0], VERSION + 1):  # every remaining step, and one more
         before = version(path)
         server = Server(path, f"kill:in-upgrade:{number}", wait=False, nursery=NURSERY)
         server.end()

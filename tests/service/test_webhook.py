@@ -33,7 +33,7 @@ def quick(monkeypatch):
 
 @contextmanager
 def receiver(port=0, answers=(), delay=0.0):
-    """Who listens: what came, answered by these statuses and then by 204."""
+    """A receiver that records messages and answers with these statuses, then with 204."""
     came, left = [], list(answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -150,7 +150,7 @@ def test_drift_is_told_when_the_memory_of_a_bank_becomes_short(tmp_path):
     with receiver() as (url, came), living(tmp_path / "a.db", webhook=Webhook(url, SECRET)) as asked:
         asked.put(policy={"name": "Auto", "dim": 2}, half_life=None, mode="shadow")
         for start in range(0, 500, 100):
-            turns = np.arange(start, start + 100) / 15.0  # preferences go round once in 94 rewards
+            turns = np.arange(start, start + 100) / 15.0  # preferences make one turn in 94 rewards
             arms = rng.uniform(-0.7, 0.7, (100, 2, 2))
             bodies = [{"id": f"d{start + n}", "arms": arms[n].tolist(), "action": n % 2} for n in range(100)]
             asked.ask("POST", "home/decide/batch", json=bodies)

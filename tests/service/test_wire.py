@@ -1,4 +1,4 @@
-"""What is asked and what is answered (docs/contract.md#the-wire)."""
+"""Requests and answers (docs/contract.md#the-wire)."""
 
 import base64
 import sqlite3
@@ -33,7 +33,7 @@ def test_an_id_is_decided_once_whatever_comes_between(home):
     home.reward("b", 1.0)
     assert home.decide("a").json() == first
     assert home.decide("a", arms=ARMS[:2]).status_code == 409
-    home.service.stream("home").known.clear()  # from the file it is the same
+    home.service.stream("home").known.clear()  # read from the file it is the same
     assert home.decide("a").json() == first
     assert home.decide("a", arms=ARMS[:2]).status_code == 409
     assert home.stream()["seq"] == 2
@@ -120,7 +120,7 @@ def test_items_in_a_context_are_the_arms_that_features_make_of_them(tmp_path):
             (asked.ask("PUT", "home/items", json={"items": {"c": {"kid": "news"}}}), "'kind'"),
         ):  # fmt: skip
             assert refused.status_code == 422 and f"the nearest is {nearest}" in refused.json()["hint"]
-            assert refused.json()["hint"] not in refused.json()["error"]  # a client that shows both says it once
+            assert refused.json()["hint"] not in refused.json()["error"]  # a client that prints both shows it once
         assert asked.decide("3", arms=None, context={"hour": "noon"}, items=["a"]).status_code == 422
     assert not verify(tmp_path / "a.db")[0].differs
 
@@ -176,7 +176,7 @@ def test_a_stream_of_before_allows_unknown_names_and_a_new_one_refuses_them_unle
         with monkeypatch.context() as before:
             before.setattr(serving, "declared_body", lambda body, before=None: body)
             assert asked.ask("PUT", "old", json=body(old)).status_code == 201
-        assert asked.ask("PUT", "new", json=body(old)).status_code == 201  # written by hand, without a word on it
+        assert asked.ask("PUT", "new", json=body(old)).status_code == 201  # written by hand, without that setting
         assert asked.ask("PUT", "free", json=body({**old, "unknown": "allow"})).status_code == 201
         assert [decides(asked, one) for one in ("old", "new", "free")] == [200, 422, 200]
         assert [asked.ask("PUT", one, json=body(old)).status_code for one in ("old", "new", "free")] == [200, 200, 409]
@@ -194,7 +194,7 @@ def test_a_shadow_plays_what_the_caller_plays_and_notes_its_own(home):
     assert home.reward("a", 1.0, "apprentice").json()["verdict"] == "learned"
     again = home.decide("b", stream="apprentice", action=0).json()
     assert again["proposed"] != 0 or again["mean"] > 0  # it learned from the caller's arm
-    assert home.decide("c", action=1).status_code == 422  # a live stream is told no action
+    assert home.decide("c", action=1).status_code == 422  # a live stream takes no action
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["at hand", "from the store"])
@@ -222,7 +222,7 @@ def _same_or_refused(asked, first, live, shown, others):
     for name, other in others.items():
         refused = asked.decide("a", **other)
         assert refused.status_code == 409 and refused.json()["error"].endswith(f"other {name.removeprefix('no ')}")
-    assert asked.decide("a", action=live.json()["arm"]).status_code == 409  # a live stream was told none
+    assert asked.decide("a", action=live.json()["arm"]).status_code == 409  # a live stream gets none
     batch = [{"id": "a", "arms": ARMS, **{key: shown[key] for key in ("action", "propensity", "items")}},
              {"id": "a", "arms": ARMS, "action": 1, "propensity": 0.25, "items": shown["items"]}]  # fmt: skip
     told = asked.ask("POST", "apprentice/decide/batch", json=batch).json()
@@ -269,7 +269,7 @@ def _changed(home):
     found = home.ask("PUT", "home/policy", json=changed).json()
     assert found["era"] == 2 and found["state_seq"] == 20
     home.put("twin", half_life=5)
-    for number in range(20):  # a stream that had this policy all along, taught the same arms
+    for number in range(20):  # a stream that had this policy from the start and learned the same arms
         arm = home.service.store.decision(1, str(number)).arm
         home.decide(str(number), stream="twin", arms=[ARMS[arm]])
         home.reward(str(number), float(number % 3 == 0), "twin")

@@ -69,7 +69,7 @@ def noise_free(world, forget, lam, rounds):
 
 
 def drift_error(policy, state, theta):
-    """V⁻¹ Σ γ^{t-1-s} X_s X_s'(θ_s-θ_t): the estimate's whole noise-free error, but for the ridge's share -λV⁻¹θ_t."""
+    """V⁻¹ Σ γ^{t-1-s} X_s X_s'(θ_s-θ_t): the noise-free error of the estimate, without the ridge's part -λV⁻¹θ_t."""
     lower = np.tril(state.G[0])
     V = lower + np.tril(lower, -1).T + policy.lam * np.eye(policy.dim)
     estimate = policy.scores(state, np.eye(policy.dim)).mean

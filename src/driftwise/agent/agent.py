@@ -162,8 +162,8 @@ class Agent:
 
         items are the names of the arms. allowed is booleans (n,) or the indices of the arms that may be played. cost
         (n,) is subtracted from the scores. With features a context may replace the arms; items are then names of items,
-        or their rows by name, which the agent keeps. On the wall clock a `now` far ahead of the last time (40
-        half-lives, or 1,000 times the longest silence) is refused unless jump=True.
+        or their rows by name, which the agent keeps. On the wall clock a `now` that is more than 40 half-lives
+        and more than 1,000 times the longest silence after the last time is refused unless jump=True.
         """
         parts = self._parts
         turn(parts, parts.choosing)

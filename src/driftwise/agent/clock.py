@@ -37,8 +37,7 @@ class Clock:
 
     def hear(self, at: float, told: bool, jump: bool, half_life: float) -> None:
         """Move the clock to the time of a call. A time that the caller gave (`told`) and that is far ahead is refused
-        without `jump`: it would make everything that was learned old, and the clock would stand until that time is
-        reached.
+        without `jump`: it would make everything that was learned old, and the clock would not advance until that time.
 
         half_life is the policy's, in ticks; infinite if it has none.
         """

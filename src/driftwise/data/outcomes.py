@@ -84,8 +84,8 @@ class Outcomes:
         return Outcomes(arms=arms, rewards=self._paid[order], names=self.names)
 
     def reordered(self, seed: int) -> Outcomes:
-        """The same with the arms in another order. Ties go to the first arm, so a policy that explores little may owe
-        its reward to the order. Compare policies over several orders."""
+        """The same with the arms in another order. Ties go to the first arm, so the order may decide the
+        reward of a policy that explores little. Compare policies over several orders."""
         order = np.random.default_rng(checked_seed(seed)).permutation(len(self.names))
         arms = self._sets[:, order] if len(self._sets) > 1 else self._sets[0][order]
         return Outcomes(arms=arms, rewards=self._paid[:, order], names=[self.names[place] for place in order])

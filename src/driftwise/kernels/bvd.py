@@ -69,16 +69,16 @@ from driftwise.kernels.solvers.secular import (
     THETA,
     ZERO,
     SetScratch,
-    backward_,
     clip_,
     copy_,
     descend_,
-    dot,
     evaluate_,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch_of,
     set_scratch_size,
+    vector_dot,
 )
 from driftwise.theory.radius import glb_radius
 
@@ -86,15 +86,15 @@ NEAREST, ORIGIN = 0, 1
 
 
 @kernel
-def invert_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
+def invert_ridged_(z: SetScratch, M: Floats, ridge: float, to: Floats) -> None:
     """to = (M + ridge·I)⁻¹, both triangles, from the lower one of M."""
     spare, low = z.vec[SPARE], z.mat[LOW]
-    factor_(M, ridge, low)
+    secular_factor_(M, ridge, low)
     for j in range(spare.size):
         for i in range(spare.size):
             spare[i] = 1.0 if i == j else 0.0
-        forward_(low, spare)
-        backward_(low, spare)
+        secular_forward_(low, spare)
+        secular_backward_(low, spare)
         for i in range(spare.size):
             to[i, j] = spare[i]
 
@@ -114,12 +114,12 @@ def joint_(z: SetScratch, way: Way) -> None:
     """The matrices of ELLIPSOID: V⁻², β̄R and β̄²R'V⁻²R with RR' = Ṽ."""
     metric, root, inner = z.mat[METRIC], z.mat[ROOT], z.mat[INNER]
     d = way.G.shape[0]
-    invert_(z, way.G, way.lam, inner)
+    invert_ridged_(z, way.G, way.lam, inner)
     multiply_turned_(inner, inner, metric)
     for i in range(d):
         for j in range(d):
             root[i, j] = 0.0
-    factor_(way.twin, way.lam, root)
+    secular_factor_(way.twin, way.lam, root)
     for i in range(d):
         for j in range(i + 1):
             root[i, j] *= way.beta
@@ -145,9 +145,9 @@ def confine_(p: Atoms, theta: Floats, way: Way, z: SetScratch, out: Floats) -> t
     here, hat = z.vec[THETA], z.vec[HAT]
     copy_(theta[p.lane], hat)
     copy_(hat, out)
-    stage = 1 if dot(hat, hat) <= S * S else 2
+    stage = 1 if vector_dot(hat, hat) <= S * S else 2
     if stage == 2 or way.tie == ORIGIN:
-        invert_(z, way.twin, lam, z.mat[METRIC])
+        invert_ridged_(z, way.twin, lam, z.mat[METRIC])
     if way.tie == ORIGIN:
         copy_(z.vec[ZERO], here)
         norm = math.sqrt(2.0 * max(0.0, evaluate_(int(FIXED), p, z, int(HERE))))

@@ -122,7 +122,7 @@ _FASTER = {"tiled": tiled.tiled, "tiled_wide": tiled.tiled_wide, "lazy": tiled.l
 
 
 def _loop(family: Family, engine: str, pieces: Callable[[Family], dict[str, Callable[..., Any]]]) -> Live:
-    call = rounds.play(f"play_{family.name}_{engine}", family, pieces)
+    call = rounds.bound_loop(f"play_{family.name}_{engine}", family, pieces)
     return Live(call, _PLAY, guard_of("play", family.name, engine))
 
 

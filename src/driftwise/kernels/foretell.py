@@ -1,8 +1,8 @@
-"""What eight memories foretell of a reward, a memory a lane.
+"""Forecasts of a reward by eight memories at once, one memory per lane.
 
-A factor, solutions with it and the elimination of a slope are one loop: below the rows of a matrix stand vectors to be
-solved for, and leave it as solutions. Every lane takes the operations of kernels/algebra.py and of
-kernels/belief.py in their order, and so has their bits; but the rows of a column do not wait for each other.
+The factorisation, the solutions and the elimination of a slope are one loop: vectors to be solved for are appended
+below the rows of a matrix, and are replaced by their solutions. Every lane does the operations of kernels/algebra.py
+and kernels/belief.py in the same order, and so has the same bits. The rows of a column are independent of each other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from driftwise.kernels.scratch import carved
 
 
 class LaneScratch(NamedTuple):
-    """Scratch of eight memories, a slot each: rows, a matrix, b and an arm; slopes of those that follow a trend, or
-    nothing where sloped is 0 and not 1; who has each slot, their ridges and those of slopes, the value and squared
-    length foretold."""
+    """Scratch of eight memories, one slot each. rows: a matrix, b and an arm. slopes: those of memories that follow a
+    trend; empty if `sloped` is 0 and not 1. who: the lane in each slot. Then their ridges, the ridges of their slopes,
+    and the predicted values and squared lengths."""
 
     rows: Floats
     slopes: Floats
@@ -54,7 +54,7 @@ def four_less(
 
 @piece
 def one_less(rows: Floats, i: int, j: int, A: Floats, base: int, n: int) -> Lanes:
-    """The same of row i alone."""
+    """The same for row i alone."""
     v = load(rows, (i, j))
     for k in range(n):
         v -= load(A, (base + i, k)) * load(A, (base + j, k))
@@ -62,10 +62,10 @@ def one_less(rows: Floats, i: int, j: int, A: Floats, base: int, n: int) -> Lane
 
 
 @piece
-def solve_(rows: Floats, ridge: Floats, late: bool) -> None:
-    """The first d rows, a matrix whose diagonal lacks a ridge (8,), become its factor, those below their solutions.
+def factor_and_solve_(rows: Floats, ridge: Floats, late: bool) -> None:
+    """Replace the first d rows, a matrix without its ridge (8,), by their factor, and the rows below by solutions.
 
-    No pivot lies below the ridge, which joins the diagonal first, or late: after all else was taken off it.
+    The ridge is added to the diagonal first or, with `late`, after everything else was subtracted. It bounds pivots.
     """
     count, d, least = rows.shape[0], rows.shape[1], load(ridge, 0)
     for j in range(d):
@@ -87,8 +87,8 @@ def solve_(rows: Floats, ridge: Floats, late: bool) -> None:
 
 
 @piece
-def eliminate_(rows: Floats, slopes: Floats) -> None:
-    """G and b lose what a slope explains: MM' and Mz, where M and z stand solved below the factor of the slope."""
+def eliminate_slope_(rows: Floats, slopes: Floats) -> None:
+    """Subtract the part of a slope, MM' from G and Mz from b. M and z are the solutions below the slope's factor."""
     d = rows.shape[1]
     for j in range(d):
         whole = d + 1 - (d + 1 - j) % 4
@@ -104,8 +104,8 @@ def eliminate_(rows: Floats, slopes: Floats) -> None:
 
 @piece
 def fill_slots_(X: Floats, at: int, arm: int, gauge: Gauge, G: Floats, b: Floats, slots: LaneScratch) -> None:
-    """The lanes in `who` fill the slots, without a slope and in units of the features; value and square are those of an
-    arm nothing is known of."""
+    """Copy the lanes in `who` to the slots, without slopes and in units of the features. Value and square become those
+    of an unknown arm."""
     rows, d = slots.rows, b.shape[1]
     for slot in range(slots.who.size):  # not a number, for which the compiler would write all of this eight times
         lane = int(slots.who[slot])
@@ -121,7 +121,7 @@ def fill_slots_(X: Floats, at: int, arm: int, gauge: Gauge, G: Floats, b: Floats
 
 @piece
 def fill_slopes_(gauge: Gauge, lag: Floats, lag_square: Floats, lag_reward: Floats, slots: LaneScratch) -> None:
-    """The slopes of the lanes in `who` fill the slots."""
+    """Copy the slopes of the lanes in `who` to the slots."""
     slopes, d = slots.slopes, lag_reward.shape[1]
     for slot in range(slots.who.size):
         lane = int(slots.who[slot])
@@ -137,12 +137,12 @@ def fill_slopes_(gauge: Gauge, lag: Floats, lag_square: Floats, lag_reward: Floa
 
 @piece
 def foretell_eight_(slots: LaneScratch, sloped: bool, late: bool) -> None:
-    """What all eight believe of the arm: its value and squared length are added to those there."""
+    """Add the predicted value and squared length of the arm by each of the eight to those in the slots."""
     rows, d = slots.rows, slots.rows.shape[1]
     if sloped:
-        solve_(slots.slopes, slots.stiff, False)
-        eliminate_(rows, slots.slopes)
-    solve_(rows, slots.ridge, late)
+        factor_and_solve_(slots.slopes, slots.stiff, False)
+        eliminate_slope_(rows, slots.slopes)
+    factor_and_solve_(rows, slots.ridge, late)
     value, square = load(slots.value, 0), load(slots.square, 0)
     for i in range(d):
         y = load(rows, (d + 1, i))

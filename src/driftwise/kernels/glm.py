@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
 from driftwise.kernels.binding import bind_named
-from driftwise.kernels.groups import Estimate, History, Sums
+from driftwise.kernels.groups import EstimateBundle, History, Sums
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
 from driftwise.kernels.links import CUSTOM
@@ -95,7 +95,7 @@ class Lanes(NamedTuple):
 
     sums: Sums
     history: History
-    estimate: Estimate
+    estimate: EstimateBundle
     work: LessonScratch
     surprise: Floats
 
@@ -140,7 +140,7 @@ def predict_(matrix: Floats, lane: int, ridge: float, theta: Floats, X: Floats, 
 
 @piece
 def posterior_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, scores: ScoreScratch
 ) -> None:
     """The mean μ(x'θ̂) of every arm, and how far a quantile of the Laplace posterior is above it."""
     predict_(estimate.H, lane, 0.0, estimate.theta, X, at, scores)
@@ -149,7 +149,7 @@ def posterior_scores_(
 
 @piece
 def optimistic_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, scores: ScoreScratch
 ) -> None:
     """Mean μ(x'θ̃) (for a user's own link x'θ̃ itself) and bonus of every arm."""
     table, link, mean = point.table, point.flags[LINK], scores.mean
@@ -165,7 +165,7 @@ def optimistic_scores_(
 
 @piece
 def glm_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: Estimate, scores: ScoreScratch
+    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, scores: ScoreScratch
 ) -> None:
     """Mean and bonus of every arm by the rule in the flags."""
     if point.flags[RULE] == POSTERIOR:
@@ -281,7 +281,9 @@ def any_solve_(point: Point, row: int, lane: int, lanes: Lanes) -> int:
 
 
 @routine
-def nearest_estimate_(point: Point, row: int, lane: int, sums: Sums, estimate: Estimate, work: LessonScratch) -> int:
+def nearest_estimate_(
+    point: Point, row: int, lane: int, sums: Sums, estimate: EstimateBundle, work: LessonScratch
+) -> int:
     """One pass keeps no history, so g(θ)-b is approximated by H(θ-θ̂): the norm is H, or HV⁻¹H for GLB."""
     H, Q, z, rhs = estimate.H, work.Q, work.z, work.row
     d = z.size
@@ -365,7 +367,7 @@ add_, fade_estimate_, solve_estimate_, confine_ = any_add_, any_fade_, any_solve
 
 
 @piece
-def forget_(lane: int, reg: float, count: Floats, history: History, estimate: Estimate) -> None:
+def forget_(lane: int, reg: float, count: Floats, history: History, estimate: EstimateBundle) -> None:
     """Clear a lane: no atoms, θ̂ = 0, and for one pass H = reg·I."""
     clear_atoms_(lane, count, history)
     for i in range(estimate.theta.shape[1]):

@@ -169,7 +169,7 @@ class History(NamedTuple):
     targets: Floats
 
 
-class Estimate(NamedTuple):
+class EstimateBundle(NamedTuple):
     """theta (K, d) is θ̂, shown (K, d) the point that the rule uses, H (K, d, d) the Hessian."""
 
     theta: Floats
@@ -189,5 +189,5 @@ class Adapting(NamedTuple):
 
 sums_of = bundle_of(Sums, "floats")
 history_of = bundle_of(History, "floats, ints")
-estimate_of = bundle_of(Estimate, "floats")
+estimate_of = bundle_of(EstimateBundle, "floats")
 adapting_of = bundle_of(Adapting, "floats, ints")

@@ -17,7 +17,7 @@ from driftwise.kernels.groups import COUNTERS as COUNTERS
 from driftwise.kernels.groups import KEY, LAST_GROUP, SIZE_AT
 from driftwise.kernels.groups import MOMENTS as MOMENTS
 from driftwise.kernels.groups import Adapting as Adapting
-from driftwise.kernels.groups import Estimate as Estimate
+from driftwise.kernels.groups import EstimateBundle as EstimateBundle
 from driftwise.kernels.groups import History as History
 from driftwise.kernels.groups import Sums as Sums
 from driftwise.kernels.groups import adapting_of as adapting_of

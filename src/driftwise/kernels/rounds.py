@@ -52,7 +52,9 @@ def _play(
     return FINE
 
 
-def play(name: str, family: Family, engine: Callable[[Family], dict[str, Callable[..., Any]]]) -> Callable[..., int]:
+def bound_loop(
+    name: str, family: Family, engine: Callable[[Family], dict[str, Callable[..., Any]]]
+) -> Callable[..., int]:
     """The loop with an engine's pieces for a family, compiled and cached under its own name."""
     seen = {"view_of": family.view_of, "sound_view": family.sound_view, "failed_view": family.failed_view}
     return entry(bind(_play, name, **{**seen, "pay_": pay_one_, **engine(family)}))

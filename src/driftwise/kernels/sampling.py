@@ -59,7 +59,7 @@ def add_normal_(scale: float, key: Ints, draw: int, attempt: int, scores: ScoreS
 
 
 @piece
-def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
+def multiply_bonuses_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScratch) -> None:
     """Multiply all bonuses by one normal number, or by its absolute value."""
     z = normal(key[KEY_LOW], key[KEY_HIGH], draw, first, first)
     if upward:
@@ -69,7 +69,7 @@ def multiply_(upward: bool, key: Ints, draw: int, first: int, scores: ScoreScrat
 
 
 @piece
-def through_(link: int, scores: ScoreScratch) -> None:
+def link_draw_(link: int, scores: ScoreScratch) -> None:
     """From proposed = x'θ̂ and bonus = x'(θ̃ - θ̂) to mean = μ(x'θ̂) and bonus = μ(x'θ̃) - μ(x'θ̂)."""
     mean, bonus, value = scores.mean, scores.bonus, scores.proposed
     for a in range(mean.size):
@@ -82,7 +82,7 @@ def sampled_(link: int, scale: float, key: Ints, draw: int, attempt: int, scores
     """Mean and bonus of every arm by θ̃."""
     add_normal_(scale, key, draw, attempt, scores)
     if link != IDENTITY:
-        through_(link, scores)
+        link_draw_(link, scores)
 
 
 @piece
@@ -152,7 +152,7 @@ def linear_sample_(point: Point, X: Floats, at: int, sums: Sums, key: Ints, draw
     if point.flags[DRAWN] == THETA:
         sampled_(point.flags[LINK], linear_scale(point, first, first, sums, scores.pivot), key, draw, first, scores)
     else:
-        multiply_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
+        multiply_bonuses_(point.flags[DRAWN] == UPWARD, key, draw, first, scores)
 
 
 @piece

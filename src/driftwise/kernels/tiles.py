@@ -101,7 +101,7 @@ def solve_four_(
 
 
 @piece
-def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
+def solve_tile_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
     """The first rows of tile <- those of low⁻¹ tile, in place; so many rows, a multiple of eight."""
     for i in range(0, rows, 4):
         four = load(tile, i), load(tile, i + 1), load(tile, i + 2), load(tile, i + 3)
@@ -109,7 +109,7 @@ def solve_(U: Floats, pivot: Floats, rows: int, tile: Floats) -> None:
 
 
 @piece
-def reduce_(start: int, stop: int, column: Floats) -> None:
+def reduce_block_(start: int, stop: int, column: Floats) -> None:
     """Rows of a diagonal block minus the contribution of the rows above it, four per pass."""
     for i in range(start, stop, 4):
         rows = load(column, i), load(column, i + 1), load(column, i + 2), load(column, i + 3)
@@ -147,9 +147,9 @@ def factor_tiles_(
     for start in range(0, d + 1, EIGHT):
         width = min(EIGHT, d - start)
         lay_(G, b, lane, ridge, start, width, column)
-        solve_(U, pivot, start, column)
+        solve_tile_(U, pivot, start, column)
         if start > 0:
-            reduce_(start, start + width, column)
+            reduce_block_(start, start + width, column)
         for c in range(width):
             y = load(column, start + c)
             for k in range(c):

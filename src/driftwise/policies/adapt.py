@@ -177,7 +177,7 @@ class Adaptive(Compiled):
 def check_told(base: Base) -> None:
     """Refuse a base without R, S and L, from which BOB's payoffs and MASTER's tests are computed."""
     if base.L is None or getattr(base, "believes", False):
-        raise BadInput("base", base, "a base that is told R, S and L and follows no trend", "a TrendBank learns them")
+        raise BadInput("base", base, "a base with R, S and L given that follows no trend", "a TrendBank learns them")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, act
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
 from driftwise.policies.engines import Engine, Sizes, bound, engine_of
 from driftwise.policies.held import Hold
-from driftwise.policies.live import NO_TESTS, Entries, Live, Ready, report
+from driftwise.policies.live import NO_TESTS, Entries, LiveCalls, Ready, report
 from driftwise.policies.memory import Memory
 from driftwise.policies.plain import policy_digest
 from driftwise.policies.scratch import for_rounds, for_scores
@@ -33,7 +33,7 @@ class Compiled(Answers):
     entries: ClassVar[Entries]
 
     @cached_property
-    def _live(self) -> Live:
+    def _live(self) -> LiveCalls:
         """What live calls look up, cached."""
         windowed = bool(self.layout.flags[ROOM])
         plain = not self.can_fail and not self._tests()
@@ -41,7 +41,7 @@ class Compiled(Answers):
         entries, many = self.entries, math.inf
         if entries.score_many is not None:
             many = engines.many(entries.family, self.point, self.dim)
-        return Live(
+        return LiveCalls(
             at_hand(entries.scores), at_hand(entries.learn), buffer_of(self.point.flags), buffer_of(self.point.table),
             self.layout, self.dim, self.reach, low, high,
             type(self).best_of is Compiled.best_of and type(self)._number is Compiled._number,

@@ -149,7 +149,7 @@ def engine_of(family: Family, at: Point, sizes: Sizes) -> Engine:
 
 @cache
 def _loop(engine: Engine, family: Family) -> Callable[..., Any]:
-    return rounds.play(_listed(engine, family), family, engine.pieces)
+    return rounds.bound_loop(_listed(engine, family), family, engine.pieces)
 
 
 def bound(engine: Engine, family: Family, at: Point) -> Callable[..., Any]:

@@ -114,8 +114,8 @@ class LinearUCB(Compiled):
         if not self.memory.geometric:
             raise BadInput("policy", self.memory, "memory=Keep() or Fade(forget)", "fold the log instead")
         if self.learns:
-            wanted = "R and S that are told: what is learned of them depends on the order of rewards"
-            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "tell both, or fold the log")
+            wanted = "R and S that are given: what is learned of them depends on the order of rewards"
+            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "give both, or fold the log")
         self.norm.check_order()
         return float(self.memory.numbers() and self.memory.forget)
 
@@ -254,7 +254,7 @@ BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF,
 
 
 def ridges_of(at: point.Point, row: int, state: State) -> Floats:
-    """The ridge of every feature for a row as the state has it, told or learned."""
+    """The ridge of every feature for a row as the state has it, given or learned."""
     dim, known = state.b.shape[1], state.gauge if "gauge" in state.groups() else np.zeros(0)
     ridge = float(belief.prior_of(at, row, belief.Gauge(known), dim).ridge)
     inverse = known[belief.UNITS + 2 * dim :] if known.size > belief.GAUGE else np.ones(dim)

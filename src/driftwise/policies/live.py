@@ -31,7 +31,7 @@ class Entries(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveCalls:
     """What a live call needs of a policy, in slots, which are faster to read than a tuple's fields.
 
     `straight`: a choice is the best of a list by one entry. `plain`: a lesson is one entry and nothing else.
@@ -68,7 +68,7 @@ class Ready:
 
     __slots__ = ("acquire", "arms", "learn", "live", "packed", "release", "scores", "second", "view")
 
-    def __init__(self, live: Live, state: State, arms: Any, columns: Any) -> None:
+    def __init__(self, live: LiveCalls, state: State, arms: Any, columns: Any) -> None:
         self.arms, self.live, self.packed = arms, live, state.packed
         self.acquire, self.release = state.in_use.acquire, state.in_use.release
         n, scratch, self.second, taken = state.scratch

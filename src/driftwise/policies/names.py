@@ -337,7 +337,7 @@ def catalogue() -> list[dict[str, Any]]:
         for name, (wrapper, row) in ADAPTIVE.items()
     ]
     auto = {"name": AUTO, "family": "linear", "memory": "trend", "adaptation": "Bank",
-            "reference": "ours: the default, told nothing but dim", "needs": ("dim",)}  # fmt: skip
+            "reference": "ours: the default, needs only dim", "needs": ("dim",)}  # fmt: skip
     return [*plain, *adaptive, auto]
 
 

@@ -72,7 +72,7 @@ def _one_pass(
     ends = sorted((z0, z0 + push))
     if gap(ends[0]) < 0.0 < gap(ends[1]):
         z = float(_optimize().brentq(gap, *ends, xtol=1e-14, rtol=1e-14, maxiter=5000))
-    else:  # the root is an end, but for rounding
+    else:  # up to rounding, the root is an end
         z = min(ends, key=lambda end: abs(gap(end)))
     value, slope = (float(one[0]) for one in link(np.array([z])))
     one_pass.one_pass_take_(state.H, state.theta, 0, x, weight * (value - reward), weight * slope, work.P)

@@ -78,7 +78,7 @@ def check_revision(digest: str, own: str) -> None:
     theirs, mine = _DIGEST.fullmatch(digest), _DIGEST.fullmatch(own)
     if digest != own and theirs and mine and theirs[1] == mine[1]:
         got = f"one of revision {revision_in(digest)}, whose arithmetic is another"
-        way_out = "make it anew and carry on from its log, agent.learn_log(log)"
+        way_out = "make a new one and let it learn the log, agent.learn_log(log)"
         raise BadInput("state", got, f"a state of revision {revision_in(own)} of its policy", way_out)
 
 

@@ -26,28 +26,28 @@ _NOISE = 'pass the standard deviation of the noise, or radius="posterior" with R
 
 
 class Norm(NamedTuple):
-    """The norm of a bonus: that of V⁻¹ or, with a second matrix, of V⁻¹ṼV⁻¹; with `slips` as the published code
+    """The norm of a bonus: that of V⁻¹ or, with a second matrix, of V⁻¹ṼV⁻¹; with `erring` as the published code
     does."""
 
     code: int
     twin: bool = False
-    slips: bool = False
+    erring: bool = False
 
     def check(self, policy: LinearUCB) -> None:
         """Refuse settings for which the norm is not defined."""
-        if self.slips and not policy.memory.geometric:
-            raise BadInput("two_matrix", policy.two_matrix, "Fade or Keep for the published slip", 'pass "correct"')
+        if self.erring and not policy.memory.geometric:
+            raise BadInput("two_matrix", policy.two_matrix, "Fade or Keep for the published error", 'pass "correct"')
 
     def check_order(self) -> None:
         """Refuse to add sums that depend on the order of rewards."""
-        if self.slips:
-            raise BadInput("two_matrix", "as-published", '"correct": the slip depends on order', "pass that")
+        if self.erring:
+            raise BadInput("two_matrix", "as-published", '"correct": the published error depends on order', "pass that")
 
 
 NORMS: dict[str | None, Norm] = {
     None: Norm(point.ONE_MATRIX),
     "correct": Norm(point.TWO_MATRIX, twin=True),
-    "as-published": Norm(point.TWO_AS_PUBLISHED, twin=True, slips=True),
+    "as-published": Norm(point.TWO_AS_PUBLISHED, twin=True, erring=True),
 }
 
 

@@ -20,7 +20,7 @@ from driftwise.policies.live import report
 
 if TYPE_CHECKING:
     from driftwise.policies.base import Compiled
-    from driftwise.policies.live import Live
+    from driftwise.policies.live import LiveCalls
     from driftwise.policies.regions import Region
     from driftwise.policies.state import State
 
@@ -117,7 +117,7 @@ def choose_from(policy: Compiled, state: State, region: Region, number: int = AC
     return _choice(peak, found.mean, found.bonus, index.score(peak.top))
 
 
-def _at_once(ball: Callable[..., int], live: Live, state: State, image: tuple[Floats, bool]) -> Choice:
+def _at_once(ball: Callable[..., int], live: LiveCalls, state: State, image: tuple[Floats, bool]) -> Choice:
     """The choice on a ball or an ellipsoid, in one call."""
     if state.form is None:
         state.form = Index(live.dim)

@@ -251,4 +251,4 @@ class State:
         return Layout(sizes).state(floats, ints, owner, _ANEW)
 
 
-_ANEW = "save the state anew"
+_ANEW = "save the state again"

@@ -55,7 +55,7 @@ def main():
             for name, body in STREAMS.items():
                 assert asked.ask("PUT", name, json=body).status_code == 201
             live(asked, now, 20, "early", 1)
-            changed = {**STREAMS["linear"], "epsilon": 0.0}  # another era, taught what the one before was
+            changed = {**STREAMS["linear"], "epsilon": 0.0}  # another era, which learns the rewards of the one before
             assert asked.ask("PUT", "linear/policy", json=changed).status_code == 200
             live(asked, now, 10, "then", 4)
         assert len(refold(db)) == len(STREAMS)  # as if it came from another machine
@@ -63,7 +63,7 @@ def main():
         now[0] += 86_400.0
         create_key(db, "decide,reward", "linear", "golden")
         with living(db, now=lambda: now[0]) as asked:
-            asked.service.access = Access([])  # open, whatever keys there are
+            asked.service.access = Access([])  # open, even if there are keys
             live(asked, now, 20, "late", 2)
             assert asked.ask("POST", "auto/reset").status_code == 200
             for what in ("pause", "resume"):  # two events

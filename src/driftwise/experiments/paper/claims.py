@@ -129,7 +129,7 @@ def text_claims(found: Measured) -> list[Claim]:
 def _as_well(found: Measured) -> Iterator[Claim]:
     """LB-WeightUCB against D-LinUCB, correct and as published."""
     ours = found.line("LB", "LB-WeightUCB")
-    for label, about in (("D-LinUCB as published", "D-LinUCB with the slip of its code"), ("D-LinUCB", "D-LinUCB")):
+    for label, about in (("D-LinUCB as published", "D-LinUCB with the error of its code"), ("D-LinUCB", "D-LinUCB")):
         other = found.line("LB", label)
         numbers = f"{ours.mean:.0f} against {other.mean:.0f}{_published(ours, other)}"
         worlds = (("LB", "here"), ("russac_slow", "on Russac's slow drift"), ("russac_abrupt", "on its jumps"))

@@ -273,9 +273,9 @@ def _large(value: float) -> str:
 
 def _slips(found: Measured) -> Iterator[Block]:
     slow, abrupt = found.figure("russac_slow"), found.figure("russac_abrupt")
-    yield Heading("Slips of the sources")
+    yield Heading("Errors in the sources")
     yield Text(_say("slip", slow=_both(slow), abrupt=_both(abrupt)))
-    yield _picture(_slip(found), "D-LinUCB, correct and with the slip, in the paper's linear world.")
+    yield _picture(_slip(found), "D-LinUCB, correct and with the error, in the paper's linear world.")
     yield _picture(slow, "The same on the slow drift of Russac et al. 2019.")
     yield _picture(abrupt, "The same on the jumps of Russac et al. 2019.")
     yield Bullets(_words()["slips"])

@@ -23,14 +23,14 @@ from driftwise.kernels.point import (
     Point,
 )
 
-# The least part of its best memory's density that a bank can have given.
+# The smallest density of a bank, as a part of the density of its best memory.
 LEAST_DENSITY = 1e-300
 
-lane_foretell_ = unbound("lane_foretell_", "says how surprised every lane is by a reward, and whether that is paid for")
-lane_paid_ = unbound("lane_paid_", "takes note of the log density that all lanes together gave a reward")
+lane_foretell_ = unbound("lane_foretell_", "writes every lane's surprise at a reward; returns whether lanes are paid")
+lane_paid_ = unbound("lane_paid_", "records the log density that all lanes together gave a reward")
 lane_may_follow = unbound("lane_may_follow", "says whether a lane can take over the data of another")
-lane_follow_ = unbound("lane_follow_", "lets a lane drop its data for another's")
-lane_wake_ = unbound("lane_wake_", "wakes the lanes whose time has come")
+lane_follow_ = unbound("lane_follow_", "replaces the data of a lane by another's")
+lane_wake_ = unbound("lane_wake_", "wakes the lanes that are due")
 
 
 @piece
@@ -58,10 +58,10 @@ def bank_best(weights: Floats) -> int:
 
 @piece
 def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
-    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can come back.
+    """weight·e^-surprise, normalised, then mixed with the uniform: a memory that was wrong for long can recover.
 
-    A memory that still sleeps is infinitely surprised and has no weight. Returns the log of the density that all of
-    them together, as they were weighed, had given.
+    A memory that still sleeps has infinite surprise and weight 0. Returns the log of the density of the whole bank,
+    with the weights from before.
     """
     lanes, awake = weights.size, 0
     least = math.inf
@@ -81,14 +81,14 @@ def bank_pay_(weights: Floats, surprise: Floats, share: float) -> float:
 
 @piece
 def bank_behind(point: Point, own: Adapting, best: int) -> float:
-    """The weight below which a memory longer than the best one drops its data for that one's."""
+    """The weight below which a memory longer than the best one takes over the best one's data."""
     return float(own.scores[best] * exp(-point.table[0, GAP]))
 
 
 @piece
 def bank_return_(point: Point, own: Adapting, lane: int, best: int) -> None:
-    """A memory that took the best one's data over starts again a little below it: after a jump all start from what
-    holds."""
+    """A memory that took over the best one's data starts again a little below it: after a jump all of them start from
+    data that are still valid."""
     own.scores[lane] = own.scores[best] * exp(-point.table[0, BACK])
     own.marks[TAKEN_OVER] += 1
 
@@ -113,7 +113,7 @@ def before_(point: Point, lesson: Lesson, lanes: Any, own: Adapting) -> tuple[in
 def after_(
     point: Point, rho: Floats, lesson: Lesson, largest: float, turns: int, lanes: Any, own: Adapting
 ) -> None:
-    """A longer memory far behind the best one drops its data for that one's; those whose time has come wake."""
+    """A longer memory far behind the best one takes over the best one's data; memories that are due wake."""
     best = bank_best(own.scores)
     behind = bank_behind(point, own, best)
     for k in range(best + 1, lanes.sums.counters.shape[0]):

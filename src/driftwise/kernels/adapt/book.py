@@ -33,7 +33,7 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 # The values that stand for a lane if a lesson goes to all lanes or to none.
 ALL, NONE = -1, -2
 
-lane_fresh_ = unbound("lane_fresh_", "lets a lane begin anew, its clock included")
+lane_fresh_ = unbound("lane_fresh_", "clears a lane, its clock included")
 
 
 @piece

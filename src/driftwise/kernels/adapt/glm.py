@@ -30,7 +30,16 @@ from driftwise.kernels.glm import (
     posterior_scores_,
     predict_,
 )
-from driftwise.kernels.groups import Adapting, Estimate, History, Sums, adapting_of, estimate_of, history_of, sums_of
+from driftwise.kernels.groups import (
+    Adapting,
+    EstimateBundle,
+    History,
+    Sums,
+    adapting_of,
+    estimate_of,
+    history_of,
+    sums_of,
+)
 from driftwise.kernels.index import ScoreScratch, lift_
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.links import widening
@@ -72,14 +81,14 @@ from driftwise.kernels.solvers.one_pass import one_pass_, one_pass_fade_
 
 
 @piece
-def judged(lanes: int, estimate: Estimate) -> bool:
+def judged(lanes: int, estimate: EstimateBundle) -> bool:
     """Whether memories are scored by separate estimates, or by those that are played."""
     return bool(estimate.theta.shape[0] > lanes)
 
 
 @piece
 def bank_scores_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, judge: int, scores: ScoreScratch
+    point: Point, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, judge: int, scores: ScoreScratch
 ) -> None:
     """The bank's choice: every memory proposes arms by its own index, the best-weighted one judges the proposals.
 
@@ -113,7 +122,7 @@ def bank_scores_(
 
 @piece
 def glm_index_(
-    point: Point, X: Floats, at: int, sums: Sums, estimate: Estimate, own: Adapting, scores: ScoreScratch
+    point: Point, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, own: Adapting, scores: ScoreScratch
 ) -> int:
     """Mean and bonus of every arm by the acting lane, or by the judge of a bank; returns the row that acted."""
     lanes = sums.G.shape[0]
@@ -131,7 +140,7 @@ def glm_index_(
 
 
 @part
-def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: Estimate, work: LessonScratch) -> None:
+def bank_surprise_(point: Point, lesson: Lesson, sums: Sums, estimate: EstimateBundle, work: LessonScratch) -> None:
     """-log p(r) of every memory by its scoring estimate, where z = x'θ has variance s²: p = μ(z/√(1 + a s²))."""
     low, pivot, z, link, lanes = work.low, work.pivot, work.z, point.flags[LINK], sums.G.shape[0]
     scoring = lanes if judged(lanes, estimate) else 0
@@ -173,7 +182,7 @@ def lane_foretell_(point: Point, lesson: Lesson, lanes: Lanes, own: Adapting) ->
 
 
 @part
-def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: Estimate) -> None:
+def begin_as_(lane: int, other: int, sums: Sums, history: History, estimate: EstimateBundle) -> None:
     """Replace the data of a memory by another's, including the estimates."""
     lanes, d = sums.b.shape
     theta, shown, H = estimate.theta, estimate.shown, estimate.H
@@ -247,7 +256,7 @@ class Generalized(NamedTuple):
     point: Point
     sums: Sums
     history: History
-    estimate: Estimate
+    estimate: EstimateBundle
     own: Adapting
     floats: Floats
     ints: Ints

@@ -75,7 +75,7 @@ def pieces_of(memory: ModuleType, atoms: bool = False) -> dict[str, Callable[...
     """The pieces of one memory, for sums only or for sums and atoms; those that its file does not define are Keep's."""
     found: dict[str, Any] = {one: getattr(memory, one, getattr(keep, one)) for one in PIECES}
     name = memory.__name__.rpartition(".")[2] + ("_atoms" if atoms else "")
-    kept = ring.bound(name, found["weight"], atoms)
+    kept = ring.ring_pieces(name, found["weight"], atoms)
     for one, plain in found.items():
         named = {key: kept[key] for key in getattr(plain, "py_func", plain).__code__.co_names if key in kept}
         if named:

@@ -1,7 +1,7 @@
 """Single observations, for a memory that removes them one by one or changes their weights.
 
-The ring is sorted by age. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `bound` binds
-its weight to them, and the atoms if the family has them.
+The ring is sorted by age. A memory's file names `rebuild_`, `recount_`, `forget_oldest_` and `absorb_`; `ring_pieces`
+binds its weight to them, and the atoms if the family has them.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _no_atom_leaves(lane: int, weight: float, place: int, history: History) -> N
 def _no_atoms(point: Point, row: int, lane: int, sums: Sums, history: History) -> None: ...
 
 
-def bound(name: str, weight: Callable[..., Any], atoms: bool) -> dict[str, Callable[..., Any]]:
+def ring_pieces(name: str, weight: Callable[..., Any], atoms: bool) -> dict[str, Callable[..., Any]]:
     """The pieces of this file for the memory of this name and weight, with atoms or without."""
     rebuild = routine(bind(_rebuild, f"rebuild_{name}", weight=weight))
     leave = leave_atom_ if atoms else _no_atom_leaves

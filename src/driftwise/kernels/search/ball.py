@@ -16,12 +16,12 @@ from driftwise.kernels.search.basis import (
     TURNED,
     VALUES,
     along_theta_,
-    back_,
-    dot,
     eigenbasis_,
-    largest,
+    from_basis_,
+    largest_eigenvalue,
     nudge_,
     place_,
+    row_dot,
     shift_of,
 )
 from driftwise.kernels.search.index_form import (
@@ -42,7 +42,7 @@ from driftwise.kernels.search.tridiagonal import tridiagonal_summit_
 
 @routine
 def plain_summit_(form: IndexForm) -> bool:
-    """The largest c'y + w√(y'Ay): Σ m c²/(δ + gap)² = w² (with V = A⁻¹, the issue's Σ λc²/(νλ - 1)² = β²).
+    """The largest c'y + w√(y'Ay): Σ m c²/(δ + gap)² = w² (with V = A⁻¹, the Σ λc²/(νλ - 1)² = β² of docs/sets.md).
 
     It is the length of the longest u with (u - θ)'A⁻¹(u - θ) ≤ w²; for every η > M that is at most
     √(η(w² + Σ c²/(η - m))), which is the bound, and equal to it at the η found. False without eigenvalues.
@@ -56,14 +56,14 @@ def plain_summit_(form: IndexForm) -> bool:
         return True
     if not eigenbasis_(form):
         return False
-    most, total = largest(vec), w * w
+    most, total = largest_eigenvalue(vec), w * w
     nudge_(vec, int(ALONG), w * math.sqrt(most))
     delta = shift_of(vec, int(ALONG), True, w)
     place_(vec, int(ALONG), delta)
     for i in range(vec.shape[1]):
         total += vec[ALONG, i] * vec[ALONG, i] / (delta + vec[GAPS, i])
     numbers[TOP] = numbers[SHIFT] + math.sqrt((most + delta) * total)
-    back_(form, int(FOUND))
+    from_basis_(form, int(FOUND))
     return True
 
 
@@ -81,7 +81,7 @@ def centred_at(form: IndexForm, t: float) -> tuple[float, float]:
     w, d = numbers[WEIGHT], vec.shape[1]
     for i in range(d):
         vec[FOUND, i] = vec[ALONG, i] * (t / w) - vec[TILTED, i]
-    nudge_(vec, int(FOUND), largest(vec))
+    nudge_(vec, int(FOUND), largest_eigenvalue(vec))
     delta = shift_of(vec, int(FOUND), False, 1.0)
     place_(vec, int(FOUND), delta)
     mean, square = 0.0, numbers[page.CONSTANT_PART]
@@ -102,8 +102,8 @@ def centred_summit_(form: IndexForm) -> None:
     if not w > 0.0:
         along_theta_(form)
         return
-    lean = math.sqrt(dot(vec, int(TILTED), vec, int(TILTED)))
-    far = math.sqrt(largest(vec) + 2.0 * lean + numbers[page.CONSTANT_PART])
+    lean = math.sqrt(row_dot(vec, int(TILTED), vec, int(TILTED)))
+    far = math.sqrt(largest_eigenvalue(vec) + 2.0 * lean + numbers[page.CONSTANT_PART])
     near, top = 1e-9 * far, math.inf
     for _ in range(HALVINGS):
         t = math.sqrt(near) * math.sqrt(far)
@@ -117,13 +117,13 @@ def centred_summit_(form: IndexForm) -> None:
             break
     numbers[page.TOP] = numbers[page.SHIFT] + top
     centred_at(form, far)
-    back_(form, int(FOUND))
+    from_basis_(form, int(FOUND))
     ascend_(form)
     best = value_at(form, vec, int(FOUND))
     for i in range(vec.shape[1]):
         form.low[0, i] = vec[FOUND, i]
     centred_at(form, near)  # if two points tie, the bound is not reached, and the ends are on both sides of it
-    back_(form, int(FOUND))
+    from_basis_(form, int(FOUND))
     ascend_(form)
     if value_at(form, vec, int(FOUND)) < best:
         for i in range(vec.shape[1]):

@@ -24,7 +24,7 @@ GAPS, ALONG, TURNED, TILTED, VALUES = page.FIRST, page.SECOND, page.THIRD, page.
 
 
 @piece
-def dot(u: Floats, a: int, v: Floats, b: int) -> float:
+def row_dot(u: Floats, a: int, v: Floats, b: int) -> float:
     """u[a]'v[b]."""
     total = 0.0
     for i in range(v.shape[1]):
@@ -33,7 +33,7 @@ def dot(u: Floats, a: int, v: Floats, b: int) -> float:
 
 
 @piece
-def largest(vec: Floats) -> float:
+def largest_eigenvalue(vec: Floats) -> float:
     """M, the largest eigenvalue."""
     most = 0.0
     for i in range(vec.shape[1]):
@@ -59,11 +59,11 @@ def eigenbasis_(form: IndexForm) -> bool:
         if rows[k, at] < 0.0:
             for i in range(d):
                 rows[k, i] = -rows[k, i]
-    most = largest(vec)
+    most = largest_eigenvalue(vec)
     for k in range(d):
         vec[GAPS, k] = most - vec[VALUES, k]
-        vec[ALONG, k] = dot(rows, k, vec, int(THETA))
-        vec[TILTED, k] = dot(rows, k, vec, int(TILT))
+        vec[ALONG, k] = row_dot(rows, k, vec, int(THETA))
+        vec[TILTED, k] = row_dot(rows, k, vec, int(TILT))
     return True
 
 
@@ -76,7 +76,7 @@ def nudge_(vec: Floats, row: int, unit: float) -> None:
             along += vec[row, i] * vec[row, i]
             if first < 0:
                 first = i
-    floor = NUDGE * max(math.sqrt(dot(vec, row, vec, row)), unit)
+    floor = NUDGE * max(math.sqrt(row_dot(vec, row, vec, row)), unit)
     if not along > floor * floor:
         vec[row, first] = floor if vec[row, first] >= 0.0 else -floor
 
@@ -123,7 +123,7 @@ def place_(vec: Floats, row: int, delta: float) -> float:
 
 
 @routine
-def back_(form: IndexForm, to: int) -> None:
+def from_basis_(form: IndexForm, to: int) -> None:
     """vec[to] = the point whose coordinates in the eigenbasis are vec[TURNED]."""
     vec = form.vec
     for i in range(vec.shape[1]):
@@ -146,7 +146,7 @@ def width_of(vec: Floats) -> float:
 def along_theta_(form: IndexForm) -> None:
     """The search if only θ matters: its direction, or the first coordinate if θ = 0."""
     vec = form.vec
-    length = math.sqrt(dot(vec, int(THETA), vec, int(THETA)))
+    length = math.sqrt(row_dot(vec, int(THETA), vec, int(THETA)))
     for i in range(vec.shape[1]):
         vec[FOUND, i] = vec[THETA, i] / length if length > 0.0 else 1.0 if i == 0 else 0.0
     form.numbers[TOP] = form.numbers[SHIFT] + length

@@ -59,10 +59,10 @@ from driftwise.kernels.search.index_form import (
     WHITE,
     IndexForm,
     add_square_,
-    clear_,
     index_form_of,
     invert_,
     plain_,
+    set_to_zero_,
 )
 from driftwise.kernels.solvers.ball import length_of
 
@@ -90,12 +90,12 @@ def linear_form_(point: Point, row: int, lane: int, sums: Sums, form: IndexForm)
     plain_(form, int(RISES), int(IDENTITY), linear_scale(point, row, lane, sums, pivot))
     invert_(form.low, pivot, form.work)
     estimate_from_(form)
-    clear_(form.A)
+    set_to_zero_(form.A)
     if not two_matrices(point):
         add_square_(1.0, form.work, form.A)
         return
     # A = K'K, K = other' low⁻¹, kept in rows.
-    clear_(form.rows)
+    set_to_zero_(form.rows)
     for k in range(d):
         for i in range(k + 1):
             t = form.other[k, i]
@@ -126,7 +126,7 @@ def belief_form_(
     plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
     invert_(form.low, pivot, form.work)
     estimate_from_(form)
-    clear_(form.A)
+    set_to_zero_(form.A)
     add_square_(1.0, form.work, form.A)
 
 
@@ -139,7 +139,7 @@ def level_form_(point: Point, row: int, lane: int, levels: Levels, gauge: Gauge,
     guess = guess_of(prior, gauge, d)
     weight = quantile_of(point, row, levels.sums.counters[lane, WEIGHT]) * point.table[row, EXPLORE]
     plain_(form, int(RISES), link, weight * (prior.noise if link == IDENTITY else 1.0))
-    clear_(form.A)
+    set_to_zero_(form.A)
     memories = levels.weights.size // FOUR
     for turn in range(memories):
         total += levels.weights[lane % FOUR + turn * FOUR]
@@ -226,7 +226,7 @@ def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, f
             form.vec[WHITE, i] = estimate.shown[lane, i]
     plain_(form, kind, link, weight)
     invert_(form.low, pivot, form.work)
-    clear_(form.A)
+    set_to_zero_(form.A)
     add_square_(1.0, form.work, form.A)
     for i in range(d):
         form.vec[THETA, i] = form.vec[WHITE, i]
@@ -275,7 +275,7 @@ def form_sampling_glm_(flags: Ints, table: Floats, floats: Floats, ints: Ints, s
     form, estimate, first = index_form_of(scratch, flags[DIM]), estimate_of(flags, floats), int(flags[DIM] - flags[DIM])
     factor_(estimate.H, first, 0.0, form.low, form.vec[PIVOT])
     invert_(form.low, form.vec[PIVOT], form.work)
-    clear_(form.A)
+    set_to_zero_(form.A)
     for i in range(flags[DIM]):
         form.vec[THETA, i] = estimate.theta[first, i]
     number = round_of(sums) if draw == BY_ROUND else draw

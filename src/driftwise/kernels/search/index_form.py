@@ -59,7 +59,7 @@ def plain_(form: IndexForm, kind: int, link: int, weight: float) -> None:
 
 
 @piece
-def clear_(A: Floats) -> None:
+def set_to_zero_(A: Floats) -> None:
     """A <- 0."""
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -69,7 +69,7 @@ def clear_(A: Floats) -> None:
 @routine
 def invert_(low: Floats, pivot: Floats, work: Floats) -> None:
     """work = low⁻¹, lower triangular; above the diagonal it is 0."""
-    clear_(work)
+    set_to_zero_(work)
     for i in range(work.shape[0]):
         work[i, i] = 1.0
     divide_(low, pivot, work, work)

@@ -14,11 +14,11 @@ from driftwise.kernels.search.basis import (
     NUDGE,
     TURNED,
     along_theta_,
-    back_,
-    dot,
-    largest,
+    from_basis_,
+    largest_eigenvalue,
     nudge_,
     place_,
+    row_dot,
     width_of,
 )
 from driftwise.kernels.search.index_form import DEEP, FOUND, LINK_CODE, STEPS, TOP, WEIGHT, IndexForm
@@ -31,7 +31,7 @@ INTERVALS, CLOSE = 2000, 1e-11
 def climb(link: int, w: float, vec: Floats, delta: float) -> tuple[float, float, float, float, float]:
     """At y(δ): z, √(y'Ay), the slope of the latter in z, the index μ(z) + w√(y'Ay), and its slope in z."""
     t = place_(vec, int(ALONG), delta)
-    z = dot(vec, int(ALONG), vec, int(TURNED))
+    z = row_dot(vec, int(ALONG), vec, int(TURNED))
     spread = width_of(vec)
     fall = -t / spread
     return z, spread, fall, link_mean(link, z) + w * spread, slope(link, z) + w * fall
@@ -47,7 +47,7 @@ def sum_summit_(form: IndexForm) -> None:
         along_theta_(form)
         numbers[TOP] = link_mean(link, numbers[TOP])
         return
-    most = largest(vec)
+    most = largest_eigenvalue(vec)
     nudge_(vec, int(ALONG), w * math.sqrt(most))
     near, far = 1e-16 * NUDGE * most, 1e16 * most
     if link == IDENTITY or link == LOGISTIC or link == PROBIT:  # μ is concave from 0 on, and z is never below
@@ -55,7 +55,7 @@ def sum_summit_(form: IndexForm) -> None:
     else:
         delta = branched_(form, link, w, near, far)
     place_(vec, int(ALONG), delta)
-    back_(form, int(FOUND))
+    from_basis_(form, int(FOUND))
 
 
 @routine
@@ -79,7 +79,7 @@ def concave_(form: IndexForm, link: int, w: float, near: float, far: float) -> f
         meet = (high - low + rise0 * z0 - rise1 * z1) / (rise0 - rise1)
         top = max(top, low + rise0 * (min(max(meet, z0), z1) - z0))
     elif rise1 >= 0.0:
-        top = high + rise1 * max(math.sqrt(dot(vec, int(ALONG), vec, int(ALONG))) - z1, 0.0)
+        top = high + rise1 * max(math.sqrt(row_dot(vec, int(ALONG), vec, int(ALONG))) - z1, 0.0)
     numbers[TOP] = top
     return near if low >= high else far
 

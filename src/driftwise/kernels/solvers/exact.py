@@ -36,13 +36,13 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     bend_,
     clip_,
     copy_,
     descend_,
-    dot,
-    forward_,
+    secular_backward_,
+    secular_forward_,
+    vector_dot,
 )
 
 DONE = 1e-11  # residual at which Newton is done
@@ -100,7 +100,7 @@ def newton_(p: Atoms, z: SetScratch, rho: float, nu: float, kappa: float) -> flo
         n = d + 2 if both else d + 1
         F = distance_(p, z, theta)
         bend_(p, z, grad, hess)
-        size = math.sqrt(dot(theta, theta))
+        size = math.sqrt(vector_dot(theta, theta))
         before = worst
         worst = max(abs(F / rho - 1.0), abs(size / p.S - 1.0) if both else 0.0)
         for i in range(d):
@@ -234,8 +234,8 @@ def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts
         count += 1
     if lone or d > 2:
         copy_(e, spare)
-        share = rho / math.sqrt(forward_(z.mat[HAT_LOW], spare))
-        backward_(z.mat[HAT_LOW], spare)
+        share = rho / math.sqrt(secular_forward_(z.mat[HAT_LOW], spare))
+        secular_backward_(z.mat[HAT_LOW], spare)
         for i in range(d):
             starts[count, i] = z.vec[HAT, i] + share * spare[i]
         clip_(starts[count], p.S)
@@ -257,7 +257,7 @@ def starts_(p: Atoms, z: SetScratch, rho: float, lone: bool, rim: Floats, starts
 
 
 @routine
-def summit_(
+def farthest_(
     p: Atoms, z: SetScratch, L: float, rho: float, lone: bool, rim: Floats, starts: Floats
 ) -> tuple[float, float]:
     """Most e'θ and the residual, the point in vec[THETA]; on failure e'CENTRE and inf. Se is taken to be outside.
@@ -275,7 +275,7 @@ def summit_(
     best, residual = -math.inf, math.inf
     count = starts_(p, z, rho, lone, rim, starts)
     copy_(e, spare)
-    slack = math.sqrt(forward_(z.mat[HAT_LOW], spare))
+    slack = math.sqrt(secular_forward_(z.mat[HAT_LOW], spare))
     copy_(e, vec[TILT])
     number[RHO] = rho
     k, outer, stiff, kappa, before, first = 0, 0, SOFT, 0.0, math.inf, -math.inf
@@ -283,7 +283,7 @@ def summit_(
         if outer == 0:
             copy_(starts[k], theta)
             inside = d == 2 and k > 0  # on the rim
-            first = dot(e, theta) - 1e-9 * p.S if inside else -math.inf
+            first = vector_dot(e, theta) - 1e-9 * p.S if inside else -math.inf
             if inside and k == count - 1 and first < best:
                 break
             number[MULTIPLIER], number[PENALTY], kappa, before = slack, stiff * slack / rho, 0.0, math.inf
@@ -297,7 +297,7 @@ def summit_(
         for i in range(d):
             far += (theta[i] - kept[i]) * (theta[i] - kept[i])
         if worst < math.inf and far <= 0.1 * p.S * p.S:
-            value = dot(e, theta)
+            value = vector_dot(e, theta)
             if value > best:
                 best, residual = value, worst
                 copy_(theta, vec[BEST])
@@ -313,4 +313,4 @@ def summit_(
                 number[PENALTY] *= 8.0
             before = abs(excess)
     copy_(vec[BEST], theta)
-    return dot(e, theta), residual
+    return vector_dot(e, theta), residual

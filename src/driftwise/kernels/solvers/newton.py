@@ -124,34 +124,34 @@ def gradient_hessian_(p: Atoms, theta: Floats, k: int, c: Floats, h: Floats, g: 
 
 
 @piece
-def factor_(H: Floats, d: int, least: float, F: Floats) -> int:
+def newton_factor_(H: Floats, d: int, least: float, F: Floats) -> int:
     """F F' = H, lower triangle; the number of pivots raised, -1 when H is not finite or not positive."""
     return int(factor_raised_(H, d, least, F, F))
 
 
 @piece
-def forward_(F: Floats, d: int, v: Floats) -> None:
+def newton_forward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻¹ v."""
     forward_divided_(F, F, v, d, v)
 
 
 @piece
-def backward_(F: Floats, d: int, v: Floats) -> None:
+def newton_backward_(F: Floats, d: int, v: Floats) -> None:
     """v <- F⁻ᵀ v."""
     backward_divided_(F, F, v)
 
 
 @piece
 def direction_(H: Floats, reg: float, P: Floats, F: Floats) -> int:
-    """The step -H⁻¹g into P, the factor of H into F; returns the result of factor_."""
+    """The step -H⁻¹g into P, the factor of H into F; returns the result of newton_factor_."""
     d = H.shape[0]
-    raised = factor_(H, d, reg, F)
+    raised = newton_factor_(H, d, reg, F)
     if raised >= 0:
         p = P[STEP]
         for i in range(d):
             p[i] = -P[GRADIENT, i]
-        forward_(F, d, p)
-        backward_(F, d, p)
+        newton_forward_(F, d, p)
+        newton_backward_(F, d, p)
     return raised
 
 
@@ -185,8 +185,8 @@ def correct_(p: Atoms, dz: Floats, e: Floats, P: Floats, F: Floats) -> None:
         e[a] *= dz[a] * dz[a]
     for i in range(d):
         q[i] = -0.5 * along(p, i, e)
-    forward_(F, d, q)
-    backward_(F, d, q)
+    newton_forward_(F, d, q)
+    newton_backward_(F, d, q)
     for i in range(d):
         P[STEP, i] += q[i]
 

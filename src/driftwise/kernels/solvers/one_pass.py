@@ -11,7 +11,14 @@ from driftwise.kernels import routine
 from driftwise.kernels.algebra import ROUNDING
 from driftwise.kernels.links import IDENTITY, mean, slope
 from driftwise.kernels.point import Floats
-from driftwise.kernels.solvers.newton import BROKEN, CONVERGED, NewtonScratch, backward_, factor_, forward_
+from driftwise.kernels.solvers.newton import (
+    BROKEN,
+    CONVERGED,
+    NewtonScratch,
+    newton_backward_,
+    newton_factor_,
+    newton_forward_,
+)
 
 
 @routine
@@ -63,14 +70,14 @@ def one_pass_fade_(H: Floats, theta: Floats, k: int, gamma: float, reg: float, M
             H[k, i, j] *= gamma
         H[k, i, i] += ridge
     F = M[0]
-    if factor_(H[k], d, 0.0, F) < 0:
+    if newton_factor_(H[k], d, 0.0, F) < 0:
         return BROKEN
     if ridge != 0.0:
         v = M[1, 0]
         for i in range(d):
             v[i] = theta[k, i]
-        forward_(F, d, v)
-        backward_(F, d, v)
+        newton_forward_(F, d, v)
+        newton_backward_(F, d, v)
         for i in range(d):
             theta[k, i] -= ridge * v[i]
     return CONVERGED
@@ -85,10 +92,10 @@ def one_pass_aim_(theta: Floats, k: int, x: Floats, newton: NewtonScratch) -> tu
     for i in range(d):
         y[i] = x[i]
         z0 += x[i] * theta[k, i]
-    forward_(F, d, y)
+    newton_forward_(F, d, y)
     for i in range(d):
         q += y[i] * y[i]
-    backward_(F, d, y)
+    newton_backward_(F, d, y)
     return z0, q
 
 

@@ -72,7 +72,7 @@ set_scratch = owned(SetScratch)
 
 
 @routine
-def dot(u: Floats, v: Floats) -> float:
+def vector_dot(u: Floats, v: Floats) -> float:
     """u'v."""
     total = 0.0
     for i in range(v.size):
@@ -81,26 +81,26 @@ def dot(u: Floats, v: Floats) -> float:
 
 
 @routine
-def factor_(M: Floats, ridge: float, low: Floats) -> bool:
+def secular_factor_(M: Floats, ridge: float, low: Floats) -> bool:
     """low low' = M + ridge·I, lower triangle; False where that is not positive definite."""
     return bool(factor_shifted_(M, M.shape[0], ridge, low, low) >= 0)
 
 
 @routine
-def forward_(low: Floats, v: Floats) -> float:
+def secular_forward_(low: Floats, v: Floats) -> float:
     """v <- low⁻¹ v; its squared length."""
     forward_divided_(low, low, v, v.size, v)
-    return dot(v, v)
+    return vector_dot(v, v)
 
 
 @routine
-def backward_(low: Floats, v: Floats) -> None:
+def secular_backward_(low: Floats, v: Floats) -> None:
     """v <- low⁻ᵀ v."""
     backward_divided_(low, low, v)
 
 
 @routine
-def divide_(low: Floats, M: Floats, to: Floats) -> None:
+def secular_divide_(low: Floats, M: Floats, to: Floats) -> None:
     """to = low⁻¹ M; to may be M."""
     divide_divided_(low, low, M, to)
 
@@ -125,7 +125,7 @@ def copy_(v: Floats, to: Floats) -> None:
 @routine
 def clip_(v: Floats, S: float) -> None:
     """v <- the radial point of the ball."""
-    size = math.sqrt(dot(v, v))
+    size = math.sqrt(vector_dot(v, v))
     if size > S:
         for i in range(v.size):
             v[i] *= S / size
@@ -145,14 +145,14 @@ def model_(
     d = at.size
     under, over = -1.0, math.inf  # κ lies between; under = -1 as long as κ = 0 may be the answer
     for _ in range(STEPS):
-        if factor_(M, ridge + kappa, low):
+        if secular_factor_(M, ridge + kappa, low):
             for i in range(d):
                 to[i] = -grad[i] - kappa * at[i]
-            forward_(low, to)
-            backward_(low, to)
+            secular_forward_(low, to)
+            secular_backward_(low, to)
             for i in range(d):
                 to[i] += at[i]
-            size = math.sqrt(dot(to, to))
+            size = math.sqrt(vector_dot(to, to))
             if abs(size - S) <= ROUNDING * S or (size < S and kappa == 0.0):
                 break
             if size > S:
@@ -160,17 +160,17 @@ def model_(
             else:
                 over = kappa
             copy_(to, spare)
-            kappa += (size - S) / S * size * size / forward_(low, spare)
+            kappa += (size - S) / S * size * size / secular_forward_(low, spare)
         else:
             under = kappa
-            kappa = max(4.0 * kappa, 1e-3 * (abs(M[0, 0]) + math.sqrt(dot(grad, grad)) / S))
+            kappa = max(4.0 * kappa, 1e-3 * (abs(M[0, 0]) + math.sqrt(vector_dot(grad, grad)) / S))
         if not kappa > max(under, 0.0):
             kappa = 0.0 if under < 0.0 else 0.5 * (under + over)
         elif not kappa < over:
             kappa = 0.5 * (max(under, 0.0) + over)
         if over < math.inf and over - under <= 4e-16 * over:
             break
-    size = math.sqrt(dot(to, to))
+    size = math.sqrt(vector_dot(to, to))
     if kappa > 0.0 and size > (1.0 - 1e-9) * S:
         for i in range(d):
             to[i] *= S / size
@@ -254,10 +254,10 @@ def atoms_(p: Atoms, z: SetScratch, theta: Floats, weigh: bool) -> float:
 def back_(z: SetScratch) -> float:
     """vec[BACK] = v = H⁻¹N, and f = ‖N‖²_{H⁻¹}; mat[LOW] is the factor of H."""
     low, v = z.mat[LOW], z.vec[BACK]
-    factor_(z.mat[INFO], 0.0, low)
+    secular_factor_(z.mat[INFO], 0.0, low)
     copy_(z.vec[GAP], v)
-    f = forward_(low, v)
-    backward_(low, v)
+    f = secular_forward_(low, v)
+    secular_backward_(low, v)
     return f
 
 
@@ -280,7 +280,7 @@ def bend_(p: Atoms, z: SetScratch, grad: Floats, hess: Floats) -> None:
     gather_(p, along, grad)
     spread_(p, work[CURVE], 0.0, mat[BEND])
     spread_(p, work[THIRD], 0.0, hess)
-    divide_(mat[LOW], mat[BEND], cross)
+    secular_divide_(mat[LOW], mat[BEND], cross)
     for i in range(d):
         for j in range(d):
             t = mat[INFO, i, j] - mat[BEND, i, j]
@@ -309,16 +309,16 @@ def toward_(z: SetScratch) -> float:
             t += R[j, i] * back[j]
         pull[i] = t
     kappa = model_(inner, 0.0, pull, vec[ZERO], 1.0, 0.0, low, spare, eta)
-    factor_(inner, kappa, low)
+    secular_factor_(inner, kappa, low)
     times_(R, eta, back)
     for i in range(d):
         back[i] += vec[GAP, i]
     times_(B, back, pull)
-    value = 0.5 * dot(pull, back)
+    value = 0.5 * vector_dot(pull, back)
     multiply_turned_lower_(R, B, cross)
-    divide_(low, cross, cross)
+    secular_divide_(low, cross, cross)
     copy_(eta, spare)
-    length = forward_(low, spare) if kappa > 0.0 else math.inf
+    length = secular_forward_(low, spare) if kappa > 0.0 else math.inf
     for i in range(d):
         t = 0.0
         for k in range(d):
@@ -373,7 +373,7 @@ def augment_(p: Atoms, z: SetScratch, theta: Floats, grad: Floats, hess: Floats)
             grad[i] = -tilt[i]
             for j in range(d):
                 hess[i, j] = 0.0
-    return 0.5 * (force - nu) * (force + nu) / penalty - dot(tilt, theta)
+    return 0.5 * (force - nu) * (force + nu) / penalty - vector_dot(tilt, theta)
 
 
 @routine
@@ -387,7 +387,7 @@ def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
             grad[i] = vec[GAP, i] - vec[TILT, i]
             for j in range(theta.size):
                 hess[i, j] = mat[INFO, i, j]
-        value -= dot(vec[TILT], theta)
+        value -= vector_dot(vec[TILT], theta)
     elif kind == LOCAL:
         value = 0.5 * back_(z)
         bend_(p, z, grad, hess)
@@ -395,7 +395,7 @@ def evaluate_(kind: int, p: Atoms, z: SetScratch, side: int) -> float:
         value = augment_(p, z, theta, grad, hess)
     elif kind == FIXED:
         times_(mat[METRIC], vec[GAP], vec[PULL])
-        value = 0.5 * dot(vec[PULL], vec[GAP])
+        value = 0.5 * vector_dot(vec[PULL], vec[GAP])
         sandwich_(p, z, mat[METRIC], grad, hess)
     else:
         value = toward_(z)
@@ -421,10 +421,10 @@ def descend_(kind: int, p: Atoms, z: SetScratch, kappa: float, tolerance: float)
         kappa = model_(hess, ridge, grad, theta, p.S, kappa, mat[LOW], move, new)
         for i in range(d):
             move[i] = new[i] - theta[i]
-        square = dot(move, move)
-        downhill = dot(move, grad)
+        square = vector_dot(move, move)
+        downhill = vector_dot(move, grad)
         step = math.sqrt(square)
-        if step <= tolerance * (1.0 + math.sqrt(dot(theta, theta))):
+        if step <= tolerance * (1.0 + math.sqrt(vector_dot(theta, theta))):
             copy_(new, theta)
             break
         foreseen = downhill

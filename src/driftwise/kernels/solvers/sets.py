@@ -17,7 +17,7 @@ from driftwise.kernels import kernel, routine
 from driftwise.kernels.links import tame
 from driftwise.kernels.point import Floats
 from driftwise.kernels.solvers.atoms import Atoms
-from driftwise.kernels.solvers.exact import DONE, FAILED, RAYS, STARTS, rim_, summit_
+from driftwise.kernels.solvers.exact import DONE, FAILED, RAYS, STARTS, farthest_, rim_
 from driftwise.kernels.solvers.secular import (
     ARM,
     CENTRE,
@@ -39,14 +39,14 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     clip_,
     copy_,
     descend_,
-    dot,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch,
+    vector_dot,
 )
 
 EXACT, CONVEX = 0, 1
@@ -59,7 +59,7 @@ COLUMNS = 5
 SLACK = 1e-9  # by which a bound from solved arms is raised, because they are solved to a tolerance
 
 
-class Region(NamedTuple):
+class ThetaSet(NamedTuple):
     """One of the two sets: ρ, B, Loss(θ̂), the radius of x'θ ≤ x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}, whether known to be
     convex."""
 
@@ -84,7 +84,7 @@ def stretch(kind: int, D: float, rho: float, level: float) -> float:
 
 
 @routine
-def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> Region:
+def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> ThetaSet:
     """The region around θ̂ = vec[HAT], whose factor of H goes to mat[HAT_LOW].
 
     D is at first L(S+‖θ̂‖), then what the radius it gives allows the atoms, and so on. EXACT is convex in the ball when
@@ -93,7 +93,7 @@ def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> Region:
     """
     hat, spare, low = z.vec[HAT], z.vec[SPARE], z.mat[HAT_LOW]
     floor = atoms_(p, z, hat, kind == CONVEX)
-    factor_(z.mat[INFO], 0.0, low)
+    secular_factor_(z.mat[INFO], 0.0, low)
     wide = rho + L * rho * rho / math.sqrt(p.reg)
     level = wide * wide
     far, tall = 0.0, 0.0
@@ -101,19 +101,19 @@ def region_(p: Atoms, z: SetScratch, kind: int, L: float, rho: float) -> Region:
         if p.w[p.lane, a] > 0.0:
             for i in range(hat.size):
                 spare[i] = p.A[i, a]
-            far = max(far, abs(dot(spare, hat)) + p.S * math.sqrt(dot(spare, spare)))
-            tall = max(tall, forward_(low, spare))
+            far = max(far, abs(vector_dot(spare, hat)) + p.S * math.sqrt(vector_dot(spare, spare)))
+            tall = max(tall, secular_forward_(low, spare))
     tall = math.sqrt(tall)
-    D = min(far, L * (p.S + math.sqrt(dot(hat, hat))))
+    D = min(far, L * (p.S + math.sqrt(vector_dot(hat, hat))))
     for _ in range(8):
         D = min(D, tall * stretch(kind, D, rho, level))
-    inside = dot(hat, hat) <= p.S * p.S
+    inside = vector_dot(hat, hat) <= p.S * p.S
     lone = kind == CONVEX or (inside and tame(p.link, L * p.S) and D < 1.09 and tall * exp(0.5 * D) * rho < 1.22)
-    return Region(kind, L, rho, level, floor, stretch(kind, D, rho, level), lone)
+    return ThetaSet(kind, L, rho, level, floor, stretch(kind, D, rho, level), lone)
 
 
 @routine
-def enter_(p: Atoms, z: SetScratch, r: Region) -> bool:
+def enter_(p: Atoms, z: SetScratch, r: ThetaSet) -> bool:
     """Whether the region meets the ball, with a point of both in vec[CENTRE].
 
     If not, vec[CENTRE] replaces it: argmin over the ball of ‖g-b‖_{H⁻¹(θ)}, or of Loss for CONVEX.
@@ -121,7 +121,7 @@ def enter_(p: Atoms, z: SetScratch, r: Region) -> bool:
     theta, hat, centre = z.vec[THETA], z.vec[HAT], z.vec[CENTRE]
     copy_(hat, theta)
     copy_(hat, centre)
-    if dot(hat, hat) <= p.S * p.S:
+    if vector_dot(hat, hat) <= p.S * p.S:
         return True
     clip_(theta, p.S)
     for i in range(theta.size):
@@ -150,22 +150,22 @@ def enter_(p: Atoms, z: SetScratch, r: Region) -> bool:
 def turn_(z: SetScratch, kappa: float) -> float:
     """vec[KEPT] = dθ/dτ of the tilted minimiser at H = mat[INFO], the ball held if κ > 0; e'dθ/dτ."""
     low, kept, spare = z.mat[LOW], z.vec[KEPT], z.vec[SPARE]
-    factor_(z.mat[INFO], kappa, low)
+    secular_factor_(z.mat[INFO], kappa, low)
     copy_(z.vec[ARM], kept)
-    forward_(low, kept)
+    secular_forward_(low, kept)
     if kappa > 0.0:
         copy_(z.vec[THETA], spare)
-        square = forward_(low, spare)
-        share = dot(spare, kept) / square
+        square = secular_forward_(low, spare)
+        share = vector_dot(spare, kept) / square
         for i in range(kept.size):
             kept[i] -= share * spare[i]
-    rate = dot(kept, kept)
-    backward_(low, kept)
+    rate = vector_dot(kept, kept)
+    secular_backward_(low, kept)
     return rate
 
 
 @routine
-def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
+def tilt_(p: Atoms, z: SetScratch, r: ThetaSet) -> tuple[float, float]:
     """Most e'θ over the convex set in the ball, e = vec[ARM], where Se is outside the set; the residual.
 
     θ(τ) = argmin over the ball of Loss - τe'θ; Newton between brackets on √(Loss gap), which is nearly linear in τ.
@@ -173,8 +173,8 @@ def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
     e, theta, spare, kept, tilt = z.vec[ARM], z.vec[THETA], z.vec[SPARE], z.vec[KEPT], z.vec[TILT]
     d = e.size
     copy_(e, spare)
-    tau = math.sqrt(2.0 * r.level / forward_(z.mat[HAT_LOW], spare))
-    backward_(z.mat[HAT_LOW], spare)
+    tau = math.sqrt(2.0 * r.level / secular_forward_(z.mat[HAT_LOW], spare))
+    secular_backward_(z.mat[HAT_LOW], spare)
     for i in range(d):
         theta[i] = z.vec[HAT, i] + tau * spare[i]
     clip_(theta, p.S)
@@ -183,7 +183,7 @@ def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
         for i in range(d):
             tilt[i] = tau * e[i]
         value, kappa, _ = descend_(int(LOSS), p, z, kappa, STEP)
-        gap = value + dot(tilt, theta) - r.floor
+        gap = value + vector_dot(tilt, theta) - r.floor
         if abs(gap - r.level) <= DONE * r.level or high - low <= 1e-15 * tau:
             break
         if gap > r.level:
@@ -204,14 +204,14 @@ def tilt_(p: Atoms, z: SetScratch, r: Region) -> tuple[float, float]:
     worst = abs(gap - r.level) / r.level
     for i in range(d):
         worst = max(worst, abs(z.vec[GRAD, i] + kappa * theta[i]) / tau)
-    return dot(e, theta) + (r.level - gap) / tau, worst
+    return vector_dot(e, theta) + (r.level - gap) / tau, worst
 
 
 # ------------------------------------------------------------------------------------------ bounds
 
 
 @routine
-def measure_(p: Atoms, z: SetScratch, r: Region, X: Floats, white: Floats, table: Floats) -> None:
+def measure_(p: Atoms, z: SetScratch, r: ThetaSet, X: Floats, white: Floats, table: Floats) -> None:
     """The table's rows but VALUE, with BOUND = min(S‖x‖, x'θ̂ + radius·‖x‖_{H⁻¹(θ̂)}); white = low⁻¹X."""
     spare, low = z.vec[SPARE], z.mat[HAT_LOW]
     for a in range(X.shape[1]):
@@ -220,7 +220,7 @@ def measure_(p: Atoms, z: SetScratch, r: Region, X: Floats, white: Floats, table
             spare[i] = X[i, a]
             mean += X[i, a] * z.vec[HAT, i]
             size += X[i, a] * X[i, a]
-        table[WIDTH, a] = math.sqrt(forward_(low, spare))
+        table[WIDTH, a] = math.sqrt(secular_forward_(low, spare))
         for i in range(X.shape[0]):
             white[i, a] = spare[i]
         table[SIZE, a] = math.sqrt(size)
@@ -229,7 +229,7 @@ def measure_(p: Atoms, z: SetScratch, r: Region, X: Floats, white: Floats, table
 
 
 @routine
-def touch_(p: Atoms, z: SetScratch, r: Region) -> float:
+def touch_(p: Atoms, z: SetScratch, r: ThetaSet) -> float:
     """inf if Se is in the set, e = vec[ARM]; else a bound on e'θ over it, S at most. vec[THETA] = Se.
 
     CONVEX: the tangent of Loss at Se cuts the set off. EXACT: within δ of Se, ‖g-b‖_{H⁻¹} falls to no less than
@@ -244,8 +244,8 @@ def touch_(p: Atoms, z: SetScratch, r: Region) -> float:
         excess = loss - r.floor - r.level
         if excess <= 0.0:
             return math.inf
-        steep = math.sqrt(dot(gap, gap))
-        cosine = dot(e, gap) / steep
+        steep = math.sqrt(vector_dot(gap, gap))
+        cosine = vector_dot(e, gap) / steep
         cap = max(cosine - excess / (steep * S), -1.0)
         return S * min(1.0, cosine * cap + math.sqrt(max(0.0, (1.0 - cosine * cosine) * (1.0 - cap * cap))))
     F = math.sqrt(back_(z))
@@ -266,7 +266,7 @@ def touch_(p: Atoms, z: SetScratch, r: Region) -> float:
 
 
 @routine
-def sharpen_(p: Atoms, r: Region, X: Floats, white: Floats, table: Floats, stage: Floats, j: int) -> None:
+def sharpen_(p: Atoms, r: ThetaSet, X: Floats, white: Floats, table: Floats, stage: Floats, j: int) -> None:
     """Lower the bounds of open arms (VALUE, stage < 2) by what arm j's value and the earlier ones' say.
 
     The support function h is sublinear: h(x) ≤ c h(x_j) + h(x - c x_j), and h(x) ≤ c h(x_i) + c' h(x_j) for
@@ -364,7 +364,7 @@ def optimist_(
             if not scanned:
                 rim_(p, z, rho, rim)
                 scanned = True
-            found, worst = tilt_(p, z, r) if kind == CONVEX else summit_(p, z, L, rho, r.lone, rim, starts)
+            found, worst = tilt_(p, z, r) if kind == CONVEX else farthest_(p, z, L, rho, r.lone, rim, starts)
             found *= size
             solved += 1
         table[VALUE, a] = found

@@ -25,13 +25,13 @@ from driftwise.kernels.solvers.secular import (
     SetScratch,
     atoms_,
     back_,
-    backward_,
     bend_,
     copy_,
-    dot,
-    factor_,
-    forward_,
+    secular_backward_,
+    secular_factor_,
+    secular_forward_,
     set_scratch,
+    vector_dot,
 )
 
 WEIGHTS = 10  # powers of ten the barrier's weight goes through
@@ -43,7 +43,7 @@ TINY, HUGE = 1e-300, 1e300
 @routine
 def room(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
     """The largest t for which t·θ is in the set: ≥ 1 inside; inf at 0."""
-    t = S / math.sqrt(dot(theta, theta) + TINY)
+    t = S / math.sqrt(vector_dot(theta, theta) + TINY)
     for j in range(count):
         y = 0.0
         for i in range(theta.size):
@@ -56,7 +56,7 @@ def room(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float
 @routine
 def walls(S: float, Y: Floats, limit: Floats, count: int, theta: Floats) -> float:
     """-log(1-‖θ‖²/S²) - Σ log(1-(y'θ/limit)²); inf outside. A slab of limit 0, that of the arm 0, is none."""
-    t = 1.0 - dot(theta, theta) / (S * S)
+    t = 1.0 - vector_dot(theta, theta) / (S * S)
     if not t > 0.0:
         return math.inf
     total = -log(t)
@@ -83,7 +83,7 @@ def walled_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weigh
     atoms_(p, z, theta, p.used < 0)
     value = 0.5 * back_(z)
     bend_(p, z, grad, hess)
-    left = p.S * p.S - dot(theta, theta)
+    left = p.S * p.S - vector_dot(theta, theta)
     for i in range(d):
         grad[i] += weight * 2.0 * theta[i] / left
         hess[i, i] += weight * 2.0 / left
@@ -112,14 +112,14 @@ def centre_(p: Atoms, z: SetScratch, Y: Floats, limit: Floats, count: int, weigh
     value = walled_(p, z, Y, limit, count, weight)
     for _ in range(STEPS):
         ridge = 0.0
-        while not factor_(hess, ridge, low):
+        while not secular_factor_(hess, ridge, low):
             ridge = max(4.0 * ridge, 1e-3 * abs(hess[0, 0]), TINY)
             if not ridge < HUGE:  # a wall so near that its force is not finite
                 return False
         for i in range(theta.size):
             move[i] = -grad[i]
-        decrement = forward_(low, move)
-        backward_(low, move)
+        decrement = secular_forward_(low, move)
+        secular_backward_(low, move)
         if decrement <= 1e-6 * weight:
             return True
         copy_(theta, kept)

@@ -242,7 +242,7 @@ class _Importing:
 
 
 def _filled(row: DecisionRow, picked: Any) -> tuple[Any, ...]:
-    """The policy's own choice, for a row that was chosen by somebody else."""
+    """The policy's own choice, for a row that a baseline, a fallback or the caller chose."""
     choice, share, draws, explored = picked
     made = row._replace(proposed=choice.arm, share=share, score=choice.score + 0.0, mean=choice.mean + 0.0,
                         bonus=choice.bonus + 0.0, explored=int(explored), draws=draws)  # fmt: skip

@@ -106,7 +106,7 @@ class Store(Protocol):
         """The numbers of sets of arms, given by sha256, n and data. New sets are written."""
 
     def _read(self, statement: str, values: tuple[Any, ...] = (), anew: bool = False) -> Iterable[tuple[Any, ...]]:
-        """Rows of a query; damage is reported by name. anew: plan the query again."""
+        """Rows of a query; damage is reported by name. anew: the query is planned again."""
 
     def _add(self, kind: type, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows with their seals, in the fastest way."""
