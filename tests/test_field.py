@@ -46,6 +46,16 @@ def test_arms_in_the_disc_are_uniform_there_and_do_not_depend_on_the_stretch():
         dw.worlds.Turn(draw="basis")
 
 
+def test_spread_scales_arms_before_they_are_clipped():
+    wide, narrow = (
+        np.concatenate([tape.arms for tape in dw.worlds.Still(horizon=9, fresh=True, norm="clip", spread=one).tapes()])
+        for one in (1.0, 0.05)
+    )
+    inside = (wide * wide).sum(axis=1) < 1.0 - 1e-9
+    assert 0.2 < inside.mean() < 0.6 and (narrow * narrow).sum(axis=1).max() < 1.0
+    np.testing.assert_allclose(narrow.transpose(0, 2, 1)[inside], 0.05 * wide.transpose(0, 2, 1)[inside], rtol=1e-12)
+
+
 def test_a_spec_can_hold_a_world_of_arrays_and_tells_two_of_them_apart():
     text = """
 title = "arrays"
