@@ -70,11 +70,12 @@ def _curve(found: tuple[Published, ...]) -> Reference:
     return Reference(at, mean, mean, mean)
 
 
-def judged_numbers(outcome: Outcome, paper: Paper) -> Iterator[JudgedNumber]:
-    """Judge every published number of a spec whose horizon was played."""
+def judged_numbers(outcome: Outcome, paper: Paper, whole: bool = False) -> Iterator[JudgedNumber]:
+    """Judge every published number of a spec whose horizon was played; of a curve over rounds the last, or all."""
     for figure in outcome.figures:
         for entry in outcome.spec.entries:
-            for one in _shown(figure, _published(outcome, entry.published)):
+            found = _published(outcome, entry.published)
+            for one in found if whole else _shown(figure, found):
                 values = _at(figure, figure.line(entry.label), one.at)
                 if values is not None:
                     ours = t_interval(values)
@@ -91,8 +92,9 @@ def _shown(figure: Figure, found: tuple[Published, ...]) -> tuple[Published, ...
 
 
 def _at(figure: Figure, line: Line, at: int) -> Floats | None:
-    """The regret of our trials at that horizon, or at the nearest recorded round; None if it was not played."""
+    """The regret of our trials at that horizon, or at a recorded round at most T/200 away; None if there is none."""
     if figure.axis:
         return line.regret[:, figure.at.index(at)] if at in figure.at else None
-    rounds = np.asarray(figure.at, dtype=float)
-    return np.asarray(line.regret[:, int(np.argmin(np.abs(rounds - at)))])
+    apart = np.abs(np.asarray(figure.at, dtype=float) - at)
+    place = int(np.argmin(apart))
+    return np.asarray(line.regret[:, place]) if apart[place] <= 0.005 * float(figure.at[-1]) else None
