@@ -10,8 +10,9 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.experiments.field import board, slips
 from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers
 from driftwise.experiments.paper.panels import built_in
+from driftwise.experiments.run.results import figures
 from driftwise.experiments.run.spec import parse
 
 
@@ -173,7 +174,7 @@ def test_a_policy_that_plays_is_rehearsed_in_every_world_of_a_paper():
             return 0
 
     board.rehearse(Fine, "mine:Fine", [built_in("russac_slow"), built_in("cheung_b1")], rounds=2)
-    assert Fine.heard == [(50, 2)] * 2 + [(2, 2)] * 6  # three horizons
+    assert Fine.heard == [(50, 2)] * 2 + [(2, 2)] * 16  # eight horizons
 
 
 def test_a_policy_that_is_not_there_is_one_sentence(tmp_path, capsys):
@@ -187,3 +188,16 @@ def test_a_difference_has_at_least_two_hypotheses_and_each_has_a_finding():
     for paper in papers().values():
         assert len(paper.tried) >= 2 or paper.surrogate or paper.verdict == "none", paper.key
         assert all(finding.startswith(findings) for _, _, finding in paper.tried), paper.key
+
+
+def test_numbers_along_a_curve_are_judged_at_the_recorded_round_that_is_near():
+    """All numbers that were read are judged, but for those far from a recorded round: round 2 of these curves."""
+    spec = built_in("zhao_gradual")
+    rounds = [500 * number for number in range(1, 101)]
+    ours = {(0, entry.label): np.outer([1.0, 1.1], rounds) for entry in spec.entries}
+    outcome = figures(spec, ours, dict.fromkeys(ours, np.zeros(1)))
+    last, every = (list(judged_numbers(outcome, papers()["zhao2020"], whole=whole)) for whole in (False, True))
+    assert len(last) == 4 and {one.at for one in last} == {49_504}
+    assert len(every) == 4 * 33 and min(one.at for one in every) == 1502
+    for one in every:
+        assert one.ours[0] == pytest.approx(1.05 * one.at, rel=0.002) and one.trials == 2
