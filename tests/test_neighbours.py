@@ -66,10 +66,10 @@ def test_restarted_weighted_oful_is_its_slow_twin(beta):
     assert apart < 1e-9 and others == 0
 
 
-SAVE = {"dim": 2, "window": 50, "layers": 9, "delta": 0.5, "S": 1.0, "R": 0.4}
+SAVE = {"dim": 2, "window": 60, "layers": 9, "delta": 0.5, "S": 1.0, "R": 0.4}
 
 
-@pytest.mark.parametrize(("radius", "layers", "window"), [("theorem", 9, 50), ("first", 2, 60), ("first", 6, 400)])
+@pytest.mark.parametrize(("radius", "layers", "window"), [("theorem", 9, 60), ("first", 2, 60), ("first", 6, 400)])
 def test_restarted_save_is_its_slow_twin(radius, layers, window):
     fields = {**SAVE, "radius": radius, "layers": layers, "window": window}
     apart, others, state = farthest(dw.make("Restarted-SAVE+", **fields), NaiveSAVE(**fields), 110)
