@@ -10,7 +10,7 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.experiments.field import board, slips
 from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
 from driftwise.experiments.paper.panels import built_in
 from driftwise.experiments.run.results import figures
 from driftwise.experiments.run.spec import parse
@@ -88,6 +88,12 @@ def test_a_verdict_is_same_when_intervals_meet():
     assert verdict((100.0, 2.0), (105.1, 3.0)) == DIFFERS
     assert verdict((100.0, math.inf), (105.0, 3.0)) == OPEN
     assert verdict((100.0, 2.0), (100.0, 3.0), surrogate=True) == OPEN
+
+
+def test_a_published_number_counts_once_and_by_its_nearest_line():
+    ones = [JudgedNumber("key", "line", at, 5, (ours, 1.0), (100.0, 0.0), published=name)
+            for name, at, ours in (("A", 10, 96.0), ("A", 10, 150.0), ("A", 20, 94.0), ("B", 10, 104.0))]  # fmt: skip
+    assert within(ones) == (3, 2) and within(ones, 0.1) == (3, 3)
 
 
 def test_the_slips_are_there_and_their_repairs_differ():

@@ -14,7 +14,7 @@ from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, T
 from driftwise.draw.tables import plus_minus, text_table
 from driftwise.experiments.field import slips
 from driftwise.experiments.field.papers import Paper, chosen
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
 from driftwise.experiments.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
@@ -28,7 +28,9 @@ VERDICTS = """
 A verdict is **same** when two intervals meet. Ours is the 95% interval of the mean over our trials. The published
 interval is the number read, ±2% if it was read by eye. If the paper's number of runs is known, it is wider by the
 half-width that the mean over those runs would have with the spread of our trials. The verdict is **cannot be told**
-where our line has one trial, or the data is a surrogate. The tables have the last number of a curve over rounds;
+where our line has one trial, or the data is a surrogate. One published number can have several lines of ours, which
+differ in what the source does not state; the column "within 5%" counts the published numbers to which some line comes
+that near. The tables have the last number of a curve over rounds;
 numbers.csv has every number that was read."""
 TRIED = """
 Below a paper's tables stand the hypotheses about its differences, with what each gave. A hypothesis is likely when it
@@ -137,13 +139,22 @@ def _all_numbers(papers: Sequence[Paper], found: Mapping[str, Outcome]) -> str:
 
 
 def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumber]]) -> Table:
-    """One row per paper: how many of its numbers have which verdict."""
+    """One row per paper: how many of its numbers have which verdict, and the trials of ours and of the source."""
     rows = []
     for paper in papers:
         ones = judged[paper.key]
         counts = [sum(one.verdict == word for one in ones) for word in (SAME, DIFFERS, OPEN)]
-        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), paper.verdict])
-    return Table(("paper", "name", "numbers", SAME, DIFFERS, OPEN, "differences"), rows, range(2, 6))
+        every, near = within(ones)
+        last = f"{near} of {every}", _trials(paper, ones), paper.verdict
+        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), *last])
+    return Table(("paper", "name", "lines", SAME, DIFFERS, OPEN, "within 5%", "trials", "reasons"), rows, range(2, 7))
+
+
+def _trials(paper: Paper, ones: Sequence[JudgedNumber]) -> str:
+    """The fewest and the most trials behind our numbers, and the runs of the source if they are known."""
+    least, most = min(one.trials for one in ones), max(one.trials for one in ones)
+    ours = str(least) if least == most else f"{least} to {most}"
+    return f"{ours}, source {paper.runs}" if paper.runs else ours
 
 
 def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumber]) -> Iterator[Block]:
