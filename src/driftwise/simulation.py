@@ -28,7 +28,7 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
-from driftwise.policies.neighbours.stepped import Stretch
+from driftwise.policies.neighbours.stepped import FixedRounds
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
 from driftwise.worlds.base import Tape, World
@@ -266,7 +266,7 @@ def _stretch(
 ) -> None:
     """Play a stretch of rounds on fixed arms in one call."""
     told = tape.theta, tape.best, tape.draws, world.link_code, world.reward_code, float(world.noise)
-    policy.stretch(state, Stretch(_rows(tape.arms[0]), *told, total, chosen, regret))
+    policy.stretch(state, FixedRounds(_rows(tape.arms[0]), *told, total, chosen, regret))
 
 
 def _step(

@@ -14,18 +14,7 @@ from driftwise.kernels.chance import reward_of
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.ridge import ridge_scores_, ridge_take_
-
-
-@formula
-def rare_deviation(k: int) -> float:
-    """The standard deviation of a coin with p = 1/(2k)."""
-    return math.sqrt(0.5 / k * (1.0 - 0.5 / k))
-
-
-@formula
-def weighted_deviation(sigma: float, alpha: float, gamma: float, width: float) -> float:
-    """σ̄ = max(σ, alpha, gamma·√width), with `width` the norm of the arm."""
-    return max(sigma, alpha, gamma * math.sqrt(width))
+from driftwise.theory.radius import rare_deviation, weighted_deviation
 
 
 @formula

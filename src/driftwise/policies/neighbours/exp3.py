@@ -14,7 +14,7 @@ from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.kernels.stretches import exp3_chances_, exp3_drawn, exp3_rounds_, exp3_take_
 from driftwise.policies.arms import Choice, Scores
-from driftwise.policies.neighbours.stepped import State, Stepped, Stretch
+from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 
 SEEDS, WORDS = 2**63, 2.0**64
 
@@ -87,7 +87,7 @@ class Exp3S(Stepped):
     def has_stretch(self) -> bool:
         return True
 
-    def stretch(self, state: State, one: Stretch) -> None:
+    def stretch(self, state: State, one: FixedRounds) -> None:
         self._count(one.X)
         first, rounds = int(state["draws"]), len(one.theta)
         levels = np.array([self._level(state, first + t) for t in range(rounds)])

@@ -15,7 +15,7 @@ from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
 from driftwise.kernels.stretches import save_rounds_
 from driftwise.policies.arms import Scores
-from driftwise.policies.neighbours.stepped import State, Stepped, Stretch
+from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class RestartedSAVE(Stepped):
     def has_stretch(self) -> bool:
         return self.radius == "first"
 
-    def stretch(self, state: State, one: Stretch) -> None:
+    def stretch(self, state: State, one: FixedRounds) -> None:
         d, n = self.dim, len(one.X)
         save_rounds_(
             state["V"], state["b"], state["heard"], int(state["k"]), self.window, np.zeros((d, d)), np.zeros((3, d)),

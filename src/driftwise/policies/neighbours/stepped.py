@@ -16,7 +16,7 @@ from driftwise.policies.arms import Choice, Scores
 State = dict[str, Any]
 
 
-class Stretch(NamedTuple):
+class FixedRounds(NamedTuple):
     """Rounds to play on fixed arms X (n, d): θ's path, best means, the tape, the model of rewards, and the results."""
 
     X: Floats
@@ -56,7 +56,7 @@ class Stepped:
         """Whether `stretch` plays many rounds of fixed arms in one call."""
         return False
 
-    def stretch(self, state: State, one: Stretch) -> None:
+    def stretch(self, state: State, one: FixedRounds) -> None:
         """Play these rounds as single calls would, with the same bits."""
         raise NotImplementedError
 

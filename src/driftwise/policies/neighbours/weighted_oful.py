@@ -14,9 +14,10 @@ from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
-from driftwise.kernels.stretches import rare_deviation, weighted_deviation, weighted_rounds_
+from driftwise.kernels.stretches import weighted_rounds_
 from driftwise.policies.arms import Scores
-from driftwise.policies.neighbours.stepped import State, Stepped, Stretch
+from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
+from driftwise.theory.radius import rare_deviation, weighted_deviation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ class RestartedWeightedOFUL(Stepped):
     def has_stretch(self) -> bool:
         return self.beta is not None
 
-    def stretch(self, state: State, one: Stretch) -> None:
+    def stretch(self, state: State, one: FixedRounds) -> None:
         assert self.beta is not None  # has_stretch
         d, sigma = self.dim, -1.0 if self.sigma == "rare" else float(self.sigma)
         weighted_rounds_(
