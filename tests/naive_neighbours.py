@@ -85,7 +85,9 @@ class NaiveWeightedOFUL:
     def radius(self):
         if self.given is not None:
             return self.given
-        n = max(1, self.k % self.window)
+        n = (self.k + 1) % self.window  # of the round to come
+        if n == 0 or self.k == 0:
+            return math.sqrt(self.lam) * self.S
         q = math.log(32 * (math.log(self.gamma**2 / self.alpha) + 1) * n**2 / self.delta)
         first = 12 * math.sqrt(self.dim * math.log(1 + n * self.L**2 / (self.alpha**2 * self.dim * self.lam)) * q)
         return first + 30 * q * self.R / self.gamma**2 + math.sqrt(self.lam) * self.S
@@ -100,8 +102,58 @@ class NaiveWeightedOFUL:
         p = 0.5 / self.k
         sigma = math.sqrt(p * (1 - p)) if self.sigma == "rare" else self.sigma
         self.data.append((x, reward, max(sigma, self.alpha, self.gamma * math.sqrt(math.sqrt(x @ inverse @ x)))))
-        if self.k % self.window == 0:
+        if (self.k + 1) % self.window == 0:
             self.data = []
+
+
+class NaiveSAVE:
+    """Restarted SAVE+ (Wang et al. 2025, Algorithm 2): every layer keeps its rewards, and all is computed anew."""
+
+    def __init__(self, *, dim, window, layers, delta, S, R, radius="theorem"):
+        self.dim, self.window, self.layers, self.delta = dim, window, layers, delta
+        self.S, self.R, self.kind, self.k = S, R, radius, 0
+        self.data = {layer: [] for layer in range(1, layers + 1)}
+
+    def sums(self, layer):
+        V, b = 4.0**-layer * np.eye(self.dim), np.zeros(self.dim)
+        for x, r, w in self.data[layer]:
+            V, b = V + w**2 * np.outer(x, x), b + w**2 * r * x
+        return np.linalg.inv(V), np.linalg.solve(V, b)
+
+    def theta(self):
+        return self.sums(1)[1]
+
+    def radius(self, layer):
+        if self.kind == "first" or not self.data[layer]:
+            return 2.0 ** (1 - layer)
+        one = math.log(4 * (self.window + 1) ** 2 * self.layers / self.delta)
+        other = math.log(4 * self.window**2 * self.layers / self.delta)
+        variance = self.R**2 * len(self.data[layer])
+        if 2**layer >= 64 * math.sqrt(one):
+            theta = self.sums(layer)[1]
+            variance = sum(w**2 * (r - theta @ x) ** 2 for x, r, w in self.data[layer])
+        first = 16 * 2.0**-layer * math.sqrt((8 * variance + 6 * self.R**2 * one + 2.0 ** (4 - 2 * layer)) * other)
+        return first + 6 * 2.0**-layer * self.R * other + 2.0**-layer * self.S
+
+    def scores(self, arms):
+        found = []
+        for layer in self.data:
+            inverse, theta = self.sums(layer)
+            found.append([x @ theta + self.radius(layer) * math.sqrt(x @ inverse @ x) for x in arms])
+        return np.min(found, axis=0)
+
+    def choose(self, arms):
+        return int(np.argmax(self.scores(arms)))
+
+    def learn(self, arms, arm, reward):
+        x = np.array(arms[arm])
+        self.k += 1
+        widths = {layer: math.sqrt(x @ self.sums(layer)[0] @ x) for layer in self.data}
+        wide = [layer for layer, width in widths.items() if width >= 2.0**-layer]
+        if wide:
+            self.data[wide[0]].append((x, reward, 2.0 ** -wide[0] / widths[wide[0]]))
+        if (self.k + 1) % self.window == 0:
+            self.data = {layer: [] for layer in self.data}
 
 
 def naive_exp3_shares(history, n, mix, share):

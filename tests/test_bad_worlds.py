@@ -22,6 +22,7 @@ BAD_WORLDS = [
     (dw.worlds.Turn, "reward", ["gauss", None]),
     (dw.worlds.Turn, "norm", ["l2", None]),
     (dw.worlds.Turn, "draw", ["uniform", None]),
+    (dw.worlds.Turn, "spread", [0.0, -1.0, NAN, INF, "1", None, 0.5]),  # 0.5 needs norm="clip"
     (dw.worlds.Turn, "link", ["logit", "log"]),
     (dw.worlds.Turn, "turns", [NAN, INF, "1", None]),
     (dw.worlds.Walk, "step", [-0.1, NAN, INF, None]),

@@ -10,8 +10,9 @@ import driftwise as dw
 from driftwise.cli import main
 from driftwise.experiments.field import board, slips
 from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
 from driftwise.experiments.paper.panels import built_in
+from driftwise.experiments.run.results import figures
 from driftwise.experiments.run.spec import parse
 
 
@@ -46,6 +47,16 @@ def test_arms_in_the_disc_are_uniform_there_and_do_not_depend_on_the_stretch():
         dw.worlds.Turn(draw="basis")
 
 
+def test_spread_scales_arms_before_they_are_clipped():
+    wide, narrow = (
+        np.concatenate([tape.arms for tape in dw.worlds.Still(horizon=9, fresh=True, norm="clip", spread=one).tapes()])
+        for one in (1.0, 0.05)
+    )
+    inside = (wide * wide).sum(axis=1) < 1.0 - 1e-9
+    assert 0.2 < inside.mean() < 0.6 and (narrow * narrow).sum(axis=1).max() < 1.0
+    np.testing.assert_allclose(narrow.transpose(0, 2, 1)[inside], 0.05 * wide.transpose(0, 2, 1)[inside], rtol=1e-12)
+
+
 def test_a_spec_can_hold_a_world_of_arrays_and_tells_two_of_them_apart():
     text = """
 title = "arrays"
@@ -65,8 +76,7 @@ name = "OFUL"
 def test_every_published_number_has_a_line_that_is_held_to_it():
     known = {entry for paper in papers().values() for name in paper.specs
              for entry in ((built_in(name).key, one.published) for one in built_in(name).entries)}  # fmt: skip
-    missing = {key for key in published() if key not in known}
-    assert {name for _, name in missing} <= {"R-SAVE+"}  # named on the page as missing
+    assert not {key for key in published() if key not in known}
     assert len(papers()) == 7 and sum(map(len, published().values())) > 700
 
 
@@ -78,6 +88,12 @@ def test_a_verdict_is_same_when_intervals_meet():
     assert verdict((100.0, 2.0), (105.1, 3.0)) == DIFFERS
     assert verdict((100.0, math.inf), (105.0, 3.0)) == OPEN
     assert verdict((100.0, 2.0), (100.0, 3.0), surrogate=True) == OPEN
+
+
+def test_a_published_number_counts_once_and_by_its_nearest_line():
+    ones = [JudgedNumber("key", "line", at, 5, (ours, 1.0), (100.0, 0.0), published=name)
+            for name, at, ours in (("A", 10, 96.0), ("A", 10, 150.0), ("A", 20, 94.0), ("B", 10, 104.0))]  # fmt: skip
+    assert within(ones) == (3, 2) and within(ones, 0.1) == (3, 3)
 
 
 def test_the_slips_are_there_and_their_repairs_differ():
@@ -164,7 +180,7 @@ def test_a_policy_that_plays_is_rehearsed_in_every_world_of_a_paper():
             return 0
 
     board.rehearse(Fine, "mine:Fine", [built_in("russac_slow"), built_in("cheung_b1")], rounds=2)
-    assert Fine.heard == [(50, 2)] * 2 + [(2, 2)] * 6  # three horizons
+    assert Fine.heard == [(50, 2)] * 2 + [(2, 2)] * 16  # eight horizons
 
 
 def test_a_policy_that_is_not_there_is_one_sentence(tmp_path, capsys):
@@ -178,3 +194,16 @@ def test_a_difference_has_at_least_two_hypotheses_and_each_has_a_finding():
     for paper in papers().values():
         assert len(paper.tried) >= 2 or paper.surrogate or paper.verdict == "none", paper.key
         assert all(finding.startswith(findings) for _, _, finding in paper.tried), paper.key
+
+
+def test_numbers_along_a_curve_are_judged_at_the_recorded_round_that_is_near():
+    """All numbers that were read are judged, but for those far from a recorded round: round 2 of these curves."""
+    spec = built_in("zhao_gradual")
+    rounds = [500 * number for number in range(1, 101)]
+    ours = {(0, entry.label): np.outer([1.0, 1.1], rounds) for entry in spec.entries}
+    outcome = figures(spec, ours, dict.fromkeys(ours, np.zeros(1)))
+    last, every = (list(judged_numbers(outcome, papers()["zhao2020"], whole=whole)) for whole in (False, True))
+    assert len(last) == 4 and {one.at for one in last} == {49_504}
+    assert len(every) == 4 * 33 and min(one.at for one in every) == 1502
+    for one in every:
+        assert one.ours[0] == pytest.approx(1.05 * one.at, rel=0.002) and one.trials == 2

@@ -9,13 +9,14 @@ import pytest
 
 import driftwise as dw
 from driftwise.policies.names import neighbours
-from driftwise.policies.neighbours import dlinucb, glr, logistic, mirror, weighted_oful
+from driftwise.policies.neighbours import dlinucb, glr, logistic, mirror, save, weighted_oful
 from naive_neighbours import (
     NaiveDLinUCB,
     NaiveGLBOMD,
     NaiveGLUCB,
     NaiveLogisticCode,
     NaiveOFUGLB,
+    NaiveSAVE,
     NaiveWeightedOFUL,
     naive_exp3_shares,
     naive_glr,
@@ -38,10 +39,10 @@ def stream(rounds=260, seed=3):
     return arms, rewards
 
 
-def farthest(policy, twin):
+def farthest(policy, twin, rounds=260):
     """Both play the policy's arms: the largest distance of their estimates, and whether a choice differed."""
     state, apart, others = policy.start(), 0.0, 0
-    for arms, rewards in zip(*stream(), strict=True):
+    for arms, rewards in zip(*stream(rounds), strict=True):
         arm = policy.choose(state, arms).arm
         others += arm != twin.choose(arms)
         policy.learn(state, arms, arm, rewards[arm])
@@ -63,6 +64,68 @@ def test_restarted_weighted_oful_is_its_slow_twin(beta):
     policy = dw.make("Restarted-WeightedOFUL+", **WEIGHTED, beta=beta)
     apart, others, _ = farthest(policy, NaiveWeightedOFUL(**WEIGHTED, beta=beta))
     assert apart < 1e-9 and others == 0
+
+
+SAVE = {"dim": 2, "window": 60, "layers": 9, "delta": 0.5, "S": 1.0, "R": 0.4}
+
+
+@pytest.mark.parametrize(("radius", "layers", "window"), [("theorem", 9, 60), ("first", 2, 60), ("first", 6, 400)])
+def test_restarted_save_is_its_slow_twin(radius, layers, window):
+    fields = {**SAVE, "radius": radius, "layers": layers, "window": window}
+    apart, others, state = farthest(dw.make("Restarted-SAVE+", **fields), NaiveSAVE(**fields), 110)
+    assert apart < 1e-9 and others == 0
+    assert (state["heard"][:, 1] > 0).sum() >= 2  # several layers were compared
+
+
+def test_the_last_layer_of_restarted_save_estimates_its_variance():
+    """Layer 9 does at these numbers, and layer 8 bounds it by R² for each of its rewards."""
+    fields = {**SAVE, "window": 10**6}
+    policy, twin = dw.make("Restarted-SAVE+", **fields), NaiveSAVE(**fields)
+    state = policy.start()
+    for number in range(40):
+        x, reward, weight = np.array([0.5, 0.2]) * (1 + number / 40), 0.3 + number / 10, 0.7
+        for layer in (8, 9):
+            twin.data[layer].append((x, reward, weight))
+            state["V"][layer - 1] += weight**2 * np.outer(x, x)
+            state["b"][layer - 1] += weight**2 * reward * x
+            state["heard"][layer - 1] += weight**2 * reward**2, 1.0
+    before = [policy.beta(state, layer) for layer in (8, 9)]
+    assert before == [pytest.approx(twin.radius(layer), rel=1e-9) for layer in (8, 9)]
+    state["heard"][:, 1] *= 10
+    assert policy.beta(state, 8) > 1.1 * before[0] and policy.beta(state, 9) == before[1]
+
+
+PLANTED_SAVE = {
+    "the first layer alone": ("scores", lambda self, state, arms: dw.Scores(
+        *save.ridge_scores(state["V"], 0, state["b"], self._rows(arms)))),
+    "a radius that stays": ("beta", lambda self, state, layer: 1.0),
+    "no restart": ("_restart", lambda self, state: None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", PLANTED_SAVE)
+def test_a_planted_mistake_in_restarted_save_is_found(mistake, monkeypatch):
+    name, wrong = PLANTED_SAVE[mistake]
+    monkeypatch.setattr(save.RestartedSAVE, name, wrong)
+    apart, others, _ = farthest(dw.make("Restarted-SAVE+", **SAVE), NaiveSAVE(**SAVE), 110)
+    assert apart > 1e-6 or others
+
+
+def test_rounds_in_one_call_have_the_bits_of_single_calls():
+    """On fixed arms; restarts and several stretches are in them."""
+    world = dw.worlds.Sine(arms=2, draw="basis", horizon=700, noise=1.0, chance="rare")
+    policies = {
+        "EXP3.S": dw.make("EXP3.S", dim=2, horizon=700, path_length=3.0),
+        "weighted": dw.make("Restarted-WeightedOFUL+", dim=2, horizon=700, window=100, beta=1.0),
+        "told": dw.make("Restarted-WeightedOFUL+", dim=2, horizon=700, window=90, beta=0.7, sigma=0.3),
+        "save": dw.make("Restarted-SAVE+", dim=2, horizon=700, window=100, radius="first"),
+    }
+    fast, slow = (dw.simulate(policies, world, trials=2, stepped=one, progress=False) for one in (False, True))
+    for name in policies:
+        assert policies[name].has_stretch
+        np.testing.assert_array_equal(fast.regret[name], slow.regret[name], err_msg=name)
+        np.testing.assert_array_equal(fast.arms[name], slow.arms[name], err_msg=name)
+        assert 0.05 < fast.arms[name].mean() < 0.95  # both arms are played
 
 
 PLANTED = {
@@ -377,7 +440,7 @@ def test_a_glr_policy_with_a_wrong_field_is_refused(wrong):
 
 
 NEIGHBOURS = {
-    row["name"]: dw.make(row["name"], **KNOWN, **({"window": 50} if "Weighted" in row["name"] else {}))
+    row["name"]: dw.make(row["name"], **KNOWN, **({"window": 50} if "Restarted" in row["name"] else {}))
     for row in neighbours()
 }
 
@@ -389,17 +452,12 @@ def test_every_neighbour_passes_the_checks_of_a_policy(name):
     dw.checks.check_policy(NEIGHBOURS[name])
 
 
-@pytest.mark.parametrize("name", ["dLinUCB", "Restarted-WeightedOFUL+", "EXP3.S", "GLR+OFUL", "GLB-OMD"])
+@pytest.mark.parametrize("name", NEIGHBOURS)
 def test_a_neighbour_plays_in_an_agent_and_comes_back_from_a_snapshot(name):
-    agent = dw.Agent(NEIGHBOURS[name], rewards=(-1.0, 1.0), seed=1)
+    agent = dw.Agent(NEIGHBOURS[name], rewards=(0.0, 1.0), seed=1)
     arms = np.array([[0.5, 0.1], [-0.2, 0.6]])
-
-    def play(one, rounds):
-        for number in range(rounds):
-            decision = one.decide(arms)
-            one.reward(decision.id, 0.3 if number % 2 else -0.2)
-
-    play(agent, 30)
+    for number in range(30):
+        agent.reward(agent.decide(arms).id, float(number % 2))
     again = dw.Agent.from_bytes(agent.to_bytes(), policy=NEIGHBOURS[name])
     assert agent.decide(arms).arm == again.decide(arms).arm
 

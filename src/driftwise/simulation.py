@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftwise import eight
+from driftwise._internal.compiling import can_compile
 from driftwise._internal.intervals import t_quantile
 from driftwise._internal.progress import bar
 from driftwise._internal.rng import checked_seed, key
@@ -27,6 +28,7 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
+from driftwise.policies.neighbours.stepped import FixedRounds
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
 from driftwise.worlds.base import Tape, World
@@ -227,6 +229,8 @@ def _trial(
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
             play: Any = _play if _compiled(policy, stepped) else _step
+            if not stepped and _has_stretch(policy, tape):
+                play = _stretch
             if world.region is not None:
                 play = partial(_search, vectors=vectors)
             begun = time.thread_time()
@@ -250,6 +254,19 @@ def _play(
 ) -> Any:
     """Play a stretch of rounds in compiled code."""
     return policy.play(state, *tape, world.link_code, world.reward_code, float(world.noise), total, chosen, regret)
+
+
+def _has_stretch(policy: Policy, tape: Tape) -> bool:
+    """Whether a policy without kernels plays rounds on fixed arms in one call of its own (policies/neighbours)."""
+    return len(tape.arms) == 1 and can_compile() and getattr(policy, "has_stretch", False)
+
+
+def _stretch(
+    policy: Any, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
+) -> None:
+    """Play a stretch of rounds on fixed arms in one call."""
+    told = tape.theta, tape.best, tape.draws, world.link_code, world.reward_code, float(world.noise)
+    policy.stretch(state, FixedRounds(_rows(tape.arms[0]), *told, total, chosen, regret))
 
 
 def _step(

@@ -32,6 +32,7 @@ from driftwise.policies.neighbours.exp3 import Exp3S
 from driftwise.policies.neighbours.glr import GLRRestart
 from driftwise.policies.neighbours.logistic import OFUGLB, LogisticCodeUCB
 from driftwise.policies.neighbours.mirror import GLBOMD
+from driftwise.policies.neighbours.save import RestartedSAVE
 from driftwise.policies.neighbours.weighted_oful import RestartedWeightedOFUL
 from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
 from driftwise.policies.plain import kinds_of, restored
@@ -270,6 +271,8 @@ NEIGHBOURS: tuple[Row, ...] = (
         GLRRestart, {"arms": lambda p: p.dim, "horizon": lambda p: p.horizon, "base": _plain_oful}),
     Row("Restarted-WeightedOFUL+", "linear", "restart", "none", "Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1",
         ("dim", "horizon"), RestartedWeightedOFUL, {"window": lambda p: p.horizon}),
+    Row("Restarted-SAVE+", "linear", "restart", "none", "Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 2",
+        ("dim", "horizon"), RestartedSAVE, {"window": lambda p: p.horizon}),
     Row("EXP3.S", "arms", "shares", "none", "Auer, Cesa-Bianchi, Freund, Schapire 2002", _DRIFT, Exp3S,
         {"arms": lambda p: p.dim, "share": lambda p: 1.0 / p.horizon,
          "mix": lambda p: formulas.exp3_mix(p.dim, p.horizon, p.path_length)}),

@@ -122,3 +122,15 @@ def sc_d_glucb_radius(
     wide = S + (2.0 * S * k + m) / (horizon * lam * forget)
     inner = 1.0 + wide + math.sqrt((1.0 + wide) / lam) * rho + (rho / root) * (rho / root)
     return k * root * inner * math.sqrt(inner)
+
+
+@formula
+def rare_deviation(k: int) -> float:
+    """The standard deviation of a coin with p = 1/(2k)."""
+    return math.sqrt(0.5 / k * (1.0 - 0.5 / k))
+
+
+@formula
+def weighted_deviation(sigma: float, alpha: float, gamma: float, width: float) -> float:
+    """σ̄ = max(σ, alpha, gamma·√width), with `width` the norm of the arm."""
+    return max(sigma, alpha, gamma * math.sqrt(width))

@@ -14,11 +14,14 @@ NORMS = {"unit": UNIT, "clip": CLIP, "max": MAX}
 DRAWS = ("normal", "cube", "disc", "basis")
 
 
-def draw_arms(rng: np.random.Generator, sets: int, n: int, d: int, draw: str, norm: str) -> Floats:
+def draw_arms(rng: np.random.Generator, sets: int, n: int, d: int, draw: str, norm: str, spread: float) -> Floats:
     """`sets` sets of n arms in d dimensions as (sets, d, n): coordinates normal, or uniform on [-1, 1]; uniform in the
-    unit ball ("disc"); or the vectors of the standard basis."""
+    unit ball ("disc"); or the vectors of the standard basis. All are multiplied by `spread`."""
     out = np.empty((sets, d, n))
-    lay_out_(_raw(rng, sets, n, d, draw), NORMS[norm], np.empty(n), out)
+    raw = _raw(rng, sets, n, d, draw)
+    if spread != 1.0:
+        raw *= spread
+    lay_out_(raw, NORMS[norm], np.empty(n), out)
     return out
 
 

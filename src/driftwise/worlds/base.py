@@ -61,8 +61,9 @@ class World:
 
     Every trial draws its own arms, or all trials use those of the trial numbered `arms_of`. arms=dw.Ball(2), or another
     continuous set, is that set in every round; the best mean is then μ of the largest x'θ in it. draw="disc" is uniform
-    in the unit ball and needs norm="clip" or "max"; draw="basis" is the standard basis, with arms = dim. With
-    chance="rare", rewards of round t have the noise Bernoulli(1/(2t)) - 1/(2t), times `noise`, instead of a normal one.
+    in the unit ball and needs norm="clip" or "max"; draw="basis" is the standard basis, with arms = dim. Coordinates
+    are multiplied by `spread` before norm="clip" shortens arms longer than 1. With chance="rare", rewards of round t
+    have the noise Bernoulli(1/(2t)) - 1/(2t), times `noise`, instead of a normal one.
     """
 
     dim: int = 2
@@ -78,6 +79,7 @@ class World:
     path_seed: int = 0
     arms_of: int | None = None
     chance: Literal["normal", "rare"] = "normal"
+    spread: float = 1.0
 
     def __post_init__(self) -> None:
         keep_whole(self, "dim")
@@ -96,6 +98,9 @@ class World:
             raise BadInput("norm", "unit", 'norm="clip" or "max" with draw="disc"', "unit norms undo the draw")
         if self.draw == "basis" and region is None and self.count != self.dim:
             raise BadInput("arms", self.arms, f'dim = {self.dim} arms with draw="basis"', "pass arms equal to dim")
+        real("spread", self.spread, 0.0, low_open=True, way_out="pass the factor on drawn coordinates")
+        if self.spread != 1.0 and self.norm != "clip":
+            raise BadInput("spread", self.spread, '1 unless norm="clip"', "other norms undo the factor")
         one_of("fresh", self.fresh, [True, False])
         one_of("chance", self.chance, ["normal", "rare"])
         if self.chance == "rare" and self.reward != "gaussian":
@@ -254,7 +259,7 @@ class World:
             start += rounds
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
-        return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm)
+        return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm, float(self.spread))
 
     def _draws(self, rng: np.random.Generator, start: int, rounds: int) -> Floats:
         if self.chance == "rare":

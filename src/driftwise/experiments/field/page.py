@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, T
 from driftwise.draw.tables import plus_minus, text_table
 from driftwise.experiments.field import slips
 from driftwise.experiments.field.papers import Paper, chosen
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers
+from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
 from driftwise.experiments.run.results import Outcome, versions
 from driftwise.simulation import t_interval
 
@@ -26,7 +28,10 @@ VERDICTS = """
 A verdict is **same** when two intervals meet. Ours is the 95% interval of the mean over our trials. The published
 interval is the number read, ±2% if it was read by eye. If the paper's number of runs is known, it is wider by the
 half-width that the mean over those runs would have with the spread of our trials. The verdict is **cannot be told**
-where our line has one trial, or the data is a surrogate."""
+where our line has one trial, or the data is a surrogate. One published number can have several lines of ours, which
+differ in what the source does not state; the column "within 5%" counts the published numbers to which some line comes
+that near. The tables have the last number of a curve over rounds;
+numbers.csv has every number that was read."""
 TRIED = """
 Below a paper's tables stand the hypotheses about its differences, with what each gave. A hypothesis is likely when it
 comes from a source and brings the numbers close. A number that was chosen to meet the published ones is called fitted;
@@ -46,9 +51,13 @@ The codes ran outside this repository at the commits below; their choices are re
 tests/test_neighbours.py plays the same streams. OFULog-r of logistic_bandit stops its planning after 20 steps, so its
 choices are not those of the set it describes, and they were not recorded. Code of Russac et al. 2020 and 2021, Wang et
 al. 2025, Zhang et al. 2025 and Gerogiannis et al. 2025 was not found."""
+READ = """
+The proceedings of Cheung et al. 2019, Zhao et al. 2020, Kim and Tewari 2020, Russac et al. 2021, Abeille et al. 2021
+and Wang et al. 2025 were read; settings on this page are theirs unless a note says otherwise. This is what could not
+be read, or is not here:"""
 MISSING = (
-    """**Restarted SAVE+** (Wang et al. 2025) is not implemented. Only its abstract could be read: the stored pages hold
-    the beginning of the paper, and no public code or other text names its layers, weights and radii.""",
+    """λ and δ of Zhao et al. 2020 and of Russac et al. 2021, δ and ridges of Abeille et al. 2021, and the number of
+    runs of Cheung et al. 2019 are not stated in these papers. Each section says which were taken.""",
     """**DOMD-GLB** (Lee, Oh 2026) is not implemented; only its abstract could be read.""",
     """**DAL** (Gerogiannis et al. 2025): its forced plays could not be read. `GLR+OFUL` has the GLR test of QCD+, and
     forced plays that stand in for those of DAL, on a list of arms that does not change.""",
@@ -60,19 +69,18 @@ MISSING = (
     2η(3η + 1/2) log(det H/λ^d) for the mixture N(θ, 3ηH⁻¹/2), of which 3η is 2 · 3η/2 from Lemma 7; the terms in
     ‖θ_s - θ_(s+1)‖² cancel as λ ≥ 6ηRSL_μ. One point is open: whether the paper bounds log det by
     d log(1 + L_μ t/λ), as here, or by the smaller d log(1 + L_μ t/(λd)).""",
-    """β and σ̄ of **Restarted-WeightedOFUL+** were written from memory. No public text or code that states them was
-    found. EXP3.S is held to public code (above); its exploration rate, min(1, (4VK log(KT)/((e-1)²T))^(1/3)), is the
-    one in a public reimplementation of Cheung et al. 2019 (liangzp), which cites Besbes, Gur, Zeevi.""",
-    """Constants of Restarted-WeightedOFUL+ and of Modified EXP3.S in the published runs of Wang et al. 2025, and γ, λ
-    and δ of Zhao et al. and of Russac et al. 2021, could not be read. Each section says which were taken.""",
-    """Of the eight horizons three of Cheung et al. and two of Wang et al. are played.""",
+    """Equation (5) of Wang et al. 2025, the radius of **Restarted-WeightedOFUL+**, has a bracket at two places in one
+    and the same expression. Ours is log(γ²/α) + 1 in both, as in its second term.""",
+    """EXP3.S is held to public code (above); its exploration rate, min(1, (4VK log(KT)/((e-1)²T))^(1/3)), is the one in
+    a public reimplementation of Cheung et al. 2019 (liangzp), which cites Besbes, Gur, Zeevi.""",
 )
 KIN = (
     "**Trend** resembles fcTS (Naghdi, Baheri 2026), which carries old rewards to the present by a slope and samples.",
     "**Levels** resemble ISD-linUCB (Lazzaretto, Peters, Pfister 2026), which learns from past data what stays.",
     "**The one-pass estimate under a fade** resembles DOMD-GLB (Lee, Oh 2026), discounted mirror descent.",
     """**The bank of discounts** resembles Jacobsen and Cutkosky 2024, who learn the discount of online regression
-    over a grid. Hu 2026 could not be found.""",
+    over a grid.""",
+    "Hu 2026, which was named to us as kin of the bank, was not found.",
 )
 OWN_RANKS = """
 Ranks are by mean regret at the end, or at the longest horizon, among the lines of the first figure of each world. The
@@ -88,7 +96,7 @@ def write_field(
     name: str, outcomes: Sequence[Outcome], folder: Path, own: Mapping[str, Sequence[str]] | None = None,
     label: str = "",
 ) -> Table:  # fmt: skip
-    """Write field.html, field.md and the figures, and return the table of papers.
+    """Write field.html, field.md, numbers.csv and the figures, and return the table of papers.
 
     `own` has the rank of the user's policy by spec, and `label` is its name.
     """
@@ -113,17 +121,40 @@ def write_field(
     page = Page("The field, side by side", LEAD, blocks)
     keep(folder / "field.html", html(page, folder))
     keep(folder / "field.md", markdown(page))
+    keep(folder / "numbers.csv", _all_numbers(papers, found).encode())
     return overview
 
 
+def _all_numbers(papers: Sequence[Paper], found: Mapping[str, Outcome]) -> str:
+    """Every published number beside ours, those along the curves too, as CSV."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(("spec", "line", "at", "published", "published_half", "ours", "ours_half", "trials", "verdict"))
+    for paper in papers:
+        for key in paper.specs:
+            for one in judged_numbers(found[key], paper, whole=True):
+                halves = [f"{value:.6g}" for pair in (one.theirs, one.ours) for value in pair]
+                table.writerow((key, one.label, one.at, *halves, one.trials, one.verdict))
+    return out.getvalue()
+
+
 def _overview(papers: Sequence[Paper], judged: Mapping[str, Sequence[JudgedNumber]]) -> Table:
-    """One row per paper: how many of its numbers have which verdict."""
+    """One row per paper: how many of its numbers have which verdict, and the trials of ours and of the source."""
     rows = []
     for paper in papers:
         ones = judged[paper.key]
         counts = [sum(one.verdict == word for one in ones) for word in (SAME, DIFFERS, OPEN)]
-        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), paper.verdict])
-    return Table(("paper", "name", "numbers", SAME, DIFFERS, OPEN, "differences"), rows, range(2, 6))
+        every, near = within(ones)
+        last = f"{near} of {every}", _trials(paper, ones), paper.verdict
+        rows.append([paper.name, f"`{paper.key}`", str(len(ones)), *map(str, counts), *last])
+    return Table(("paper", "name", "lines", SAME, DIFFERS, OPEN, "within 5%", "trials", "reasons"), rows, range(2, 7))
+
+
+def _trials(paper: Paper, ones: Sequence[JudgedNumber]) -> str:
+    """The fewest and the most trials behind our numbers, and the runs of the source if they are known."""
+    least, most = min(one.trials for one in ones), max(one.trials for one in ones)
+    ours = str(least) if least == most else f"{least} to {most}"
+    return f"{ours}, source {paper.runs}" if paper.runs else ours
 
 
 def _paper(paper: Paper, found: Mapping[str, Outcome], ones: Sequence[JudgedNumber]) -> Iterator[Block]:
@@ -169,6 +200,7 @@ def _slips() -> Iterator[Block]:
     yield Text(PUBLIC)
     yield Table(("public code", "commit", "algorithms", "choices", "agreement"), list(map(list, CODES)))
     yield Heading("What is missing")
+    yield Text(READ)
     yield Bullets(MISSING)
     yield Heading("Your own policy")
     yield Text(OWN_POLICY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ class JudgedNumber:
 
     The published half-width has two parts. One is the error of reading the number. The other is the half-width that a
     mean over the paper's number of runs would have if its runs spread as our trials do. The second is 0 where that
-    number is not known.
+    number is not known. `published` is the name that the source gives to the algorithm.
     """
 
     spec: str
@@ -33,6 +33,7 @@ class JudgedNumber:
     ours: tuple[float, float]
     theirs: tuple[float, float]
     surrogate: bool = False
+    published: str = ""
 
     @property
     def verdict(self) -> str:
@@ -43,6 +44,15 @@ class JudgedNumber:
     @property
     def ratio(self) -> float:
         return self.ours[0] / self.theirs[0]
+
+
+def within(ones: Iterable[JudgedNumber], share: float = 0.05) -> tuple[int, int]:
+    """How many published numbers there are, and how many of them some line of ours comes as near as that share."""
+    nearest: dict[tuple[str, int, float], float] = {}
+    for one in ones:
+        key = one.published, one.at, one.theirs[0]
+        nearest[key] = min(abs(one.ratio - 1.0), nearest.get(key, math.inf))
+    return len(nearest), sum(apart <= share for apart in nearest.values())
 
 
 def beside(outcome: Outcome) -> Outcome:
@@ -70,18 +80,20 @@ def _curve(found: tuple[Published, ...]) -> Reference:
     return Reference(at, mean, mean, mean)
 
 
-def judged_numbers(outcome: Outcome, paper: Paper) -> Iterator[JudgedNumber]:
-    """Judge every published number of a spec whose horizon was played."""
+def judged_numbers(outcome: Outcome, paper: Paper, whole: bool = False) -> Iterator[JudgedNumber]:
+    """Judge every published number of a spec whose horizon was played; of a curve over rounds the last, or all."""
     for figure in outcome.figures:
         for entry in outcome.spec.entries:
-            for one in _shown(figure, _published(outcome, entry.published)):
+            found = _published(outcome, entry.published)
+            for one in found if whole else _shown(figure, found):
                 values = _at(figure, figure.line(entry.label), one.at)
                 if values is not None:
                     ours = t_interval(values)
                     spread = ours[1] * math.sqrt(len(values) / paper.runs) if paper.runs and len(values) > 1 else 0.0
                     theirs = (one.regret, one.error * one.regret + spread)
+                    name = entry.published or ""
                     yield JudgedNumber(
-                        outcome.spec.key, entry.label, one.at, len(values), ours, theirs, paper.surrogate
+                        outcome.spec.key, entry.label, one.at, len(values), ours, theirs, paper.surrogate, name
                     )
 
 
@@ -91,8 +103,9 @@ def _shown(figure: Figure, found: tuple[Published, ...]) -> tuple[Published, ...
 
 
 def _at(figure: Figure, line: Line, at: int) -> Floats | None:
-    """The regret of our trials at that horizon, or at the nearest recorded round; None if it was not played."""
+    """The regret of our trials at that horizon, or at a recorded round at most T/200 away; None if there is none."""
     if figure.axis:
         return line.regret[:, figure.at.index(at)] if at in figure.at else None
-    rounds = np.asarray(figure.at, dtype=float)
-    return np.asarray(line.regret[:, int(np.argmin(np.abs(rounds - at)))])
+    apart = np.abs(np.asarray(figure.at, dtype=float) - at)
+    place = int(np.argmin(apart))
+    return np.asarray(line.regret[:, place]) if apart[place] <= 0.005 * float(figure.at[-1]) else None

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from driftwise._internal.elementary import exp
 from driftwise._internal.rng import key
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
+from driftwise.kernels.stretches import exp3_chances_, exp3_drawn, exp3_rounds_, exp3_take_
 from driftwise.policies.arms import Choice, Scores
-from driftwise.policies.neighbours.stepped import State, Stepped
+from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 
 SEEDS, WORDS = 2**63, 2.0**64
 
@@ -54,8 +54,9 @@ class Exp3S(Stepped):
     def propensities(self, state: State, arms: Any, draw: int | None = None) -> Floats:
         """The probability of every arm."""
         self._count(arms)
-        weights = state["weights"]
-        return np.asarray((1.0 - self.mix) * weights / weights.sum() + self.mix / self.arms)
+        out = np.empty(self.arms)
+        exp3_chances_(state["weights"], self.mix, out)
+        return out
 
     def _count(self, arms: Any) -> None:
         if len(self._rows(arms)) != self.arms:
@@ -69,15 +70,29 @@ class Exp3S(Stepped):
         """Draw an arm. `draw` is the number of the draw; None takes the next one."""
         share = self.propensities(state, arms)
         number = int(state["draws"]) if draw is None else int(draw)
-        level = key(int(state["seed"]), "exp3", number) / WORDS
-        arm = min(int(np.searchsorted(np.cumsum(share), level, side="right")), self.arms - 1)
-        return Choice(arm, math.nan, math.nan, math.nan)
+        return Choice(exp3_drawn(share, self._level(state, number)), math.nan, math.nan, math.nan)
+
+    def _level(self, state: State, number: int) -> float:
+        """The uniform number that draws the arm."""
+        return key(int(state["seed"]), "exp3", number) / WORDS
 
     def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
-        share = self.propensities(state, X)
+        weights, share = state["weights"].copy(), np.empty(self.arms)
+        total = exp3_chances_(weights, self.mix, share)
         gain = min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
-        weights, total = state["weights"].copy(), float(state["weights"].sum())
-        weights[arm] *= exp(self.mix * gain / float(share[arm]) / self.arms)
-        weights += math.e * self.share / self.arms * total
-        state["weights"] = weights / weights.max()  # a common factor does not change the probabilities
-        state["draws"] = state["draws"] + 1
+        exp3_take_(weights, total, float(share[arm]), arm, gain, self.mix, self.share)
+        state["weights"], state["draws"] = weights, state["draws"] + 1
+
+    @property
+    def has_stretch(self) -> bool:
+        return True
+
+    def stretch(self, state: State, one: FixedRounds) -> None:
+        self._count(one.X)
+        first, rounds = int(state["draws"]), len(one.theta)
+        levels = np.array([self._level(state, first + t) for t in range(rounds)])
+        exp3_rounds_(
+            state["weights"], np.empty(self.arms), levels, float(self.mix), float(self.share), float(self.low),
+            float(self.high), *one,
+        )  # fmt: skip
+        state["draws"] = state["draws"] + rounds

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import io
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftwise._internal.validate import array, real
 from driftwise.errors import BadInput
-from driftwise.kernels.point import Floats
+from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import Choice, Scores
 
 State = dict[str, Any]
+
+
+class FixedRounds(NamedTuple):
+    """Rounds to play on fixed arms X (n, d): θ's path, best means, the tape, the model of rewards, and the results."""
+
+    X: Floats
+    theta: Floats
+    best: Floats
+    draws: Floats
+    link: int
+    kind: int
+    noise: float
+    total: float
+    chosen: Ints
+    regret: Floats
 
 
 class Stepped:
@@ -34,6 +49,15 @@ class Stepped:
         raise NotImplementedError
 
     def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
+        raise NotImplementedError
+
+    @property
+    def has_stretch(self) -> bool:
+        """Whether `stretch` plays many rounds of fixed arms in one call."""
+        return False
+
+    def stretch(self, state: State, one: FixedRounds) -> None:
+        """Play these rounds as single calls would, with the same bits."""
         raise NotImplementedError
 
     def choose(self, state: State, arms: Any) -> Choice:

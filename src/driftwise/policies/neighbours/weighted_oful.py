@@ -14,19 +14,23 @@ from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
+from driftwise.kernels.stretches import weighted_rounds_
 from driftwise.policies.arms import Scores
-from driftwise.policies.neighbours.stepped import State, Stepped
+from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
+from driftwise.theory.radius import rare_deviation, weighted_deviation
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestartedWeightedOFUL(Stepped):
-    """Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1); β and σ̄ are written from memory.
+    """Restarted-WeightedOFUL+ (Wang, Xie, Chen, Lui, Zhou 2025, Algorithm 1).
 
     The index is x'θ̂ + β‖x‖ in Σ⁻¹. The reward of round k has the weight 1/σ̄², σ̄ = max(σ_k, alpha, gamma·√‖x‖ in Σ⁻¹).
-    The policy forgets everything every `window` rounds. `sigma` is the known standard deviation of the noise: a number,
-    or "rare" for that of a world with chance="rare", √(p(1-p)) with p = 1/(2k). beta=None is the theorem's β, where R
-    is the largest size of the noise:
+    The policy forgets everything every `window` rounds: before round k if `window` divides k. `sigma` is the known
+    standard deviation of the noise: a number, or "rare" for that of a world with chance="rare", √(p(1-p)) with
+    p = 1/(2k). beta=None is β of the source's equation (5), where R is the largest size of the noise and n the rest of
+    k divided by `window`:
     12√(d log(1 + nL²/(alpha²dλ))·q) + 30q R/gamma² + √λ S, q = log(32(log(gamma²/alpha) + 1)n²/δ).
+    It is √λ S in the first round and in rounds with n = 0. The source's experiments have β = 10 throughout.
     """
 
     dim: int
@@ -59,21 +63,20 @@ class RestartedWeightedOFUL(Stepped):
             "k": np.zeros((), dtype=np.int64), "V": self.lam * np.eye(self.dim)[None], "b": np.zeros((1, self.dim)),
         }  # fmt: skip
 
-    def radius(self, n: int) -> float:
-        """β after n rounds since the last restart."""
+    def radius(self, k: int) -> float:
+        """β in round k = 1, 2, …."""
         if self.beta is not None:
             return float(self.beta)
-        n = max(n, 1)
+        n, bias = k % self.window, math.sqrt(self.lam) * self.S
+        if n == 0 or k == 1:
+            return bias
         iota = log(32.0 * (log((self.gamma * self.gamma) / self.alpha) + 1.0) * n * n / self.delta)
         spread = self.dim * log1p(n * self.L * self.L / (self.alpha * self.alpha * self.dim * self.lam))
-        bias = math.sqrt(self.lam) * self.S
         return 12.0 * math.sqrt(spread * iota) + 30.0 * iota * self.R / (self.gamma * self.gamma) + bias
 
     def told(self, k: int) -> float:
         """The known standard deviation σ_k of the noise in round k."""
-        if self.sigma != "rare":
-            return float(self.sigma)
-        return math.sqrt(0.5 / k * (1.0 - 0.5 / k))
+        return rare_deviation(k) if self.sigma == "rare" else float(self.sigma)
 
     def theta(self, state: State) -> Floats:
         """θ̂."""
@@ -81,14 +84,28 @@ class RestartedWeightedOFUL(Stepped):
 
     def scores(self, state: State, arms: Any) -> Scores:
         mean, width = ridge_scores(state["V"], 0, state["b"], self._rows(arms))
-        return Scores(mean, self.radius(int(state["k"]) % self.window) * width)
+        return Scores(mean, self.radius(int(state["k"]) + 1) * width)
 
     def _learn(self, state: State, X: Floats, arm: int, reward: float) -> None:
         k = int(state["k"]) + 1
         x = np.ascontiguousarray(X[arm : arm + 1])
         width = float(ridge_scores(state["V"], 0, state["b"], x)[1][0])
-        sigma = max(self.told(k), self.alpha, self.gamma * math.sqrt(width))
+        sigma = weighted_deviation(self.told(k), self.alpha, self.gamma, width)
         ridge_take_(state["V"], 0, state["b"], x[0], reward, 1.0 / (sigma * sigma))
         state["k"] = np.array(k, dtype=np.int64)
-        if k % self.window == 0:
+        if (k + 1) % self.window == 0:
             state["V"], state["b"] = self.lam * np.eye(self.dim)[None], np.zeros((1, self.dim))
+
+    @property
+    def has_stretch(self) -> bool:
+        return self.beta is not None
+
+    def stretch(self, state: State, one: FixedRounds) -> None:
+        assert self.beta is not None  # has_stretch
+        d, sigma = self.dim, -1.0 if self.sigma == "rare" else float(self.sigma)
+        weighted_rounds_(
+            state["V"], state["b"], int(state["k"]), self.window, float(self.lam), float(self.alpha),
+            float(self.gamma), float(self.beta), sigma, np.zeros((d, d)), np.zeros((3, d)), np.zeros((2, len(one.X))),
+            *one,
+        )  # fmt: skip
+        state["k"] = state["k"] + len(one.theta)
