@@ -1,7 +1,6 @@
 """A bank over any lane: every memory is paid for the density it gave a reward, then learns it.
 
-A memory far behind the best one takes its data over. A lane is known by its pieces: lane_learn_
-(kernels/adapt/lesson.py) and those below. `lanes.surprise` is scratch with a place a lane.
+A memory far behind the best one takes its data over. A lane is known by its pieces (lane.py).
 """
 
 from __future__ import annotations
@@ -12,25 +11,11 @@ from typing import Any
 from driftwise._internal.elementary import exp, log
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
-from driftwise.kernels.binding import unbound
-from driftwise.kernels.point import (
-    BACK,
-    GAP,
-    SHARE,
-    Adapting,
-    Floats,
-    Lesson,
-    Point,
-)
+from driftwise.kernels.adapt.lane import lane_follow_, lane_foretell_, lane_may_follow, lane_paid_, lane_wake_
+from driftwise.kernels.point import BACK, GAP, SHARE, Adapting, Floats, Lesson, Point
 
 # The least part of its best memory's density that a bank can have given.
 LEAST_DENSITY = 1e-300
-
-lane_foretell_ = unbound("lane_foretell_", "says how surprised every lane is by a reward, and whether that is paid for")
-lane_paid_ = unbound("lane_paid_", "takes note of the log density that all lanes together gave a reward")
-lane_may_follow = unbound("lane_may_follow", "says whether a lane can take over the data of another")
-lane_follow_ = unbound("lane_follow_", "lets a lane drop its data for another's")
-lane_wake_ = unbound("lane_wake_", "wakes the lanes whose time has come")
 
 
 @piece
