@@ -49,10 +49,11 @@ FIRST = {
 
 
 def environment(checkout: Path, cache: str | None) -> dict[str, str]:
-    """What a process of a side runs in: its sources first, and compiled code of its own."""
+    """What a process of a side runs in: its sources first, bytecode that is kept, and compiled code of its own."""
     paths = [str(checkout / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
-    return {**os.environ, **own, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
+    here = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**here, **own, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
 
 
 def unpacked(revision: str, folder: Path) -> Path:

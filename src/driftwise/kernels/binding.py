@@ -18,6 +18,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -79,7 +80,9 @@ def branching(name: str, flag: int, own: Mapping[int, Callable[..., Any]], other
     return written(text, name, {"other": other, **{f"own{value}": one for value, one in own.items()}})
 
 
-def _names(code: CodeType) -> set[str]:
-    """The global names that code loads, functions inside it included."""
-    loaded = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+@cache
+def _names(code: CodeType) -> frozenset[str]:
+    """The global names that code loads, functions inside it included. Code is bound several times, and dis is slow."""
+    steps = dis.get_instructions(code)
+    loaded = frozenset(str(step.argval) for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     return loaded.union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))
