@@ -49,10 +49,11 @@ FIRST = {
 
 
 def environment(checkout: Path, cache: str | None) -> dict[str, str]:
-    """The environment of a side's process: its sources come first, and it has its own compiled code."""
+    """The environment of a side's process: its sources come first, bytecode is kept, and compiled code is its own."""
     paths = [str(checkout / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
-    return {**os.environ, **own, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
+    here = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**here, **own, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
 
 
 def unpacked(revision: str, folder: Path) -> Path:

@@ -6,12 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from driftwise.kernels import entry, piece
-from driftwise.kernels.binding import bind, unbound
+import driftwise as dw
+from driftwise._internal import compiling
+from driftwise._internal.compiling import at_hand
+from driftwise.kernels import brief, entry, linear, piece, tapes
+from driftwise.kernels.binding import bind, branching, unbound
+from driftwise.kernels.point import Point
 
 weigh = unbound("weigh", "gives the weight of an age")
 twist = unbound("twist", "changes a number")
@@ -105,3 +110,53 @@ def test_bindings_are_cached_each_under_its_own_name(tmp_path: Path) -> None:
             for _ in range(2)]
     assert runs[0].split() == ["3.0", "0", "6.0", "0"]
     assert runs[1].split() == ["3.0", "1", "6.0", "1"]
+
+
+def test_a_branch_on_a_flag_takes_its_own_function_or_the_other() -> None:
+    def usual(x: float, point: Point) -> float:
+        return x
+
+    def special(x: float, point: Point) -> float:
+        return -x
+
+    made = branching("chosen", 1, {3: special}, usual)
+    got = [made(2.0, Point(np.array([3, flag]), np.zeros((1, 1)))) for flag in (0, 3, 1)]
+    assert got == [2.0, -2.0, 2.0] and made.__name__ == "chosen"
+
+
+def _add_(numbers: np.ndarray, out: np.ndarray) -> None:
+    for i in range(out.size):
+        out[i] = numbers[i] + 1.0
+
+
+@pytest.mark.skipif(compiling.INTERPRETED, reason="everything is interpreted")
+def test_a_brief_entry_runs_as_python_until_its_steps_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[int] = []
+
+    class Compiler:
+        @staticmethod
+        def called_of(kernel: Any) -> Any:
+            return lambda numbers, out: compiled.append(out.size)
+
+    monkeypatch.setattr(compiling, "compiler", lambda what: Compiler)
+    add_: Any = brief(lambda numbers, out: compiling.PATIENCE // 20 * out.size)(_add_)
+    out, held = np.zeros(8), at_hand(add_)
+    add_(X, out)
+    held(X, out)
+    assert np.array_equal(out, X[:8] + 1.0) and compiled == []
+    for call in (held, add_, held):
+        call(X, out)
+    assert compiled == [8, 8, 8]
+
+
+@pytest.mark.skipif(compiling.INTERPRETED, reason="everything is interpreted")
+@pytest.mark.parametrize(("reward", "norm"), [("gaussian", "unit"), ("bernoulli", "clip")])
+def test_a_world_has_the_bits_of_python_and_of_compiled_code(reward: Any, norm: Any, monkeypatch: Any) -> None:
+    def bits(left: int) -> list[bytes]:
+        for one in (tapes.turn_, tapes.normals_, tapes.lay_out_, linear.best_means_):
+            monkeypatch.setattr(one, "left", left)
+            one.__dict__.pop("call", None)
+        world = dw.worlds.Turn(dim=3, arms=7, horizon=100, reward=reward, norm=norm, fresh=True)
+        return [part.tobytes() for tape in world.tapes(seed=4) for part in tape]
+
+    assert bits(10**9) == bits(-1)

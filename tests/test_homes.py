@@ -17,7 +17,7 @@ ALLOWED = {
     "Cholesky factorisation": 3,  # algebra.py, by tiles, and in one pass with solutions (foretell.py)
     "forward substitution": 3,  # algebra.py, lists, eight trials
     "index by whitening": 2,
-    "radius times a root": 16,
+    "radius times a root": 15,
     "module that asks the linear radius": 1,
     "module with MASTER": 1,  # adapt/master.py, over any lane
     "module with BOB": 1,

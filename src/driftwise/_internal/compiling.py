@@ -21,6 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERPRETED = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or 0))
 """Whether everything runs as Python, as some tests do."""
 
+PATIENCE = 300_000
+"""Steps of a `brief` entry that run as Python before it is compiled or loaded. A step takes 0.1 to 0.3 microseconds, so
+all of them take less than a third of compiling the entry."""
+
 
 @cache
 def can_compile() -> bool:
@@ -67,6 +71,8 @@ class Kernel:
         self.py_func, self.options = function, options
         self.inside, self.polished, self.plain, self.rolled = inside, polished, plain, rolled
         self.shipped: Callable[..., Any] | None = None  # machine code, if entries.py found some
+        self.steps: Callable[..., int] | None = None  # of a call, for an entry that is `brief`
+        self.left = PATIENCE
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -82,8 +88,19 @@ class Kernel:
             return self.shipped
         if self.plain:
             return self.py_func
+        if self.steps is not None and self.left >= 0:
+            return self._call_briefly
         called: Callable[..., Any] = compiler(self.__name__).called_of(self)
         return called
+
+    def _call_briefly(self, *args: Any) -> Any:
+        """Run as Python while little was asked for in all."""
+        assert self.steps is not None
+        self.left -= self.steps(*args)
+        if self.left >= 0:
+            return self.py_func(*args)
+        self.__dict__.pop("call", None)
+        return self.call(*args)
 
     def ship(self, code: Callable[..., Any]) -> None:
         """From now on, calls from Python run this machine code."""
@@ -162,6 +179,19 @@ def entry(function: F) -> F:
     The rule for pieces that return views applies here too.
     """
     return _kernel(function, rolled=True, _nrt=False)
+
+
+def brief(steps: Callable[..., int]) -> Callable[[F], F]:
+    """An entry that calls plain formulas only. Its first steps run as Python, with the same bits, as compiling would
+    take longer. `steps` counts them by the arguments of a call."""
+
+    def made(function: F) -> F:
+        compiled = entry(function)
+        if isinstance(compiled, Kernel):
+            compiled.steps = steps
+        return compiled
+
+    return made
 
 
 def routine(function: F) -> F:

@@ -135,7 +135,9 @@ def _compiled(kernel: Any) -> Any:
     try:
         compiler: Any = numba.njit
         tuned = numba_text.ROLLED if kernel.rolled else {}
-        compiled = compiler(cache=FOLDER is not None, **_COMMON, **kernel.options, **tuned)(kernel.py_func)
+        of_a_file = not kernel.py_func.__code__.co_filename.startswith("<")  # numba caches nothing else
+        kept = FOLDER is not None and of_a_file
+        compiled = compiler(cache=kept, **_COMMON, **kernel.options, **tuned)(kernel.py_func)
     finally:
         config.CACHE_DIR = before
     numba_text.load_lightly(compiled)

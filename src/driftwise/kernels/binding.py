@@ -16,9 +16,13 @@ The globals are copied when the function is bound: bind below everything that th
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
+
+from driftwise.kernels.cut import written
 
 
 class Unbound:
@@ -64,7 +68,21 @@ def bind_named(function: Callable[..., Any], name: str, **pieces: Any) -> Callab
     return bind(function, name, **{one: piece for one, piece in pieces.items() if one in used})
 
 
-def _names(code: CodeType) -> set[str]:
-    """The global names that code loads, functions inside it included."""
-    loaded = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+def branching(name: str, flag: int, own: Mapping[int, Callable[..., Any]], other: Callable[..., Any]) -> Any:
+    """A function that branches at run time on a policy's flag: `own` by its values, `other` for all other values.
+
+    All take the arguments of `other`, one of which is `point`. The text has a line per value: a chain of functions,
+    each for one value, has the same code and takes longer to compile.
+    """
+    arguments = ", ".join(inspect.signature(getattr(other, "py_func", other)).parameters)
+    lines = "".join(f"    if asked == {value}:\n        return own{value}({arguments})\n" for value in own)
+    text = f"def {name}({arguments}):\n    asked = point.flags[{flag}]\n{lines}    return other({arguments})\n"
+    return written(text, name, {"other": other, **{f"own{value}": one for value, one in own.items()}})
+
+
+@cache
+def _names(code: CodeType) -> frozenset[str]:
+    """The global names that code loads, functions inside it included. Code is bound several times, and dis is slow."""
+    steps = dis.get_instructions(code)
+    loaded = frozenset(str(step.argval) for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     return loaded.union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.algebra import factor_, forward_
-from driftwise.kernels.binding import bind_named
+from driftwise.kernels.binding import bind_named, branching
 from driftwise.kernels.groups import EstimateBundle, History, Sums
 from driftwise.kernels.index import ScoreScratch, lift_, roots_, whiten_
 from driftwise.kernels.linear import confidence
@@ -163,20 +163,14 @@ def optimistic_scores_(
     roots_(radius, scores.bonus)
 
 
-@piece
-def glm_scores_(
-    point: Point, row: int, lane: int, X: Floats, at: int, sums: Sums, estimate: EstimateBundle, scores: ScoreScratch
-) -> None:
-    """Mean and bonus of every arm by the rule in the flags."""
-    if point.flags[RULE] == POSTERIOR:
-        posterior_scores_(point, row, lane, X, at, sums, estimate, scores)
-    else:
-        optimistic_scores_(point, row, lane, X, at, sums, estimate, scores)
+# By the rule in the flags.
+glm_scores_ = piece(branching("glm_scores_", RULE, {POSTERIOR: posterior_scores_}, optimistic_scores_))
 
 
-# ------------------------------------------------------------------------------------------ estimates  An estimate has
-# four pieces: what an observation adds to it, how it fades without observations, how it is solved in the end, and how a
-# rule brings it into the ball. Pieces named `any_` branch on the flags.
+# ------------------------------------------------------------------------------------------ estimates
+
+# An estimate has four pieces: what an observation adds to it, how it fades without observations, how it is solved in
+# the end, and how a rule brings it into the ball. Pieces named `any_` branch on the flags.
 
 
 @piece
@@ -207,15 +201,7 @@ def one_pass_add_(
             lanes.sums.counters[lane, FAILED] += 1.0
 
 
-@piece
-def any_add_(
-    point: Point, row: int, lane: int, factor: float, weight: float, taken: bool, lesson: Lesson, lanes: Lanes
-) -> None:
-    """Either."""
-    if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_add_(point, row, lane, factor, weight, taken, lesson, lanes)
-    else:
-        exact_add_(point, row, lane, factor, weight, taken, lesson, lanes)
+any_add_ = piece(branching("any_add_", ESTIMATE, {ONE_PASS: one_pass_add_}, exact_add_))
 
 
 @piece
@@ -232,11 +218,7 @@ def one_pass_wane_(point: Point, row: int, lane: int, factor: float, lanes: Lane
             lanes.sums.counters[lane, FAILED] += 1.0
 
 
-@piece
-def any_fade_(point: Point, row: int, lane: int, factor: float, lanes: Lanes) -> None:
-    """Either."""
-    if point.flags[ESTIMATE] == ONE_PASS:
-        one_pass_wane_(point, row, lane, factor, lanes)
+any_fade_ = piece(branching("any_fade_", ESTIMATE, {ONE_PASS: one_pass_wane_}, exact_fade_))
 
 
 @piece

@@ -73,11 +73,6 @@ from driftwise.kernels.solvers.secular import set_scratch_size
 from driftwise.kernels.solvers.sets import COLUMNS as SET_ROWS
 from driftwise.kernels.tiles import tiles_size
 
-own_groups = unbound("own_groups", "says whether a family's own groups are as large as it needs them")
-stands = unbound("stands", "says whether a state of a family is as long as its flags say, and agrees with the policy")
-need_of = unbound("need_of", "says how much scratch a lesson needs")
-round_size = unbound("round_size", "says how much scratch the scores of a round need")
-
 # The largest sizes and dimensions: products of three sizes, two of them dimensions, fit in 64 bits.
 MOST, MOST_DIM = 2**31, 46_340
 CURSOR_AT = GROUP_AT["cursor"]
@@ -130,6 +125,9 @@ def agrees(flags: Ints, table: Floats) -> bool:
 def gauged(size: int) -> bool:
     """Whether a gauge has all the numbers of its kind."""
     return bool(size == GAUGE or size >= UNITS)
+
+
+own_groups = unbound("own_groups", "says whether a family's own groups are as large as it needs them")
 
 
 def _stands(flags: Ints, table: Floats, floats: Floats, ints: Ints) -> bool:
@@ -227,6 +225,10 @@ NEEDS = {
 ROUNDS = {"plain": score_scratch_size, "tiled": tiles_size, "tiled_wide": tiles_size, "lazy": lazy_size}
 
 # ------------------------------------------------------------------------------------------ entries that take a state
+
+stands = unbound("stands", "says whether a state of a family is as long as its flags say, and agrees with the policy")
+need_of = unbound("need_of", "says how much scratch a lesson needs")
+round_size = unbound("round_size", "says how much scratch the scores of a round need")
 
 
 def _score(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floats, X: Floats) -> bool:

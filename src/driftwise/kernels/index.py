@@ -99,7 +99,7 @@ def roots_(scale: float, square: Floats) -> None:
 def lift_(link: int, quantile: float, mean: Floats, bonus: Floats) -> None:
     """From x'θ and ‖x‖² to μ(x'θ) and the difference μ(x'θ + quantile·‖x‖) - μ(x'θ)."""
     for a in range(mean.size):
-        top = link_mean(link, mean[a] + quantile * math.sqrt(bonus[a]))
+        top = link_mean(link, mean[a] + bonus_of(quantile, bonus[a]))
         mean[a] = link_mean(link, mean[a])
         bonus[a] = top - mean[a]
 

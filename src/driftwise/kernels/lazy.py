@@ -230,8 +230,8 @@ def score_picks_(
             lazy.pack[first, i, a] = tiles.arms[t, i, lane]
     weigh_pack_(tiles, lazy)
     for a in range(count):
-        place, width = int(lazy.picks[a]), math.sqrt(lazy.square[a])
-        lazy.wide[place] = width * lift + TINY
+        place = int(lazy.picks[a])
+        lazy.wide[place] = bonus_of(lift, lazy.square[a]) + TINY
         score = lazy.mean[a] + bonus_of(radius, lazy.square[a])
         if score > best or (score == best and place < arm):
             best, arm = score, place

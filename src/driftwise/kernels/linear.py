@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from driftwise._internal.elementary import log
-from driftwise.kernels import entry, piece
+from driftwise.kernels import brief, piece
 from driftwise.kernels.algebra import divide_, factor_, forward_
 from driftwise.kernels.binding import bind
 from driftwise.kernels.groups import History, Sums, history_of, sums_of
@@ -221,7 +221,7 @@ LINEAR = Family(
 # ------------------------------------------------------------------------------------------ entries
 
 
-@entry
+@brief(lambda arms, theta, link, value, best: theta.size * arms.shape[2])
 def best_means_(arms: Floats, theta: Floats, link: int, value: Floats, best: Floats) -> None:
     """The mean of the best arm of every round, from the same sums as the arm played; value (n) is scratch."""
     d, n = arms.shape[1], arms.shape[2]

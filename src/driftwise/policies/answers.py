@@ -47,14 +47,11 @@ class Answers:
     if TYPE_CHECKING:  # declared in the rest of a policy
 
         @property
-        def point(self) -> Point:
-            """The policy as flags and a table."""
+        def point(self) -> Point: ...  # the policy as flags and a table
         @property
-        def layout(self) -> Layout:
-            """The groups of its states."""
+        def layout(self) -> Layout: ...  # the groups of its states
         @property
-        def model(self) -> LinkRow:
-            """Its model of rewards."""
+        def model(self) -> LinkRow: ...  # its model of rewards
         @property
         def digest(self) -> str: ...
         def start(self, seed: int = 0) -> State: ...

@@ -18,7 +18,7 @@ from driftwise.policies import engines
 from driftwise.policies.answers import Answers
 from driftwise.policies.arms import ActionSet, Arms, ArmSet, Choice, Scores, action_set, observed_arm
 from driftwise.policies.border import check_clock, checked_age, checked_reward, checked_ticks, tell
-from driftwise.policies.engines import Engine, Sizes, bound, engine_of
+from driftwise.policies.engines import Engine, Sizes, bound, engine_of, setting
 from driftwise.policies.held import Hold
 from driftwise.policies.live import NO_TESTS, Entries, LiveCalls, Ready, report
 from driftwise.policies.memory import Memory
@@ -50,8 +50,8 @@ class Compiled(Answers):
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """The pickled part: without the arrays that machine code holds in this process."""
-        return {name: value for name, value in vars(self).items() if name != "_live"}
+        """The pickled part: without the arrays and functions that are of this process."""
+        return {name: value for name, value in vars(self).items() if name not in ("_live", "_loops")}
 
     @cached_property
     def digest(self) -> str:
@@ -285,10 +285,21 @@ class Compiled(Answers):
         rho = (*self._tests(), NO_TESTS)[0]
         with self.hold(state):
             sets, dim, arms = rounds[0].shape
-            entry = bound(self.engine(Sizes(sets, dim, arms, len(used))), self.entries.family, self.point)
-            report(entry(*self.point, state.floats, state.ints, scratch, *rounds, used, rho))
+            loop = self._loop(Sizes(sets, dim, arms, len(used)))
+            report(loop(*self.point, state.floats, state.ints, scratch, *rounds, used, rho))
             self._settle(state)
         return used
+
+    def _loop(self, sizes: Sizes) -> Any:
+        """The loop for rounds of these sizes. It is kept: every trial asks again."""
+        asked = sizes, setting()
+        if asked not in self._loops:
+            self._loops[asked] = bound(self.engine(sizes), self.entries.family, self.point)
+        return self._loops[asked]
+
+    @cached_property
+    def _loops(self) -> dict[Any, Any]:
+        return {}
 
     def engine(self, sizes: Sizes) -> Engine:
         """The engine that plays rounds of these sizes."""

@@ -122,6 +122,11 @@ def forced(engine: str | None, without: tuple[str, ...] = ()) -> Iterator[None]:
         _forced, _without = before
 
 
+def setting() -> tuple[str | None, tuple[str, ...]]:
+    """What `forced` has set."""
+    return _forced, _without
+
+
 def fitting(family: Family, at: Point, sizes: Sizes) -> list[Engine]:
     """The engines that play these pieces on such sets, the plain one last."""
     able = [one for one in ENGINES if (one.fresh or sizes.sets == 1) and (sizes.trials > 1 or not one.plays_eight)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from driftwise.kernels.index import ScoreScratch, score_scratch_size
@@ -16,7 +18,7 @@ _in_scores, _on_tiles = places(ScoreScratch), places(Tiles)
 def on_a_line(size: int) -> Floats:
     """`size` zeros that begin on a cache line."""
     raw = np.zeros(size + EIGHT)
-    start = -(raw.ctypes.data // 8) % EIGHT
+    start = -(raw.__array_interface__["data"][0] // 8) % EIGHT
     return raw[start : start + size]
 
 
@@ -35,4 +37,9 @@ def proposed(scratch: Floats, dim: int, n: int) -> Floats:
 
 def for_rounds(dim: int, n: int, lesson: int) -> Floats:
     """Scratch for rounds with n arms by any engine, whose lessons use `lesson` numbers."""
-    return on_a_line(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))
+    return on_a_line(_size_of_rounds(dim, n, lesson))
+
+
+@lru_cache(maxsize=256)
+def _size_of_rounds(dim: int, n: int, lesson: int) -> int:
+    return int(max(score_scratch_size(dim, n) + lesson, lazy_size(dim, n)))

@@ -1,7 +1,6 @@
 """A bank over any lane: every memory is paid for the density it gave a reward, then learns it.
 
-A memory far behind the best one takes its data over. A lane is known by its pieces: lane_learn_
-(kernels/adapt/lesson.py) and those below. `lanes.surprise` is scratch with a place a lane.
+A memory far behind the best one takes its data over. A lane is known by its pieces (lane.py).
 """
 
 from __future__ import annotations
@@ -12,25 +11,11 @@ from typing import Any
 from driftwise._internal.elementary import exp, log
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import ALL, TAKEN_OVER, pass_time_
-from driftwise.kernels.binding import unbound
-from driftwise.kernels.point import (
-    BACK,
-    GAP,
-    SHARE,
-    Adapting,
-    Floats,
-    Lesson,
-    Point,
-)
+from driftwise.kernels.adapt.lane import lane_follow_, lane_foretell_, lane_may_follow, lane_paid_, lane_wake_
+from driftwise.kernels.point import BACK, GAP, SHARE, Adapting, Floats, Lesson, Point
 
 # The smallest density of a bank, as a part of the density of its best memory.
 LEAST_DENSITY = 1e-300
-
-lane_foretell_ = unbound("lane_foretell_", "writes every lane's surprise at a reward; returns whether lanes are paid")
-lane_paid_ = unbound("lane_paid_", "records the log density that all lanes together gave a reward")
-lane_may_follow = unbound("lane_may_follow", "says whether a lane can take over the data of another")
-lane_follow_ = unbound("lane_follow_", "replaces the data of a lane by another's")
-lane_wake_ = unbound("lane_wake_", "wakes the lanes that are due")
 
 
 @piece

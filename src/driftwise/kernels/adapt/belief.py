@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from driftwise.kernels import entry, formula, part, piece, routine
 from driftwise.kernels.adapt.bank import bank_pay_, bank_wake_
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import acting_lane, acting_row, lesson_of
+from driftwise.kernels.adapt.lesson import acting_lane, lesson_of, who_acts
 from driftwise.kernels.adapt.levels import (
     BELIEVED,
     LEVEL_SHARE,
@@ -666,8 +666,7 @@ def bank_scores_(
         row = int(point.table.shape[0] - levels.weights.size + with_level)
         level_scores_(point, row, with_level, X, at, levels, gauge, seen)
         return row
-    lane = acting_lane(point, own)
-    row = acting_row(point, own, lane)
+    lane, row = who_acts(point, own)
     belief_scores_(point, row, lane, X, at, sums, gauge, seen)
     return row
 
@@ -740,8 +739,7 @@ def look_(view: Belief, X: Floats, at: int, number: int, scores: ScoreScratch) -
 @piece
 def without_level_(view: Belief, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the lane that would act without a level; its row."""
-    lane = acting_lane(view.point, view.own)
-    row = acting_row(view.point, view.own, lane)
+    lane, row = who_acts(view.point, view.own)
     belief_scores_(view.point, row, lane, X, at, view.sums, view.gauge, scores)
     return row
 
@@ -806,14 +804,13 @@ def belief_scratch(view: Belief, scratch: Floats, start: int, d: int) -> BeliefS
 def belief_lesson_(view: Belief, work: BeliefScratch, rho: Floats, largest: float, lesson: Lesson) -> None:
     """All lanes learn, then the gauge."""
     point, gauge = view.point, view.gauge
-    acting = acting_lane(point, view.own)
-    row = acting_row(point, view.own, acting)
+    lane, row = who_acts(point, view.own)
     prior = prior_of(point, row, gauge, view.sums.b.shape[1])
     arm = -1 if strange_(point, row, lesson, gauge) else lesson.arm
     taken = Lesson(lesson.X, lesson.at, arm, lesson.reward, lesson.ticks, lesson.age)
     if arm >= 0 and learns_units(point, row, gauge):
         first_units_(taken, gauge)
-    shown = taught_(point, rho, taken, acting, row, prior, view, work)
+    shown = taught_(point, rho, taken, lane, row, prior, view, work)
     if arm >= 0:
         gauge_(point, row, taken, prior, shown.asked, shown.value, shown.square, gauge)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from driftwise._internal.elementary import exp
 from driftwise.kernels import part, piece
-from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, lane_fresh_, pass_time_, to_clear_
+from driftwise.kernels.adapt.book import ALL, LANE_MARKS, PAYOFF, ROUND, ROW, pass_time_, to_clear_
+from driftwise.kernels.adapt.lane import lane_fresh_
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from driftwise.kernels import piece
-from driftwise.kernels.binding import unbound
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import ADAPT, BOB, MASTER, Point
 
@@ -32,8 +31,6 @@ LATEST = 1 << 53  # rounds: clocks count in doubles
 
 # The values that stand for a lane if a lesson goes to all lanes or to none.
 ALL, NONE = -1, -2
-
-lane_fresh_ = unbound("lane_fresh_", "clears a lane, its clock included")
 
 
 @piece

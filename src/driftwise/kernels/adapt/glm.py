@@ -14,7 +14,7 @@ from driftwise._internal.elementary import log, log1p
 from driftwise.kernels import part, piece, routine
 from driftwise.kernels.adapt.bank import bank_best
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import acting_lane, acting_row, alike, lesson_of
+from driftwise.kernels.adapt.lesson import alike, lesson_of, who_acts
 from driftwise.kernels.algebra import factor_, forward_one_
 from driftwise.kernels.binding import bind, unbound
 from driftwise.kernels.cut import cut
@@ -130,8 +130,7 @@ def glm_index_(
         best = bank_best(own.scores)
         bank_scores_(point, X, at, sums, estimate, lanes + best, scores)
         return best
-    lane = acting_lane(point, own)
-    row = acting_row(point, own, lane)
+    lane, row = who_acts(point, own)
     glm_scores_(point, row, lane, X, at, sums, estimate, scores)
     return row
 

@@ -1,9 +1,7 @@
 """A lesson under an adaptation, over any lane: the lane that learns, its lesson, and the turn of the adaptation.
 
 An adaptation is a file with two pieces. `before_` returns which lane learns, with which arm, and how many rounds end;
-`after_` runs when the lanes have learned. A family supplies what they and the loop here need of a lane:
-lane_learn_(point, row, lane, lesson, lanes), and the pieces that master.py, bob.py and bank.py name. `lanes` is the
-bundle of the family's lanes; it has `sums` and, for a bank, `surprise`.
+`after_` runs when the lanes have learned. A family supplies what they and the loop here need of a lane (lane.py).
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from driftwise.kernels import part, piece
 from driftwise.kernels.adapt import alone, bank, bob, master
 from driftwise.kernels.adapt.bank import bank_pick
 from driftwise.kernels.adapt.book import ACTIVE, ALL, ROW
+from driftwise.kernels.adapt.lane import lane_learn_
 from driftwise.kernels.binding import bind_named, unbound
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import ADAPT, ALONE, BANK, BOB, CLOCK, MARGIN, MASTER, Floats, Lesson, Point
@@ -23,7 +22,6 @@ FILES = {ALONE: alone, MASTER: master, BOB: bob, BANK: bank}
 KINDS = {kind: file.__name__.rpartition(".")[2] for kind, file in FILES.items()}
 
 before_ = unbound("before_", "says who takes a lesson, with which arm, and how many rounds end")
-lane_learn_ = unbound("lane_learn_", "takes a lesson into a lane")
 after_ = unbound("after_", "is the adaptation's turn")
 before_alone_ = before_master_ = before_bob_ = before_bank_ = before_
 after_master_ = after_bob_ = after_bank_ = after_
@@ -49,6 +47,13 @@ def acting_row(point: Point, own: Adapting, lane: int) -> int:
     if adaptation == BANK:
         return lane
     return 0
+
+
+@piece
+def who_acts(point: Point, own: Adapting) -> tuple[int, int]:
+    """The lane whose index is played, and the row of the table for it."""
+    lane = acting_lane(point, own)
+    return lane, acting_row(point, own, lane)
 
 
 @part

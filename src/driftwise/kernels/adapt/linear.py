@@ -8,7 +8,7 @@ from typing import NamedTuple
 from driftwise._internal.elementary import log1p
 from driftwise.kernels import part, piece
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import KINDS, acting_lane, acting_row, alike, lesson_of
+from driftwise.kernels.adapt.lesson import KINDS, alike, lesson_of, who_acts
 from driftwise.kernels.belief import Gauge
 from driftwise.kernels.binding import bind
 from driftwise.kernels.foretell import LaneScratch, fill_slots_, foretell_eight_
@@ -135,8 +135,7 @@ def adaptive_sound(view: AdaptiveLinear) -> bool:
 @piece
 def adaptive_score_(view: AdaptiveLinear, X: Floats, at: int, scores: ScoreScratch) -> int:
     """Mean and bonus of every arm by the lane that acts; the row that acted."""
-    lane = acting_lane(view.point, view.own)
-    row = acting_row(view.point, view.own, lane)
+    lane, row = who_acts(view.point, view.own)
     linear_scores_(view.point, row, lane, X, at, view.sums, scores)
     return row
 

@@ -1,7 +1,7 @@
 """MASTER over any lane: instances on many scales, tests for a change, and a schedule that can be recomputed.
 
-A lane is given by its pieces: lane_learn_ (kernels/adapt/lesson.py) and lane_fresh_. The instance that chose learns;
-the others do not change, except for their clocks.
+A lane is given by its pieces (lane.py). The instance that chose learns; the others do not change, except for their
+clocks.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from driftwise.kernels.adapt.book import (
     REWARDS,
     ROUND,
     TICK,
-    lane_fresh_,
     pass_time_,
     to_clear_,
 )
+from driftwise.kernels.adapt.lane import lane_fresh_
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.groups import Adapting
 from driftwise.kernels.point import (

@@ -7,7 +7,6 @@ whose history is atoms as well; `trends` also knows memories for which θ moves.
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Callable
 from functools import cache
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from driftwise.kernels import memories, piece
+from driftwise.kernels.binding import branching
 from driftwise.kernels.memories import keep
 from driftwise.kernels.memories.phases import PIECES, Phases, made_of, phases_of, pieces_of
 from driftwise.kernels.point import MEMORY
@@ -29,19 +29,10 @@ def _files() -> dict[int, ModuleType]:
 
 
 def _asking(name: str, among: dict[int, dict[str, Callable[..., Any]]]) -> Callable[..., Any]:
-    """A piece that branches on the flag: Keep's, except for memories that have their own.
-
-    Its text is written here, one line per memory: a chain of functions, each for one memory, has the same code and
-    takes longer to compile.
-    """
-    keeps: Any = among[keep.CODE][name]
-    own = {f"own{code}": pieces[name] for code, pieces in among.items() if pieces[name] is not keeps}
-    arguments = ", ".join(inspect.signature(getattr(keeps, "py_func", keeps)).parameters)
-    asked = "".join(f"    if memory == {one[3:]}: return {one}({arguments})\n" for one in own)
-    text = f"def {name}({arguments}):\n    memory = point.flags[{MEMORY}]\n{asked}    return keeps({arguments})\n"
-    found: dict[str, Any] = {"keeps": keeps, **own}
-    exec(compile(text, __file__, "exec"), found)
-    asks: Callable[..., Any] = found[name]
+    """A piece that branches on the flag: Keep's, except for memories that have their own."""
+    keeps = among[keep.CODE][name]
+    own = {code: pieces[name] for code, pieces in among.items() if pieces[name] is not keeps}
+    asks: Callable[..., Any] = branching(name, MEMORY, own, keeps)
     return piece(asks)
 
 

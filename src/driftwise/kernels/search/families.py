@@ -12,7 +12,7 @@ from driftwise.kernels import entry, piece, routine
 from driftwise.kernels.adapt.belief import ACTING as ACTING
 from driftwise.kernels.adapt.belief import LOOK
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import acting_lane, acting_row
+from driftwise.kernels.adapt.lesson import who_acts
 from driftwise.kernels.adapt.levels import level_lane
 from driftwise.kernels.algebra import factor_
 from driftwise.kernels.belief import Gauge, believe_, gauge_of, prior_of, quantile_of, trace_of
@@ -183,8 +183,8 @@ def _form_(flags: Ints, table: Floats, floats: Floats, ints: Ints, scratch: Floa
 @piece
 def acting_form_(point: Point, own: Adapting, floats: Floats, whose: int, form: IndexForm) -> None:
     """The linear family, alone or adapting."""
-    lane = acting_lane(point, own)
-    linear_form_(point, acting_row(point, own, lane), lane, sums_of(point.flags, floats), form)
+    lane, row = who_acts(point, own)
+    linear_form_(point, row, lane, sums_of(point.flags, floats), form)
 
 
 @piece
@@ -197,8 +197,8 @@ def believed_form_(point: Point, own: Adapting, floats: Floats, whose: int, form
         level_form_(point, int(table.shape[0] - levels.weights.size + with_level), with_level, levels, gauge, form)
         return
     look = whose <= LOOK
-    lane = int(table[0, AUDIT_LANE]) if look else acting_lane(point, own)
-    row = lane if look else acting_row(point, own, lane)
+    audited = int(table[0, AUDIT_LANE])
+    lane, row = (audited, audited) if look else who_acts(point, own)
     belief_form_(point, row, lane, look, sums, gauge, form)
 
 
@@ -208,8 +208,7 @@ def generalized_form_(point: Point, own: Adapting, floats: Floats, whose: int, f
     flags, table = point
     sums, estimate = sums_of(flags, floats), estimate_of(flags, floats)
     d, link = flags[DIM], flags[LINK]
-    lane = acting_lane(point, own) if whose < 0 else whose
-    row = acting_row(point, own, lane) if whose < 0 else lane
+    lane, row = who_acts(point, own) if whose < 0 else (whose, whose)
     pivot, weight, kind, judge = form.vec[PIVOT], 0.0, int(SUM), whose == JUDGE
     if flags[RULE] == POSTERIOR or judge:
         place = lane + sums.G.shape[0] if judge else lane

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from driftwise.kernels import entry, piece
 from driftwise.kernels.adapt.book import sound_marks
-from driftwise.kernels.adapt.lesson import acting_lane, acting_row
+from driftwise.kernels.adapt.lesson import who_acts
 from driftwise.kernels.cut import cut
 from driftwise.kernels.groups import adapting_of, sums_of
 from driftwise.kernels.index import ScoreScratch
@@ -48,8 +48,8 @@ def best_linear_(
     point, own = Point(flags, table), adapting_of(flags, floats, ints)
     if not sound_marks(point, own):
         return DAMAGED
-    lane, form = acting_lane(point, own), index_form_of(scratch, out.size)
-    linear_form_(point, acting_row(point, own, lane), lane, sums_of(flags, floats), form)
+    (lane, row), form = who_acts(point, own), index_form_of(scratch, out.size)
+    linear_form_(point, row, lane, sums_of(flags, floats), form)
     through_(form, F, straight)
     if not plain_summit_(form):
         return NO_ROOT
