@@ -83,6 +83,13 @@ def compiled():
     found = {name: round(float(result.final(name).mean())) for name in policies}
     assert (found["LB-WeightUCB"], found["OFUL"]) == (1053, 4360), found
     assert result.interval("OFUL")[1] > 0.0
+    clicks = dw.worlds.Turn(dim=2, arms=2, horizon=12, reward="bernoulli", link="logistic")
+    for name in ("GLM-UCB-code", "LogUCB1-code", "OFUGLB", "GLB-OMD", "dLinUCB", "GLR+OFUL", "Restarted-WeightedOFUL+"):
+        played = dw.simulate({name: dw.make(name, **clicks.facts)}, clicks, trials=1, jobs=1)
+        assert played.arms[name].shape == (1, 12), name
+    with tempfile.TemporaryDirectory() as folder:
+        said = command("reproduce", "lb", "--trials", "2", "--jobs", "1", "--out", folder).stderr
+        assert said.splitlines()[-1].startswith("rounds: machine code of the wheel; machine code: v"), said
     refused(lambda: lived().drift().draw("drift.png"))
     assert "driftwise[serve]" in command("serve", "--db", "x.db", ok=2).stderr
 
