@@ -78,7 +78,7 @@ class Foreign(NamedTuple):
 
 FOREIGN = {
     "aarch64": Foreign("DRIFTWISE_AARCH64", ("manylinux_2_17_aarch64", "manylinux_2_28_aarch64"), ("v8",)),
-    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64",), LEVELS),
+    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64", "musllinux_1_1_x86_64"), LEVELS),
 }
 
 

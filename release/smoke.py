@@ -54,12 +54,29 @@ def core():
     assert examined["versions"]["driftwise"] == VERSION
     if not examined["compiled code"]["machine code"].startswith("v"):
         return without(examined["compiled code"])
+    odd()
     agent = lived()
     with tempfile.TemporaryDirectory() as folder:
         agent.save(Path(folder) / "a.agent")
         assert dw.Agent.load(Path(folder) / "a.agent").state.to_bytes() == agent.state.to_bytes()
     if not EXTRAS:
         compiled()
+
+
+def odd():
+    """Arms that are unaligned, laid out by columns, swapped or read-only are those that they show."""
+    plain, policy = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.75]]), dw.make("LB-WeightUCB", dim=2, horizon=60)
+    unaligned = np.ndarray((3, 2), np.float64, bytearray(plain.nbytes + 1), offset=1)
+    unaligned[:] = plain
+    fixed = plain.copy()
+    fixed.flags.writeable = False
+    found = []
+    for rows in (plain, unaligned, np.asfortranarray(plain), plain.astype(">f8"), fixed):
+        for one in (policy, dw.make("dLinUCB", dim=2)):
+            state = one.start(0)
+            one.learn(state, rows, one.choose(state, rows).arm, 1.0)
+            found.append(one.choose(state, rows))
+    assert set(found[0::2]) == {found[0]} and set(found[1::2]) == {found[1]}, found
 
 
 def without(found):
