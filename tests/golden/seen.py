@@ -63,6 +63,14 @@ def sine(t: int) -> float:
     return float(Fraction(total, 1 << 200))
 
 
+def fused(x: Any, y: Any) -> float:
+    """x'y by fused multiply-adds from the first on: so the BLAS rounds that records were made with."""
+    total = 0.0
+    for one, other in zip(x.tolist(), y.tolist(), strict=True):
+        total = float(Fraction(one) * Fraction(other) + Fraction(total))
+    return total
+
+
 def click(policy: Any) -> bool:
     """Whether a policy learns from clicks."""
     return getattr(getattr(policy, "base", policy), "link", "identity") != "identity"
