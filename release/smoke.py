@@ -65,7 +65,7 @@ def core():
 
 def odd():
     """Arms that are unaligned, laid out by columns, swapped or read-only are those that they show."""
-    plain, policy = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.75]]), dw.make("LB-WeightUCB", dim=2, horizon=60)
+    plain, policy = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.75]]), dw.make("OFUL", dim=2, horizon=60)
     unaligned = np.ndarray((3, 2), np.float64, bytearray(plain.nbytes + 1), offset=1)
     unaligned[:] = plain
     fixed = plain.copy()
