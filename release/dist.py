@@ -2,10 +2,11 @@
 
 Builds a wheel with machine code, a pure wheel and the sdist twice, which must give the same bytes; looks into them;
 installs the wheel in clean environments (without extras, with each, at the lowest versions that pyproject claims, on
-every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba also
-tests/golden/guard.py on every level of machine code, and with a test runner the README's examples, hostile states and
-the service; installs the pure wheel with and without numba, and the sdist with and without a C compiler; holds
-docs/installing.md to what an installation weighs. --quick installs once, without extras.
+every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba also release/first.py,
+tests/golden/guard.py on every level of machine code and with the C library's FMA variants off, and with a test runner
+the README's examples, hostile states and the service; installs the pure wheel with and without numba, and the sdist
+with and without a C compiler; holds docs/installing.md to what an installation weighs. --quick installs once, without
+extras.
 
 Wheels for aarch64 and musl are built where DRIFTWISE_AARCH64 and DRIFTWISE_MUSL name an interpreter that runs here
 (release/pythons.sh makes both), because code that was never run is not released. They play the catalogue there.
@@ -39,6 +40,8 @@ OLDEST = (3, 11)
 # A wheel has no date but this: 2020-01-01.
 EPOCH = "1577836800"
 LEVELS = ("v2", "v3", "v4")
+# glibc then takes the code that it has for processors without fused multiply-add.
+PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4,-AVX512F"}
 # Megabytes that a wheel may have, and driftwise where it is installed.
 MOST_WHEEL, MOST_INSTALLED = 6.0, 15.0
 # What is tried by a test runner in an environment without numba.
@@ -75,7 +78,7 @@ class Foreign(NamedTuple):
 
 FOREIGN = {
     "aarch64": Foreign("DRIFTWISE_AARCH64", ("manylinux_2_17_aarch64", "manylinux_2_28_aarch64"), ("v8",)),
-    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64",), LEVELS),
+    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64", "musllinux_1_1_x86_64"), LEVELS),
 }
 
 
@@ -226,12 +229,14 @@ def installed(inside: Path, *what: str) -> None:
 
 def tested(python: Path, wheel: Path) -> str:
     """The wheel beside a test runner, without numba: every golden record on every level, the README, hostile states,
-    simulations and the service."""
+    simulations and the service; and how long a first decision takes."""
     inside = clean(python, "tested")
     installed(inside, f"{wheel}[serve,client,plot,logs,postgres]", "pytest", "hypothesis", "pandas", "polars", "scipy")
     words = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *TESTED]
     said = [run(words, cwd=ROOT, env=_bare()).splitlines()[-1]]
-    return "; ".join([*said, *played([inside], LEVELS, {})])
+    said += run([sys.executable, ROOT / "release" / "first.py", inside], cwd=WORK, env=_bare()).splitlines()
+    plain = [f"without FMA {one}" for one in played([inside], LEVELS[:1], PLAIN)]
+    return "; ".join([*said, *played([inside], LEVELS, {}), *plain])
 
 
 def played(python: Sequence[object], levels: Sequence[str], more: dict[str, str]) -> Iterator[str]:

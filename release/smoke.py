@@ -54,12 +54,29 @@ def core():
     assert examined["versions"]["driftwise"] == VERSION
     if not examined["compiled code"]["machine code"].startswith("v"):
         return without(examined["compiled code"])
+    odd()
     agent = lived()
     with tempfile.TemporaryDirectory() as folder:
         agent.save(Path(folder) / "a.agent")
         assert dw.Agent.load(Path(folder) / "a.agent").state.to_bytes() == agent.state.to_bytes()
     if not EXTRAS:
         compiled()
+
+
+def odd():
+    """Arms that are unaligned, laid out by columns, swapped or read-only are those that they show."""
+    plain, policy = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.75]]), dw.make("OFUL", dim=2, horizon=60)
+    unaligned = np.ndarray((3, 2), np.float64, bytearray(plain.nbytes + 1), offset=1)
+    unaligned[:] = plain
+    fixed = plain.copy()
+    fixed.flags.writeable = False
+    found = []
+    for rows in (plain, unaligned, np.asfortranarray(plain), plain.astype(">f8"), fixed):
+        for one in (policy, dw.make("dLinUCB", dim=2)):
+            state = one.start(0)
+            one.learn(state, rows, one.choose(state, rows).arm, 1.0)
+            found.append(one.choose(state, rows))
+    assert set(found[0::2]) == {found[0]} and set(found[1::2]) == {found[1]}, found
 
 
 def without(found):
@@ -83,6 +100,13 @@ def compiled():
     found = {name: round(float(result.final(name).mean())) for name in policies}
     assert (found["LB-WeightUCB"], found["OFUL"]) == (1053, 4360), found
     assert result.interval("OFUL")[1] > 0.0
+    clicks = dw.worlds.Turn(dim=2, arms=2, horizon=12, reward="bernoulli", link="logistic")
+    for name in ("GLM-UCB-code", "LogUCB1-code", "OFUGLB", "GLB-OMD", "dLinUCB", "GLR+OFUL", "Restarted-WeightedOFUL+"):
+        played = dw.simulate({name: dw.make(name, **clicks.facts)}, clicks, trials=1, jobs=1)
+        assert played.arms[name].shape == (1, 12), name
+    with tempfile.TemporaryDirectory() as folder:
+        said = command("reproduce", "lb", "--trials", "2", "--jobs", "1", "--out", folder).stderr
+        assert said.splitlines()[-1].startswith("rounds: machine code of the wheel; machine code: v"), said
     refused(lambda: lived().drift().draw("drift.png"))
     assert "driftwise[serve]" in command("serve", "--db", "x.db", ok=2).stderr
 

@@ -102,6 +102,45 @@ def test_buffers_that_code_cannot_read_are_refused(code):
     assert sys.getrefcount(X) < 20  # and no buffer is held
 
 
+def odd_rows():
+    """The same numbers as numpy may hold them: unaligned, by columns, with gaps, swapped, read-only, shorter."""
+    plain = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.75]])
+    unaligned = np.ndarray((3, 2), np.float64, bytearray(plain.nbytes + 1), offset=1)
+    unaligned[:] = plain
+    fixed = plain.copy()
+    fixed.flags.writeable = False
+    gaps = np.repeat(plain, 2, axis=1)[:, ::2]
+    return plain, [unaligned, np.asfortranarray(plain), gaps, plain.astype(">f8"), fixed, plain.astype(np.float32)]
+
+
+def test_policies_hand_over_what_machine_code_takes(monkeypatch):
+    """Wherever arms come from, entries get packed, aligned doubles, that may be written to where code does."""
+    plain, odd = odd_rows()
+    policy, other = dw.make("LB-WeightUCB", dim=2, horizon=60, path_length=1.0), dw.make("dLinUCB", dim=2)
+    seen, states = [], []
+
+    def watched(call):
+        def watch(*given):
+            seen.extend(one for one in given if isinstance(one, np.ndarray))
+            return call(*given)
+
+        return watch
+
+    monkeypatch.setattr("driftwise.policies.arms.columns_", watched(entries.LIST["columns_"].call))
+    monkeypatch.setattr("driftwise.kernels.ridge.ridge_scores_", watched(entries.LIST["ridge_scores_"].call))
+    fold = policy.entries._replace(fold=watched(policy.entries.fold))
+    monkeypatch.setattr(type(policy), "entries", property(lambda self: fold))
+    for rows in [plain, *odd]:
+        state, lived = policy.start(0), other.start(0)
+        for given, held in ((policy, state), (other, lived)):
+            given.learn(held, rows, given.choose(held, rows).arm, 1.0)
+        policy.fold(state, rows, *np.ones((3, 3)))
+        states.append(state.to_bytes())
+    assert len(set(states)) == 1
+    assert len(seen) > 50 and all(one.flags.c_contiguous and one.flags.aligned for one in seen)
+    assert {one.dtype for one in seen} == {np.dtype(np.float64), np.dtype(np.int64)}
+
+
 def test_a_state_shorter_than_its_flags_say_is_refused(code):
     """Lengths, offsets and sizes with which code would leave its arrays."""
     policy = dw.make("LB-WeightUCB", dim=3, horizon=100, path_length=1.0)

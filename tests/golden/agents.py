@@ -14,7 +14,7 @@ import numpy as np
 
 import driftwise as dw
 from golden import guard
-from golden.seen import Case, Seen, click, digest, ended
+from golden.seen import Case, Seen, click, digest, ended, sine
 from golden.sets import DIM, LISTED, regions, searchers
 
 BEGUN = 1.8e9
@@ -66,7 +66,7 @@ def _live(agent: dw.Agent, arms: Any, first: int, last: int) -> tuple[list[Any],
         one = agent.decide(arms, id=f"visit {t}", now=BEGUN + 60.0 * t)
         found.append([one.arm, one.explored, one.born])
         numbers += [one.score, one.mean, one.bonus, one.propensity, *([] if one.x is None else one.x)]
-        value = float((t * 7 + t // 3) % 3 == 0) if clicks else float(np.sin(t) + 0.1 * one.arm)
+        value = float((t * 7 + t // 3) % 3 == 0) if clicks else sine(t) + 0.1 * one.arm
         waiting.append((one.id, value))
         if t % 7 == 3:
             agent.cancel(waiting.pop()[0])

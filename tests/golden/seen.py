@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +49,26 @@ def ended(policy: Any, state: Any, arms: list[Any], numbers: Any) -> Seen:
     data = numbers if isinstance(numbers, bytes) else np.array(numbers, dtype=np.float64).tobytes()
     sums = guard.summed(state)
     return Seen(arms, data, policy.canonical(state).to_bytes(), sums[:: 1 + len(sums) // FEW].copy())
+
+
+@cache
+def sine(t: int) -> float:
+    """The double nearest to sin(t), t below 60, whatever the C library: its series in whole numbers over 2^200."""
+    fixed = total = term = t << 200
+    k = 1
+    while abs(term) > 1:
+        k += 2
+        term = -(term * fixed >> 200) * fixed // ((k - 1) * k << 200)
+        total += term
+    return float(Fraction(total, 1 << 200))
+
+
+def fused(x: Any, y: Any) -> float:
+    """x'y by fused multiply-adds from the first on: so the BLAS rounds that records were made with."""
+    total = 0.0
+    for one, other in zip(x.tolist(), y.tolist(), strict=True):
+        total = float(Fraction(one) * Fraction(other) + Fraction(total))
+    return total
 
 
 def click(policy: Any) -> bool:

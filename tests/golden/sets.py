@@ -9,7 +9,7 @@ import numpy as np
 
 import driftwise as dw
 from golden import guard
-from golden.seen import Case, Seen, click, ended
+from golden.seen import Case, Seen, click, ended, fused
 
 DIM = 3
 SHAPE = ((0.8, 0.1, 0.0), (0.1, 0.5, -0.1), (0.0, -0.1, 0.3))
@@ -66,7 +66,7 @@ def _searched(policy: Any, region: Any, rounds: int = 8) -> Seen:
             break
         numbers += [*one.x, one.score, one.mean, one.bonus, one.gap, -1.0 if one.number is None else one.number]
         shown.append(one.number is not None)
-        mean = float(one.x @ theta)
+        mean = fused(one.x, theta)
         reward = float(rng.random() < 0.5 + 0.4 * np.tanh(mean)) if click(policy) else mean + 0.3 * float(rng.normal())
         policy.learn(state, region, one.x, reward, ticks=(1.0, 0.0, 2.5)[t % 3], age=(0.0, 1.5)[t % 2])
     return ended(policy, state, [*found, *shown], numbers)

@@ -232,9 +232,11 @@ LIST: dict[str, Live] = {
     ),
     # Ridge regression for policies of plain Python.
     "ridge_scores_": Live(
-        ridge.ridge_scores_, f"none({_X}, int64, {_M}, {_M}, {_M}, {_M}, {_M})", guards.guard_ridge_scores
+        ridge.ridge_scores_, f"none({_X}, int64, {_M}, {_M}, {_M}, {_M}, {_M})", guards.guard_ridge_scores, reads=(3,)
     ),
-    "ridge_take_": Live(ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)", guards.guard_ridge_take),
+    "ridge_take_": Live(
+        ridge.ridge_take_, f"none({_X}, int64, {_M}, {_V}, float64, float64)", guards.guard_ridge_take, reads=(3,)
+    ),
     # Rounds, where numba is not installed.
     **{f"play_{family.name}_plain": _loop(family, "plain", rounds.plain) for family in _FAMILIES},
     **{f"play_linear_{engine}": _loop(LINEAR, engine, pieces) for engine, pieces in _FASTER.items()},

@@ -236,8 +236,8 @@ class Compiled(Answers):
         """`take` for the vectors rows (lessons, d) in order, with the same kernel."""
         live, fold = self._live, self.entries.fold
         assert live.plain and fold is not None
-        # Arrow's columns are read-only, which is another signature for numba.
-        taken = [one if one.flags.writeable else one.copy() for one in (rows, rewards, ticks, ages)]
+        # Arrow's columns are read-only, which is another signature for numba and which machine code refuses.
+        taken = [np.require(one, np.float64, ["C", "A", "W"]) for one in (rows, rewards, ticks, ages)]
         X = taken[0].reshape(len(rows), self.dim, 1)
         with self.hold(state):
             report(fold(*live.point, *state.packed, NO_SCRATCH, X, *taken[1:]))
