@@ -92,7 +92,7 @@ def check_unmasked(name: str, value: object) -> None:
             raise BadInput(name, f"a masked value at {place}", "an array without masked values", "fill or remove them")
 
 
-def packed(value: npt.ArrayLike) -> Floats:
+def contiguous(value: npt.ArrayLike) -> Floats:
     """Numbers as machine code takes them: float64, C-contiguous and aligned; a copy where they are not."""
     made: Floats = np.ascontiguousarray(value, dtype=np.float64)
     return made if made.flags.aligned else made.copy()
@@ -106,7 +106,7 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
         raw = np.asarray(value)
         if raw.dtype.kind in "cUS":
             raise TypeError
-        result = packed(raw)
+        result = contiguous(raw)
     except (TypeError, ValueError, OverflowError):
         raise BadInput(name, value, f"an array of numbers of shape {wanted}", way_out) from None
     fits = result.ndim == len(shape) and all(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from driftwise._internal.validate import array, packed
+from driftwise._internal.validate import array, contiguous
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.index import columns_
@@ -156,7 +156,7 @@ class ArmSet(ActionSet):
     measure = "count"
 
     def __init__(self, arms: npt.ArrayLike) -> None:
-        rows = packed(arms) if _numeric(arms) else None
+        rows = contiguous(arms) if _numeric(arms) else None
         if rows is None or rows.ndim != 2 or not rows.size:
             rows = array("arms", arms, (None, None), ROWS)
         self.count, self.dim = rows.shape
@@ -240,7 +240,7 @@ def observed_row(rows: Floats, arm: Any, policy: Compiled, slack: float) -> Floa
     if not good or not 0 <= arm < len(rows):
         raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
     x = np.empty((1, policy.dim, 1))
-    norm = columns_(packed(rows[arm : arm + 1]), x)
+    norm = columns_(contiguous(rows[arm : arm + 1]), x)
     check_norm(norm, policy.reach, slack, int(arm))
     return x
 

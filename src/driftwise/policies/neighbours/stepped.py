@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from driftwise._internal.validate import array, packed, real
+from driftwise._internal.validate import array, contiguous, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies.arms import Choice, Scores
@@ -73,7 +73,7 @@ class Stepped:
 
     def _rows(self, arms: Any) -> Floats:
         if type(arms) is np.ndarray and arms.ndim == 2 and arms.shape[1] == self.dim and arms.dtype == np.float64:
-            return packed(arms)
+            return contiguous(arms)
         return array("arms", arms, (None, self.dim), f"pass rows of {self.dim} numbers")
 
     def state_to_bytes(self, state: State) -> bytes:
