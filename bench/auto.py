@@ -82,6 +82,7 @@ def values(worlds: dict[str, World], trials: int, seed: int) -> None:
             "Auto": lambda world: dw.make("Auto", dim=world.dim),
             "bank": lambda world: dw.make("Bank+LB-WeightUCB", **told(world)),
             "tuned": lambda world: dw.make("LB-WeightUCB", **world.facts),
+            "no looks": lambda world: dw.make("Auto", dim=world.dim, audit=0.0),
         }, {
             "best pair": lambda world: best_pair(world, True, trials, seed),
             "best rival": lambda world: best_rival(world, trials, seed),
@@ -116,6 +117,7 @@ def clicks(worlds: dict[str, World], trials: int, seed: int) -> None:
         "Auto": lambda world: dw.make("Auto", dim=world.dim, link="logistic"),
         "bank": lambda world: dw.make("Bank+SCB-WeightUCB", **told(world)),
         "tuned": lambda world: dw.make("SCB-WeightUCB", **world.facts),
+        "no looks": lambda world: dw.make("Auto", dim=world.dim, link="logistic", audit=0.0),
     }, {"best pair": lambda world: best_pair(world, False, trials, seed)}, trials, seed)  # fmt: skip
 
 
