@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from driftwise._internal.elementary import log
-from driftwise._internal.products import solved
+from driftwise._internal.products import dot, solved, times
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
@@ -52,7 +52,7 @@ class RestartedSAVE(Stepped):
         one_of("radius", self.radius, ["theorem", "first"])
 
     def start(self, seed: int = 0) -> State:
-        V = np.stack([0.25**layer * np.eye(self.dim) for layer in range(1, self.layers + 1)])
+        V = np.stack([math.ldexp(1.0, -2 * layer) * np.eye(self.dim) for layer in range(1, self.layers + 1)])
         empty = np.zeros((self.layers, 2))  # of every layer: Σ w²r², and the number of its rewards
         return {"k": np.zeros((), dtype=np.int64), "V": V, "b": np.zeros((self.layers, self.dim)), "heard": empty}
 
@@ -61,7 +61,7 @@ class RestartedSAVE(Stepped):
 
     def beta(self, state: State, layer: int) -> float:
         """β of layer 1, 2, …."""
-        scale, (squares, count) = 0.5**layer, state["heard"][layer - 1]
+        scale, (squares, count) = math.ldexp(1.0, -layer), state["heard"][layer - 1]
         if self.radius == "first" or count == 0:
             return 2.0 * scale
         w, rare = float(self.window), 4.0 * self.layers / self.delta
@@ -70,7 +70,7 @@ class RestartedSAVE(Stepped):
         if 1.0 / scale >= 64.0 * math.sqrt(ahead):
             V, b = state["V"][layer - 1] - scale * scale * np.eye(self.dim), state["b"][layer - 1]
             theta = solved(state["V"][layer - 1], b)
-            variance = max(0.0, float(squares - 2.0 * (theta @ b) + theta @ V @ theta))
+            variance = max(0.0, float(squares) - 2.0 * dot(theta, b) + dot(theta, times(V, theta)))
         inside = 8.0 * variance + 6.0 * self.R * self.R * ahead + 16.0 * scale * scale
         return scale * (16.0 * math.sqrt(inside * now) + 6.0 * self.R * now + self.S)
 
@@ -91,7 +91,7 @@ class RestartedSAVE(Stepped):
         state["k"] = state["k"] + 1
         x = np.ascontiguousarray(X[arm : arm + 1])
         for layer in range(self.layers):
-            width, scale = float(ridge_scores(state["V"], layer, state["b"], x)[1][0]), 0.5 ** (layer + 1)
+            width, scale = float(ridge_scores(state["V"], layer, state["b"], x)[1][0]), math.ldexp(1.0, -layer - 1)
             if width >= scale:
                 weight = (scale / width) * (scale / width)
                 ridge_take_(state["V"], layer, state["b"], x[0], reward, weight)
