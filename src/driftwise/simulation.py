@@ -265,8 +265,8 @@ def _stretch(
     policy: Any, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
     """Play a stretch of rounds on fixed arms in one call."""
-    told = tape.theta, tape.best, tape.draws, world.link_code, world.reward_code, float(world.noise)
-    policy.stretch(state, FixedRounds(_rows(tape.arms[0]), *told, total, chosen, regret))
+    told = world.link_code, world.reward_code, float(world.noise)
+    policy.stretch(state, FixedRounds(*tape, *told, total, chosen, regret))
 
 
 def _step(

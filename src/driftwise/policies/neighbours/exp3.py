@@ -12,7 +12,15 @@ from driftwise._internal.rng import key
 from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
-from driftwise.kernels.stretches import exp3_chances_, exp3_drawn, exp3_rounds_, exp3_take_
+from driftwise.kernels.scratch import views
+from driftwise.kernels.stretches import (
+    Exp3Weights,
+    exp3_chances_,
+    exp3_drawn,
+    exp3_take_,
+    exp3_weights_size,
+    play_exp3_,
+)
 from driftwise.policies.arms import Choice, Scores
 from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 
@@ -88,11 +96,12 @@ class Exp3S(Stepped):
         return True
 
     def stretch(self, state: State, one: FixedRounds) -> None:
-        self._count(one.X)
-        first, rounds = int(state["draws"]), len(one.theta)
-        levels = np.array([self._level(state, first + t) for t in range(rounds)])
-        exp3_rounds_(
-            state["weights"], np.empty(self.arms), levels, float(self.mix), float(self.share), float(self.low),
-            float(self.high), *one,
-        )  # fmt: skip
-        state["draws"] = state["draws"] + rounds
+        self._count(one.arms[0].T)
+        first, rounds = int(state["draws"]), len(one.path)
+        floats = np.zeros(exp3_weights_size(self.arms, rounds))
+        held = views(Exp3Weights)(floats, self.arms, rounds)
+        held.weights[:] = state["weights"]
+        held.levels[:] = [self._level(state, first + t) for t in range(rounds)]
+        settings = [self.mix, self.share, self.low, self.high]
+        one.play(play_exp3_, [self.arms, rounds], settings, floats, np.zeros(1, dtype=np.int64))
+        state["weights"], state["draws"] = held.weights.copy(), state["draws"] + rounds

@@ -13,7 +13,7 @@ from driftwise._internal.products import dot, solved, times
 from driftwise._internal.validate import keep_whole, one_of, real
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
-from driftwise.kernels.stretches import save_rounds_
+from driftwise.kernels.stretches import play_save_
 from driftwise.policies.arms import Scores
 from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 
@@ -105,9 +105,4 @@ class RestartedSAVE(Stepped):
         return self.radius == "first"
 
     def stretch(self, state: State, one: FixedRounds) -> None:
-        d, n = self.dim, len(one.X)
-        save_rounds_(
-            state["V"], state["b"], state["heard"], int(state["k"]), self.window, np.zeros((d, d)), np.zeros((3, d)),
-            np.zeros((self.layers, 2, n)), *one,
-        )  # fmt: skip
-        state["k"] = state["k"] + len(one.theta)
+        one.play_layers(play_save_, state, self.window, [])

@@ -10,25 +10,47 @@ import numpy as np
 
 from driftwise._internal.validate import array, contiguous, real
 from driftwise.errors import BadInput
+from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.point import Floats, Ints
+from driftwise.kernels.scratch import views
+from driftwise.kernels.stretches import RidgeLayers, ridge_layers_size
 from driftwise.policies.arms import Choice, Scores
 
 State = dict[str, Any]
 
 
 class FixedRounds(NamedTuple):
-    """Rounds to play on fixed arms X (n, d): θ's path, best means, the tape, the model of rewards, and the results."""
+    """Rounds to play on fixed arms (1, d, n): θ's path, the tape, best means, the model of rewards, and the results."""
 
-    X: Floats
-    theta: Floats
-    best: Floats
+    arms: Floats
+    path: Floats
     draws: Floats
+    best: Floats
     link: int
     kind: int
     noise: float
     total: float
     chosen: Ints
     regret: Floats
+
+    def play(self, loop: Any, flags: list[int], settings: list[float], floats: Floats, clock: Ints) -> None:
+        """Play them by a loop of kernels/stretches.py on a packed state."""
+        _, d, n = self.arms.shape
+        scratch, used = np.empty(score_scratch_size(d, n)), np.empty(len(self.path), dtype=np.int64)
+        table = np.array([settings], dtype=np.float64)
+        loop(np.array(flags, dtype=np.int64), table, floats, clock, scratch, *self, used, np.zeros(0))
+
+    def play_layers(self, loop: Any, state: State, window: int, settings: list[float]) -> None:
+        """Play them by a loop on regressions: a state with k, V, b and perhaps more of RidgeLayers."""
+        (layers, d), n = state["b"].shape, self.arms.shape[2]
+        floats, clock = np.zeros(ridge_layers_size(layers, d, n)), np.array([state["k"]], dtype=np.int64)
+        held = views(RidgeLayers)(floats, layers, d, n)
+        held.X[:] = self.arms[0].T
+        kept = {name: array for name, array in held._asdict().items() if name in state}
+        for name, one in kept.items():
+            one[:] = state[name]
+        self.play(loop, [layers, d, n, window], settings, floats, clock)
+        state.update({name: one.copy() for name, one in kept.items()}, k=np.array(clock[0]))
 
 
 class Stepped:

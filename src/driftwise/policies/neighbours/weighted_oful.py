@@ -14,7 +14,7 @@ from driftwise._internal.validate import keep_whole, real
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.kernels.ridge import ridge_scores, ridge_take_
-from driftwise.kernels.stretches import weighted_rounds_
+from driftwise.kernels.stretches import play_weighted_
 from driftwise.policies.arms import Scores
 from driftwise.policies.neighbours.stepped import FixedRounds, State, Stepped
 from driftwise.theory.radius import rare_deviation, weighted_deviation
@@ -102,10 +102,5 @@ class RestartedWeightedOFUL(Stepped):
 
     def stretch(self, state: State, one: FixedRounds) -> None:
         assert self.beta is not None  # has_stretch
-        d, sigma = self.dim, -1.0 if self.sigma == "rare" else float(self.sigma)
-        weighted_rounds_(
-            state["V"], state["b"], int(state["k"]), self.window, float(self.lam), float(self.alpha),
-            float(self.gamma), float(self.beta), sigma, np.zeros((d, d)), np.zeros((3, d)), np.zeros((2, len(one.X))),
-            *one,
-        )  # fmt: skip
-        state["k"] = state["k"] + len(one.theta)
+        sigma = -1.0 if self.sigma == "rare" else self.sigma
+        one.play_layers(play_weighted_, state, self.window, [self.lam, self.alpha, self.gamma, self.beta, sigma])
