@@ -51,7 +51,7 @@ def test_a_number_that_is_not_finite_is_refused_in_every_group(name):
 
 def declarations():
     """Every declaration of scratch, with sizes for it."""
-    from driftwise.kernels import foretell, glm, index, lazy, level, tiles, trials
+    from driftwise.kernels import foretell, glm, index, lazy, level, stretches, tiles, trials
     from driftwise.kernels.adapt import belief, linear
     from driftwise.kernels.search import index_form
     from driftwise.kernels.solvers import newton, secular
@@ -60,7 +60,7 @@ def declarations():
         index.ScoreScratch: (3, 10), tiles.Tiles: (3, 10), lazy.Lazy: (3, 10), foretell.LaneScratch: (3, 1),
         level.LevelForecast: (3, 4, 2), newton.NewtonScratch: (3, 5), secular.SetScratch: (3, 5),
         index_form.IndexForm: (3,), glm.LessonScratch: (3, 5, 2), trials.EightStates: (3,), belief.Forecast: (3, 4),
-        linear.BankScratch: (3, 4),
+        linear.BankScratch: (3, 4), stretches.Exp3Weights: (3, 5), stretches.RidgeLayers: (2, 3, 5),
     }  # fmt: skip
 
 
