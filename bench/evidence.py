@@ -28,6 +28,7 @@ import numpy as np
 import evidence_rivals as players
 import evidence_table
 from driftwise._internal.files import keep
+from driftwise.data import sets
 from driftwise.data.outcomes import Outcomes
 from driftwise.data.sets.fetched import cache
 from driftwise.experiments.evidence import run
@@ -155,6 +156,26 @@ def everyone(envs: Path, chosen: Sequence[str]) -> run.Contenders:
     return who
 
 
+def add_less_ours(results: dict[str, Any], asked: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Add to the rows of rivals what they earn less Auto on the draws and rounds that they played, which may be few.
+
+    Also what they earn less static on the draws that all rivals of the set played: by this the best rival is chosen.
+    """
+    for name, one in results["sets"].items():
+        plays = Plays(name, sets.SETS[name], asked.out)
+        who = everyone(asked.envs, chosen)(plays)
+        rivals = [row for row in one["rows"] if who[row["policy"]].grid in chosen]
+        common = min((row["draws"] for row in rivals), default=0)
+        for row in rivals:
+            for key, own in evidence_table.LESS.items():
+                if own in who:
+                    few = range(common if own == evidence_table.STATIC else asked.draws)
+                    both = [plays.read(each, who[each].digest, False, few) for each in (row["policy"], own)]
+                    apart = [theirs.reward - ours.reward[: len(theirs.reward)]
+                             for theirs, ours in zip(*both, strict=False)]  # fmt: skip
+                    row[key] = float(np.mean(apart)) if apart else None
+
+
 def gathered(asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
     """Play, without the rivals that fail, and write results.json with the reasons of these."""
     words = "python bench/evidence.py" + (" --rivals" if asked.rivals else "") + f" --draws {asked.draws}"
@@ -173,6 +194,7 @@ def gathered(asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
         name: {"needs": list(RIVALS[name].needs), "settings": list(RIVALS[name].settings), "failed": failed.get(name)}
         for name in chosen
     }  # fmt: skip
+    add_less_ours(results, asked, [name for name in chosen if name not in failed])
     keep(asked.out / "results.json", json.dumps(results, indent=1) + "\n")
     keep(asked.out / "table.md", evidence_table.tables(results))
     return results

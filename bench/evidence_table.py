@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 STATIC, AUTO, CLICKS, PERSISTENCE, HALF = "static", "Auto", "Auto, clicks", "persistence", "half-life "
+# Where a rival's row has its difference to ours on the draws and rounds that the rival played, and its difference to
+# static on the draws that all rivals of the set played.
+LESS = {"less_auto": AUTO, "less_clicks": CLICKS, "less_static_common": STATIC}
 Row = Mapping[str, Any]
 
 
@@ -42,14 +45,14 @@ def rewards(results: Mapping[str, Any]) -> list[str]:
 
 def differences(results: Mapping[str, Any]) -> list[str]:
     """A line a set: differences to static, with intervals over draws and over stretches of time."""
-    lines = _head(["set", AUTO, CLICKS, "best half-life", "best rival"])
+    lines = _head(["set", AUTO, CLICKS, "best half-life", "best rival", "best rival less Auto"])
     for name, one in _played(results):
         rows = {row["policy"]: row for row in one["rows"]}
         half, best = best_half_life(rows), best_rival(rows, list(results["rivals"]))
         cells = [_difference(rows.get(AUTO)), _difference(rows.get(CLICKS))]
         cells += [f"{_difference(row)}: {row['policy'].removeprefix(HALF)}" if row else "" for row in (half, best)]
-        lines.append(_line(name, cells))
-    return [*lines, *_missing(results, 4)]
+        lines.append(_line(name, [*cells, _less_auto(best)]))
+    return [*lines, *_missing(results, 5)]
 
 
 def controls(results: Mapping[str, Any]) -> list[str]:
@@ -87,16 +90,17 @@ def best_half_life(rows: Mapping[str, Row]) -> Row | None:
 
 
 def best_rival(rows: Mapping[str, Row], rivals: Sequence[str]) -> Row | None:
-    """The rival furthest above static on the rounds that it played, each at its best setting."""
+    """The rival furthest above static on the draws that all rivals played, each at its best setting."""
     found = [row for rival in rivals if (row := _best_setting(rows, rival)) and row["less_static"] is not None]
-    return max(found, key=lambda row: row["less_static"], default=None)
+    return max(found, key=lambda row: row.get("less_static_common", row["less_static"]), default=None)
 
 
 def best_of_all(rows: Mapping[str, Row], rival: Row | None) -> str:
-    """Who is furthest above static: a policy that needs no hindsight but the rival's, or static itself."""
-    found = [row for row in (rows.get(AUTO), rows.get(CLICKS), rival) if row and row["less_static"] is not None]
-    best = max(found, key=lambda row: row["less_static"], default=None)
-    return STATIC if best is None or best["less_static"] < 0.0 else best["policy"].split(": ")[0]
+    """The best of static, Auto and Auto for clicks, or the best rival if it earns more on the draws that it played."""
+    ours = {STATIC: 0.0} | {who: rows[who]["less_static"] for who in (AUTO, CLICKS) if who in rows}
+    best = max(ours, key=lambda who: ours[who])
+    key = {AUTO: "less_auto", CLICKS: "less_clicks"}.get(best, "less_static")
+    return rival["policy"].split(": ")[0] if rival and rival[key] > 0.0 else best
 
 
 def _best_setting(rows: Mapping[str, Row], rival: str) -> Row | None:
@@ -116,7 +120,8 @@ def _rival(rows: Mapping[str, Row], rival: str, failed: str | None) -> str:
     text = _reward(best) if best is mine[0] else f"{_reward(mine[0])} / {_reward(best)}"
     if best["part"] < 1.0:
         text += f" on the first {best['part']:.1%} (static {best['reward'] - best['less_static']:.4f})"
-    return text + (f"; {best['draws']} draws" if best["draws"] < rows[STATIC]["draws"] else "")
+    draws = f"{best['draws']} draw{'s' if best['draws'] > 1 else ''}"
+    return text + (f"; {draws}" if best["draws"] < rows[STATIC]["draws"] else "")
 
 
 def _reward(row: Row | None) -> str:
@@ -129,6 +134,13 @@ def _difference(row: Row | None, less: str = "less_static", over: Sequence[str] 
         return ""
     wide = [f" ± {row[name]:.4f}" if row[name] is not None else "" for name in over]
     return f"{row[less]:+.4f}".replace("-", "\N{MINUS SIGN}") + "".join(wide)
+
+
+def _less_auto(rival: Row | None) -> str:
+    """The difference of a rival to Auto and to Auto for clicks, where they were played."""
+    gaps = {who: rival[key] for key, who in LESS.items() if who != STATIC and rival and rival.get(key) is not None}
+    texts = (f"{gap:+.4f}".replace("-", "\N{MINUS SIGN}") + who.removeprefix(AUTO) for who, gap in gaps.items())
+    return "; ".join(texts)
 
 
 def _head(columns: Sequence[str]) -> list[str]:

@@ -316,6 +316,7 @@ def test_the_best_rival_is_named_also_where_it_is_not_us(bench):
         return {
             "policy": policy, "reward": reward, "draws": draws, "part": part, "less_static": less, "over_draws": 0.01,
             "over_time": 0.02, "shuffled": 0.5, "shuffled_less_static": less, "shuffled_over_draws": 0.0,
+            "less_auto": reward - 0.6,
         }  # fmt: skip
 
     rows = [row("static", 0.5), row("Auto", 0.6), row("half-life 500", 0.9, draws=2), row("half-life 2000", 0.7),
@@ -328,8 +329,33 @@ def test_the_best_rival_is_named_also_where_it_is_not_us(bench):
     assert line == ("| made, 1,000 | 8 | 0.5000 | 0.6000 |  | 0.7000, 2000 |  | 0.4000 / 0.6500 "
                     "| 0.5500 on the first 10.0% (static 0.5000) | VW: b | VW |")  # fmt: skip
     assert gone.startswith("| gone | not played: no network |")
-    assert "+0.1500 ± 0.0100 ± 0.0200: VW: b" in table.differences(results)[2]
+    assert table.differences(results)[2].endswith("| +0.1500 ± 0.0100 ± 0.0200: VW: b | +0.0500 |")
     assert table.controls(results)[2] == "| made | 0.5000 | +0.1000 ± 0.0000 |  | +0.2000 ± 0.0000 |"
+
+
+def test_a_rival_with_few_draws_is_compared_with_auto_on_these(bench, small, monkeypatch, tmp_path):
+    def contender(name, *rewards):
+        def play(log, seed):
+            return plays.Play(np.full(4, rewards[seed]), np.full(4, math.nan), np.ones((4, 1)))
+
+        return plays.Contender(name, play, shuffled=False, grid=name.split(": ")[0] if ": " in name else "")
+
+    def who(one):
+        return {"static": contender("static", 0.1, 0.5), "Auto": contender("Auto", 0.4, 0.6),
+                "LiteLLM: tier 2": contender("LiteLLM: tier 2", 0.35, 0.0)}  # fmt: skip
+
+    monkeypatch.setattr(run.page, "can_draw", lambda: False)
+    run.evidence(["flights"], small, 2, command="bench", who=who, progress=False)
+    next(small.glob("plays/flights/LiteLLM*-time-1.npz")).unlink()  # it keeps the draw on which static is poor
+    monkeypatch.setattr(plays.Plays, "missing", lambda *_: iter(()))
+    results = run.evidence(["flights"], small, 2, command="bench", who=who, progress=False)
+    monkeypatch.setattr(bench, "everyone", lambda envs, chosen: who)
+    bench.add_less_ours(results, argparse.Namespace(out=small, draws=2, envs=tmp_path), ["LiteLLM"])
+    rows = {row["policy"]: row for row in results["sets"]["flights"]["rows"]}
+    auto, rival = rows["Auto"], rows["LiteLLM: tier 2"]
+    assert (auto["less_static"], rival["less_static"]) == pytest.approx((0.2, 0.25))
+    assert rival["less_auto"] == pytest.approx(-0.05)
+    assert bench.evidence_table.best_of_all(rows, rival) == "Auto"
 
 
 @pytest.fixture(scope="module")
