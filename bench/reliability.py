@@ -292,8 +292,8 @@ WHY = (
     "tenth of L2. At 8 clients a group has at most 8 requests, so a sync of 0.1 to 0.4 ms is shared by 8, while a",
     "no-op waits for none.",
     "",
-    "F1 to F13 were measured at full size on one version, after the ledger decided all verdicts, and L1 to L6, L8 and",
-    "L9 on the version after it. L7 was measured before the parts of engine, stream and service were taken apart.",
+    "F1 to F13 were measured at full size on one version, after the ledger decided all verdicts, and L1 to L9 on the",
+    "version after it.",
 )
 
 
