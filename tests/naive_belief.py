@@ -123,12 +123,16 @@ class Units:
 
 
 class NowGauge(NaiveGauge):
-    """The gauge of a TrendBank: scales are in units of features, and the noise of now is kept (#noise-of-now)."""
+    """The gauge of a TrendBank: scales are in units of features, and the noise of now is kept (#noise-of-now).
+
+    So is how far noise leans (#noise-that-leans).
+    """
 
     def __init__(self, *, dim, R, S, lam=None):
         super().__init__(dim=dim, R=R, S=S, lam=lam)
         self.units = Units(dim, S is None)
         self.now_s, self.now_w, self.doubt = 0.0, 0.0, 0.0
+        self.above, self.below = 0.0, 0.0
 
     def mean_square(self):
         """m, in units."""
@@ -143,6 +147,10 @@ class NowGauge(NaiveGauge):
         """The variance of a reward over R^2."""
         return self.now() if self.learned and self.doubt > 8 else 1.0
 
+    def lean(self):
+        """What heavy tails take from an error, in the mean, in standard deviations."""
+        return (self.above - self.below) / (self.m + 200)
+
     def freedom(self):
         """Degrees of freedom of the density of a reward."""
         return min(8.0, 1.0 + self.m)
@@ -153,11 +161,15 @@ class NowGauge(NaiveGauge):
             spread = self.spread()
             part = residual**2 * spread / (spread + v)
             R2, now = self.prior()[0] ** 2, self.now()
+            u = min(10.0, max(-10.0, residual / math.sqrt(R2 * (spread + v))))
+            pull = u - 9 * u / (8 + u**2)
             tells = -0.5 * math.log(now)
             tells += 4.5 * (math.log(1 + part / (8 * R2)) - math.log(1 + part / (8 * now * R2)))
             self.doubt = max(0.0, (1 - 1 / 200) * self.doubt + min(1.0, max(-1.0, tells)))
             self.now_s = (1 - 1 / 40) * self.now_s + part
             self.now_w = (1 - 1 / 40) * self.now_w + 1
+            self.above = (1 - RATE) * self.above + max(pull, 0.0)
+            self.below = (1 - RATE) * self.below + max(-pull, 0.0)
             self.s = (1 - RATE) * self.s + part
             self.m = (1 - RATE) * self.m + 1
             self.a = (1 - RATE) * self.a
@@ -691,7 +703,8 @@ class NaiveTrendBank(GrowingBank):
         if not self.gauge.learned:
             return 0.5 * math.log(whole) + 0.5 * squared
         nu = self.gauge.freedom()
-        return 0.5 * math.log(whole) + 0.5 * (nu + 1) * math.log(1 + squared / nu)
+        tilt = self.gauge.lean() * min(10.0, max(-10.0, residual / (R * math.sqrt(whole))))
+        return 0.5 * math.log(whole) + 0.5 * (nu + 1) * math.log(1 + squared / nu) + tilt
 
     def weight(self, residual, v, R):
         """What a reward weighs in a lane that missed it so."""

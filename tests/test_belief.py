@@ -363,6 +363,11 @@ def too_long(t, arms, rewards):
     return arms * np.where(odd, 1e6, 1.0), rewards * (1e6 if odd and t % 2 else 1.0)
 
 
+def leaning(t, arms, rewards):
+    """Rewards of 0, and seldom a large one."""
+    return arms, np.where(noise_at(t) > 1.0, 6.0 + rewards, 0.0)
+
+
 def as_it_is(t, arms, rewards):
     """No change."""
     return arms, rewards
@@ -383,13 +388,14 @@ def auto(dim, link=None, audit=0.25, **fields):
 
 
 @pytest.mark.parametrize(("how", "dim", "rounds"), [
-    (units, 3, 60), (loud_first, 2, 125), (loud_later, 2, 90), (too_long, 2, 60), (as_it_is, 34, 40),
+    (units, 3, 60), (loud_first, 2, 125), (loud_later, 2, 90), (leaning, 2, 90), (too_long, 2, 60), (as_it_is, 34, 40),
     (as_it_is, 70, 32),
 ], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
 def test_auto_is_its_slow_twin_with_the_chances_of_all_arms(how, dim, rounds):
     fast, slow = auto(dim)
-    level = 0.0 if how in (loud_first, loud_later) else 3.0
+    level = 0.0 if how in (loud_first, loud_later, leaning) else 3.0
     replay(fast, slow, strained(how, 2, rounds, dim=dim, fresh=True, live=True, level=level), every=2)
+    assert how is not leaning or slow.gauge.lean() > 0.02
     spread = slow.gauge.spread()
     assert spread < 1.0 if how is loud_first else spread > 1.0 if how is loud_later else spread > 0.0
     # Eight in a row are not learned; the ninth is, and changes the units.
@@ -416,6 +422,18 @@ def test_auto_stays_its_slow_twin_for_hundreds_of_rounds(seed):
         replay(fast, slow, strained(how, seed, 250, dim=slow.dim, **fields), every=7)
 
 
+def test_a_short_memory_does_not_win_where_rewards_lean_and_nothing_changes():
+    # Without the tilt, a memory of 64 rewards acts in most of these rounds.
+    policy, rng, arms = dw.make("Auto", dim=20), np.random.default_rng(6), dw.ArmSet(np.eye(20))
+    state, long = policy.start(), 0
+    bought = rng.random((5000, 20)) < np.array([0.12] + [0.09] * 3 + [0.05] * 16)
+    for t in range(len(bought)):
+        arm = policy.choose(state, arms).arm
+        policy.learn(state, arms, arm, float(bought[t, arm]))
+        long += t >= 3000 and policy.remembered(state) >= 3000
+    assert long > 1900
+
+
 def test_an_arm_of_clicks_out_of_all_units_is_left():
     fast, slow = auto(2, "logistic")
     state = fast.start()
@@ -440,6 +458,16 @@ def deaf(bank):
     bank.weight = lambda residual, v, R: 1.0
 
 
+def upright(bank):
+    """Densities that are not tilted."""
+    bank.gauge.lean = lambda: 0.0
+
+
+def leans_back(bank):
+    """Densities that are tilted to the other side."""
+    bank.gauge.lean = lambda: -type(bank.gauge).lean(bank.gauge)
+
+
 def one_mean(bank):
     """Gaps computed by the lane that acts only."""
     bank.hoped = lambda acting, mean: acting
@@ -456,14 +484,14 @@ def looks_at_all(bank):
 
 
 @pytest.mark.parametrize(("mistake", "how"), [
-    (plain_units, units), (deaf, loud_first), (deaf, loud_later), (one_mean, as_it_is), (not_squared, as_it_is),
-    (looks_at_all, as_it_is),
+    (plain_units, units), (deaf, loud_first), (deaf, loud_later), (upright, leaning), (leans_back, leaning),
+    (one_mean, as_it_is), (not_squared, as_it_is), (looks_at_all, as_it_is),
 ], ids=lambda one: one.__name__)  # fmt: skip
 def test_a_planted_mistake_is_found(mistake, how):
     fast, slow = auto(2)
     mistake(slow)
     with pytest.raises(AssertionError):
-        level = 0.0 if how in (loud_first, loud_later) else 3.0
+        level = 0.0 if how in (loud_first, loud_later, leaning) else 3.0
         replay(fast, slow, strained(how, 2, 125, fresh=True, live=True, level=level), every=2)
 
 

@@ -90,7 +90,7 @@ def test_a_state_of_an_earlier_revision_is_refused_and_the_sentence_names_the_lo
     calls = [lambda: policy.choose(loaded, ARMS), lambda: policy.learn(loaded, ARMS, 0, 1.0),
              lambda: policy.adopted(state.to_bytes(), policy.digest, 0)]  # fmt: skip
     for call in calls:
-        with refused("state", "revision 2 of its policy", "revision 1", "learn_log"):
+        with refused("state", f"revision {TrendBank.revision} of its policy", "revision 1", "learn_log"):
             call()
     with refused("state", "another policy"):  # whose revision is not compared
         auto(link).choose(dw.State.from_bytes(dataclasses.replace(old, tilt=0.25).start().to_bytes()), ARMS)
@@ -114,7 +114,7 @@ def test_an_agent_of_an_earlier_revision_is_refused_and_its_log_carries_on(make,
             lived(old)
         old.save(tmp_path / "agent")
     for policy in (None, make().policy):
-        with refused("state", "revision 2 of its policy", "revision 1", "agent.learn_log(log)"):
+        with refused("state", f"revision {TrendBank.revision} of its policy", "revision 1", "agent.learn_log(log)"):
             dw.Agent.load(tmp_path / "agent", policy=policy)
     agent = make()
     agent.learn_log(tmp_path / "log")  # as the message says

@@ -46,17 +46,19 @@ GUESSED, ERRORS, ERROR_WEIGHT, SEEN, REWARD_SQUARES, NORM_SQUARES = 0, 1, 2, 3, 
 GAUGE = 6
 # A bank that grows also has the errors of the last rewards, the nats by which these foretell better than all errors
 # do, rewards in a row that were too strange to be learned, how likely the next decision looks again at an arm
-# that was better than foretold, and a fading sum and weight of how little a short memory knows of the arms that are
-# played. Behind these, for every feature: the sum of squares,
-# how many values were not 0, and 1 over the unit: the largest root mean square that those have had, since arms that
-# are played all the time come to be alike.
-NOW_ERRORS, NOW_WEIGHT, NOW_NATS, STRANGE, DOUBT, UNKNOWN, UNKNOWN_WEIGHT = 6, 7, 8, 9, 10, 11, 12
-UNITS = 13
+# that was better than foretold, a fading sum and weight of how little a short memory knows of the arms that are
+# played, and fading sums of what heavy tails take from errors above and below 0. Behind these, for every feature: the
+# sum of squares, how many values were not 0, and 1 over the unit: the largest root mean square that those have had,
+# since arms that are played all the time come to be alike.
+NOW_ERRORS, NOW_WEIGHT, NOW_NATS, STRANGE, DOUBT, UNKNOWN, UNKNOWN_WEIGHT, ABOVE_0, BELOW_0 = range(6, 15)
+UNITS = 15
 # Rewards that the noise of now is learned from, how many of the usual noise it begins with, rewards that its nats last
 # for, those from which it is believed, and how far it may be from the usual one.
 NOW_ROUNDS, NOW_GUESS, NATS_ROUNDS, NOW_BELIEVED, MOST_SPREAD = 40.0, 4.0, 200.0, 8.0, 1e4
 # Degrees of freedom of a bank's densities, at most: rewards with heavy tails decide nothing alone.
 FREEDOM = 8.0
+# An error beyond so many standard deviations counts as one of these, and so many that do not lean come before all.
+FARTHEST, UPRIGHT = 10.0, 200.0
 # An arm that a short memory has this variance of, in R², is hardly known; a reward of it that lies so many standard
 # deviations above what was foretold makes the next decisions look again, each so much less likely than the one before.
 HARDLY_KNOWN, ABOVE, AGAIN = 0.125, 1.5, 0.8
@@ -91,12 +93,13 @@ MOST_ODDS = 20.0
 
 
 class Prior(NamedTuple):
-    """The noise R, the ridge ρ₀ in units of the features, and the variance of the noise of now over R²; `blind`: no
-    reward but 0 has been seen, so that nothing has a scale yet."""
+    """The noise R, the ridge ρ₀ in units of the features, the variance of the noise of now over R², and how far errors
+    lean to one side; `blind`: no reward but 0 has been seen, so that nothing has a scale yet."""
 
     noise: float
     ridge: float
     spread: float
+    lean: float
     blind: bool
 
 
@@ -138,16 +141,23 @@ def spread_of(noise: float, gauge: Gauge) -> float:
 
 
 @piece
+def lean_of(gauge: Gauge) -> float:
+    """What a density with heavy tails takes from an error, in the mean, in standard deviations: 0 of symmetric ones."""
+    known = gauge.known
+    return float((known[ABOVE_0] - known[BELOW_0]) / (known[ERROR_WEIGHT] + UPRIGHT)) if grows(gauge) else 0.0
+
+
+@piece
 def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     """Noise and ridge as they are told, or as far as they are known."""
     table, known = point.table, gauge.known
     if table[row, LAM] > 0.0:
-        return Prior(table[row, R], table[row, LAM], 1.0, False)
+        return Prior(table[row, R], table[row, LAM], 1.0, lean_of(gauge), False)
     if point.flags[LINK] != IDENTITY:
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         odds = known[REWARD_SQUARES] / known[SEEN] if known[SEEN] > 0.0 else 0.0
         given = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
-        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), 1.0, False)
+        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), 1.0, 0.0, False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
@@ -168,7 +178,13 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     ridge = min(max(d * noise * noise / reach, LEAST_RIDGE), 1.0 / LEAST_RIDGE)
     now = learns and grows(gauge) and known[NOW_NATS] > NOW_BELIEVED
     spread = spread_of(noise, gauge) if now else 1.0
-    return Prior(noise, ridge, spread, blind)
+    return Prior(noise, ridge, spread, lean_of(gauge), blind)
+
+
+@piece
+def deviations(error: float, variance: float) -> float:
+    """An error in standard deviations, of which there are not too many."""
+    return float(min(max(error / math.sqrt(variance), -FARTHEST), FARTHEST))
 
 
 @piece
@@ -178,7 +194,8 @@ def surprise_of(
     """-log p(r) up to a constant where x'θ was believed to be `value` with variance R²·square.
 
     Normal, or Student's where R is learned, with as many degrees of freedom as residuals have told of it; of a click by
-    the chance μ(z/√(1 + a s²)).
+    the chance μ(z/√(1 + a s²)). Student's with few degrees is highest at the mean of symmetric noise only. Of other
+    noise that memory would win which shrinks its forecasts most. A tilt by how far errors lean mends this.
     """
     link = point.flags[LINK]
     if link != IDENTITY:
@@ -190,9 +207,11 @@ def surprise_of(
     if point.table[row, LEARNS] == 0.0:
         return 0.5 * (log1p(square) + ratio)
     freedom = 1.0 + float(gauge.known[ERROR_WEIGHT])
+    tilt = 0.0
     if grows(gauge):
         freedom = min(freedom, FREEDOM)
-    return 0.5 * (log1p(square) + (freedom + 1.0) * log1p(ratio / freedom))
+        tilt = prior.lean * deviations(error, prior.noise * prior.noise * (1.0 + square))
+    return 0.5 * (log1p(square) + (freedom + 1.0) * log1p(ratio / freedom)) + tilt
 
 
 @piece
@@ -248,6 +267,18 @@ def gauge_now_(square: float, usual: float, gauge: Gauge) -> None:
         known[NOW_NATS] = max(0.0, (1.0 - 1.0 / NATS_ROUNDS) * known[NOW_NATS] + min(max(nats, -1.0), 1.0))
     known[NOW_ERRORS] = (1.0 - 1.0 / NOW_ROUNDS) * known[NOW_ERRORS] + square
     known[NOW_WEIGHT] = (1.0 - 1.0 / NOW_ROUNDS) * known[NOW_WEIGHT] + 1.0
+
+
+@piece
+def lean_(error: float, variance: float, keep: float, gauge: Gauge) -> None:
+    """What a density with heavy tails takes from an error of u standard deviations, u - (ν + 1)u/(ν + u²), joins the
+    sum of its side."""
+    known, taken = gauge.known, 0.0
+    if variance > 0.0:
+        u = deviations(error, variance)
+        taken = u * (u * u - 1.0) / (FREEDOM + u * u)
+    known[ABOVE_0] = keep * known[ABOVE_0] + max(taken, 0.0)
+    known[BELOW_0] = keep * known[BELOW_0] + max(-taken, 0.0)
 
 
 @piece
@@ -320,7 +351,9 @@ def gauge_(
         if grows(gauge):  # of an error's variance, R²(spread + square), the part that is noise
             part = error * error * prior.spread / (prior.spread + square)
             if keep < 1.0:
-                gauge_now_(part, prior.noise * prior.noise, gauge)
+                usual = prior.noise * prior.noise
+                gauge_now_(part, usual, gauge)
+                lean_(error, usual * (prior.spread + square), keep, gauge)
         else:
             part = error * error / (1.0 + square)
         known[GUESSED] *= keep
