@@ -15,7 +15,10 @@ import time
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.python_first import compile_at_once
 from linear import play_once, tape_of
+
+compile_at_once()  # times of compiled code are measured
 
 
 def spent(policy, arms, times: int) -> tuple[float, float, float]:

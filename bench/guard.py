@@ -26,8 +26,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.python_first import compile_at_once
 from driftwise.experiments.bench import rivals
 from driftwise.policies import engines
+
+compile_at_once()  # times of compiled code are measured
 
 MARGIN = 1.5
 Side = Callable[[], float]

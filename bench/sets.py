@@ -13,7 +13,10 @@ import time
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.python_first import compile_at_once
 from driftwise.policies.base import ArmSet
+
+compile_at_once()  # times of compiled code are measured
 
 
 def measure(S: float, kind: str, exploration: float, rounds: int) -> tuple[float, float, float, float, int]:

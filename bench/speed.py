@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.python_first import compile_at_once
 from driftwise.draw.plots import pyplot
 from driftwise.kernels import kernel
 from driftwise.kernels.lanes import load_four, store_
@@ -277,6 +278,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--long", type=int, default=10_000_000)
     options = parser.parse_args()
+    compile_at_once()
     with tempfile.TemporaryDirectory() as folder:
         old = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "--detach", str(old), options.before], cwd=ROOT, check=True,

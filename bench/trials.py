@@ -16,8 +16,11 @@ import time
 import numpy as np
 
 import driftwise as dw
+from driftwise._internal.python_first import compile_at_once
 from driftwise.policies import engines
 from driftwise.simulation import Result
+
+compile_at_once()  # times of compiled code are measured
 
 SIZES = ((2, 10, 6000, None), (2, 50, 3000, 0.27), (5, 50, 2000, None), (10, 100, 1000, 0.45), (20, 100, 400, None))
 NAMES = ("LB-WeightUCB", "RestartUCB", "D-LinUCB")

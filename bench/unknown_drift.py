@@ -15,9 +15,12 @@ import numpy as np
 
 import driftwise as dw
 from drifts import linear_worlds, logistic_worlds
+from driftwise._internal.python_first import compile_at_once
 from driftwise.policies.adapt import MEMORIES, fades
 from driftwise.policies.names import BANK_EXPLORATION
 from driftwise.worlds import World
+
+compile_at_once()  # times of compiled code are measured
 
 EXPLORATIONS = (0.1, 0.2, 0.3, 0.5, 1.0)
 

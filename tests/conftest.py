@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
+os.environ.setdefault("DRIFTWISE_PATIENCE", "0")  # tests are of compiled code; test_python_first.py is of Python first
 
 settings.register_profile("driftwise", derandomize=True, deadline=None)
 settings.load_profile("driftwise")

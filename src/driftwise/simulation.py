@@ -22,12 +22,13 @@ from driftwise._internal.progress import bar
 from driftwise._internal.rng import checked_seed, key
 from driftwise._internal.validate import one_of, whole
 from driftwise.errors import BadInput
-from driftwise.kernels.chance import reward_of
+from driftwise.kernels.chance import Rounds, reward_of
 from driftwise.kernels.lanes import EIGHT
 from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.point import Floats, Ints
 from driftwise.policies import engines
 from driftwise.policies.base import Compiled
+from driftwise.policies.engines import Sizes
 from driftwise.policies.neighbours.stepped import FixedRounds
 from driftwise.policies.own import asked
 from driftwise.policies.questions import Policy
@@ -106,7 +107,7 @@ def simulate(
     )
     share = 0 if stepped else count // workers
     wide: dict[str, Any] = {name: one for name, one in named.items() if eight.plays_eight(one, world, share)}
-    _compile_all(named, wide, world, count, stepped)
+    brief = _compile_all(named, wide, world, count, stepped)
     with bar("rounds", count * world.horizon * len(named), progress, least=1e6) as tick:
         def tasks() -> Tasks:
             for first in range(0, count, EIGHT):
@@ -117,7 +118,7 @@ def simulate(
                     yield partial(eight.play_eight, wide, world, trials, rows, result, tick)
                     alone = {name: one for name, one in named.items() if name not in wide}
                 for row in rows if alone else ():
-                    yield partial(_trial, alone, world, numbers[row], row, result, stepped, tick)
+                    yield partial(_trial, alone, world, numbers[row], row, result, stepped, brief, tick)
 
         _work(tasks(), workers)
     return result
@@ -125,15 +126,23 @@ def simulate(
 
 def _compile_all(
     named: Mapping[str, Policy], wide: Mapping[str, Any], world: World, count: int, stepped: bool
-) -> None:
-    """Compile every entry that will be played, or load it from the cache, before times are measured."""
+) -> set[str]:
+    """Compile every entry that will be played, or load it from the cache, before times are measured.
+
+    Returns the policies whose rounds are so few that they run as Python: compiling them takes longer.
+    """
+    brief: set[str] = set()
     if world.region is not None:  # searched by a call per round
-        return
+        return brief
     for name, policy in named.items():
         if name in wide:
             eight.compile_eight(policy, world)  # type: ignore[arg-type]
         if _compiled(policy, stepped) and (name not in wide or 0 < count % EIGHT < engines.FEWEST):
-            _compile(policy, world)  # type: ignore[arg-type]
+            if _is_brief(policy, world, count):  # type: ignore[arg-type]
+                brief.add(name)
+            else:
+                _compile(policy, world)  # type: ignore[arg-type]
+    return brief
 
 
 def _work(tasks: Tasks, workers: int) -> None:
@@ -213,11 +222,16 @@ def _compile(policy: Compiled, world: World) -> None:
     _play(policy, policy.start(0), world, nothing, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
+def _is_brief(policy: Compiled, world: World, count: int) -> bool:
+    sets = world.horizon if world.fresh else 1
+    return policy.is_brief(Sizes(sets, world.dim, world.count, world.horizon, count))
+
+
 def _trial(
-    named: Mapping[str, Policy], world: World, trial: int, row: int, result: Result, stepped: bool,
+    named: Mapping[str, Policy], world: World, trial: int, row: int, result: Result, stepped: bool, brief: set[str],
     tick: Callable[[float], None],
 ) -> None:
-    """Play the trial of this number into a row of the result."""
+    """Play the trial of this number into a row of the result; rounds of `brief` policies run as Python."""
     states = {name: policy.start(seed=key(result.seed, "policy", trial)) for name, policy in named.items()}
     totals = dict.fromkeys(named, 0.0)
     done = 0
@@ -228,7 +242,7 @@ def _trial(
         first, last = np.searchsorted(result.rounds, [done + 1, done + size + 1])
         kept = result.rounds[first:last] - done - 1
         for name, policy in named.items():
-            play: Any = _play if _compiled(policy, stepped) else _step
+            play: Any = partial(_play, as_python=name in brief) if _compiled(policy, stepped) else _step
             if not stepped and _has_stretch(policy, tape):
                 play = _stretch
             if world.region is not None:
@@ -250,10 +264,12 @@ def _trial(
 
 
 def _play(
-    policy: Compiled, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
-) -> Any:
-    """Play a stretch of rounds in compiled code."""
-    return policy.play(state, *tape, world.link_code, world.reward_code, float(world.noise), total, chosen, regret)
+    policy: Compiled, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats,
+    as_python: bool = False,
+) -> Any:  # fmt: skip
+    """Play a stretch of rounds in one call."""
+    told = world.link_code, world.reward_code, float(world.noise)
+    return policy.play(state, *tape, *told, total, chosen, regret, as_python=as_python)
 
 
 def _has_stretch(policy: Policy, tape: Tape) -> bool:
@@ -265,8 +281,8 @@ def _stretch(
     policy: Any, state: Any, world: World, tape: Tape, total: float, chosen: Ints, regret: Floats
 ) -> None:
     """Play a stretch of rounds on fixed arms in one call."""
-    told = world.link_code, world.reward_code, float(world.noise)
-    policy.stretch(state, FixedRounds(*tape, *told, total, chosen, regret))
+    rounds = Rounds(*tape, world.link_code, world.reward_code, float(world.noise))
+    policy.stretch(state, FixedRounds(rounds, total, chosen, regret))
 
 
 def _step(

@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
+from driftwise._internal.python_first import Spent, as_python, tried_as_python
 from driftwise.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,6 +74,7 @@ class Kernel:
         self.shipped: Callable[..., Any] | None = None  # machine code, if entries.py found some
         self.steps: Callable[..., int] | None = None  # of a call, for an entry that is `brief`
         self.left = PATIENCE
+        self.spent, self.late = Spent(function.__name__), False  # the time as Python, and whether calls begin so
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -90,6 +92,8 @@ class Kernel:
             return self.py_func
         if self.steps is not None and self.left >= 0:
             return self._call_briefly
+        if self.late and self.spent.is_early():
+            return self._call_first
         called: Callable[..., Any] = compiler(self.__name__).called_of(self)
         return called
 
@@ -100,6 +104,30 @@ class Kernel:
         if self.left >= 0:
             return self.py_func(*args)
         self.__dict__.pop("call", None)
+        return self.call(*args)
+
+    @cached_property
+    def python(self) -> Callable[..., Any]:
+        """The function as Python, as are all that it calls: nothing is compiled, and the bits are the same."""
+        return as_python(self.py_func, _py_func_of)
+
+    def is_early(self, steps: int) -> bool:
+        """Whether so many steps as Python take less time than compiling would."""
+        return "call" not in vars(self) and self.spent.is_early(steps=steps)
+
+    def run_as_python(self, args: tuple[Any, ...]) -> tuple[bool, Any]:
+        """Whether it could run as Python, and what it returned."""
+        return tried_as_python(self.python, args, self.spent)
+
+    def _call_first(self, *args: Any) -> Any:
+        """Run as Python while that takes less time than compiling."""
+        if self.spent.is_early(args):
+            done, found = self.run_as_python(args)
+            if done:
+                return found
+        self.spent.ended = True
+        if vars(self).get("call") == self._call_first:  # callers that hold this method come here later too
+            del self.__dict__["call"]
         return self.call(*args)
 
     def ship(self, code: Callable[..., Any]) -> None:
@@ -128,6 +156,11 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled on first use>"
+
+
+def _py_func_of(one: Any) -> Callable[..., Any] | None:
+    """The Python function of a kernel or of special instructions; None for anything else."""
+    return one.py_func if isinstance(one, (Kernel, Inside)) else None
 
 
 def _named(module: str, name: str) -> Any:
@@ -192,6 +225,13 @@ def brief(steps: Callable[..., int]) -> Callable[[F], F]:
         return compiled
 
     return made
+
+
+def late(function: F) -> F:
+    """Let a kernel that Python calls run as Python for about a second before it is compiled (python_first.py)."""
+    if isinstance(function, Kernel):
+        function.late = True
+    return function
 
 
 def routine(function: F) -> F:

@@ -20,7 +20,7 @@ import numba
 from numba.core.registry import cpu_target
 
 from driftwise._internal import compile_notice, numba_text
-from driftwise._internal.sources import COMPILED, PACKAGE, source_hash
+from driftwise._internal.sources import cache_folders
 
 config: Any = numba.config
 
@@ -43,14 +43,13 @@ def _cache_folder() -> Path | None:
     """The first writable of: NUMBA_CACHE_DIR, beside the sources, the user's cache."""
     if config.DISABLE_JIT:
         return None
-    roots = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [PACKAGE / "kernels" / "__pycache__", *_user_cache()]
-    name = f"driftwise-{source_hash(*COMPILED)}"
-    for root in roots:
-        if _usable(root / name):
-            _prune(root, name)
-            return root / name
-    for root in roots:
-        copy = _copied(root / name)
+    folders = cache_folders(config.CACHE_DIR)
+    for folder in folders:
+        if _usable(folder):
+            _prune(folder.parent, folder.name)
+            return folder
+    for folder in folders:
+        copy = _copied(folder)
         if copy is not None:
             return copy
     warnings.warn(
@@ -79,14 +78,6 @@ def _copied(folder: Path) -> Path | None:
 def lasts() -> bool:
     """Whether the next process will find what is compiled now."""
     return FOLDER is not None and not _private
-
-
-def _user_cache() -> list[Path]:
-    """The user's cache folder, if there is a user: a container may have neither HOME nor a line in passwd."""
-    try:
-        return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "driftwise"]
-    except RuntimeError:
-        return []
 
 
 def _prune(root: Path, current: str) -> None:

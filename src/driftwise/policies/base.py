@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from driftwise._internal.compiling import at_hand
+from driftwise._internal.compiling import Kernel, at_hand
 from driftwise._internal.shipped import buffer_of
-from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, ROOM, USED, Floats
+from driftwise.kernels.point import ATOMS, CURSORS, DROPPED, FINE, LANES, ROOM, USED, Floats
 from driftwise.kernels.renew import renew_
 from driftwise.kernels.search.families import ACTING
 from driftwise.policies import engines
@@ -278,15 +278,20 @@ class Compiled(Answers):
         """Make a former copy of a state a copy again, at the cost of what is used and not of the whole capacity."""
         report(renew_(self.point.flags, state.floats, state.ints, copy.floats, copy.ints))
 
-    def play(self, state: State, *rounds: Any) -> Any:
-        """Play compiled rounds on a tape (see `simulate`). Returns the row of the table that acted in each round."""
+    def play(self, state: State, *rounds: Any, as_python: bool = False) -> Any:
+        """Play rounds on a tape (see `simulate`) in compiled code, or as Python, where their bits are the same.
+
+        Returns the row of the table that acted in each round.
+        """
         used = np.empty(len(rounds[1]), dtype=np.int64)
         scratch = for_rounds(self.dim, rounds[0].shape[2], self._scratch(int(self.layout.flags[ATOMS])))
         rho = (*self._tests(), NO_TESTS)[0]
         with self.hold(state):
             sets, dim, arms = rounds[0].shape
             loop = self._loop(Sizes(sets, dim, arms, len(used)))
-            report(loop(*self.point, state.floats, state.ints, scratch, *rounds, used, rho))
+            given = (*self.point, state.floats, state.ints, scratch, *rounds, used, rho)
+            done, status = loop.run_as_python(given) if as_python else (False, FINE)
+            report(status if done else loop(*given))
             self._settle(state)
         return used
 
@@ -300,6 +305,17 @@ class Compiled(Answers):
     @cached_property
     def _loops(self) -> dict[Any, Any]:
         return {}
+
+    def is_brief(self, sizes: Sizes) -> bool:
+        """Whether so many rounds take less time as Python than compiling their loop takes."""
+        loop = self._loop(sizes._replace(trials=1))
+        return isinstance(loop, Kernel) and loop.is_early(sizes.trials * self._steps(sizes))
+
+    def _steps(self, sizes: Sizes) -> int:
+        """About how many steps of Python a trial of these sizes takes: operations on a number of an array."""
+        flags, d = self.layout.flags, sizes.dim
+        atoms, lanes = min(int(flags[ATOMS]), sizes.rounds), int(flags[LANES])
+        return sizes.rounds * (sizes.arms * d * (d + 6) + lanes * 20 * d * (d + 6) + atoms * 5 * (d + 4))
 
     def engine(self, sizes: Sizes) -> Engine:
         """The engine that plays rounds of these sizes."""

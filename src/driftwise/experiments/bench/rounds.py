@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from driftwise._internal.progress import bar
+from driftwise._internal.python_first import compile_at_once
 from driftwise.experiments.bench import rivals
 from driftwise.policies.base import Compiled
 from driftwise.policies.names import catalogue, make
@@ -60,6 +61,7 @@ def measure(
     others: Mapping[str, Callable[[Turn], Turns]] | None = None, progress: bool | None = None,
 ) -> list[BenchRow]:
     """Measure every compiled row of the catalogue (or the named ones), NumPy, C, and other packages, in turns."""
+    compile_at_once()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         contenders = [one for size in sizes for one in _contenders(size, horizon, names, others or {}, folder)]

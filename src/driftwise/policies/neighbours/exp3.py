@@ -96,8 +96,8 @@ class Exp3S(Stepped):
         return True
 
     def stretch(self, state: State, one: FixedRounds) -> None:
-        self._count(one.arms[0].T)
-        first, rounds = int(state["draws"]), len(one.path)
+        self._count(one.rounds.arms[0].T)
+        first, rounds = int(state["draws"]), len(one.regret)
         floats = np.zeros(exp3_weights_size(self.arms, rounds))
         held = views(Exp3Weights)(floats, self.arms, rounds)
         held.weights[:] = state["weights"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from driftwise._internal.validate import array, contiguous, real
 from driftwise.errors import BadInput
+from driftwise.kernels.chance import Rounds
 from driftwise.kernels.index import score_scratch_size
 from driftwise.kernels.point import Floats, Ints
 from driftwise.kernels.scratch import views
@@ -20,32 +21,26 @@ State = dict[str, Any]
 
 
 class FixedRounds(NamedTuple):
-    """Rounds to play on fixed arms (1, d, n): θ's path, the tape, best means, the model of rewards, and the results."""
+    """Rounds to play on fixed arms (1, d, n), the regret before them, and the arms and regrets that they give."""
 
-    arms: Floats
-    path: Floats
-    draws: Floats
-    best: Floats
-    link: int
-    kind: int
-    noise: float
+    rounds: Rounds
     total: float
     chosen: Ints
     regret: Floats
 
     def play(self, loop: Any, flags: list[int], settings: list[float], floats: Floats, clock: Ints) -> None:
         """Play them by a loop of kernels/stretches.py on a packed state."""
-        _, d, n = self.arms.shape
-        scratch, used = np.empty(score_scratch_size(d, n)), np.empty(len(self.path), dtype=np.int64)
-        table = np.array([settings], dtype=np.float64)
-        loop(np.array(flags, dtype=np.int64), table, floats, clock, scratch, *self, used, np.zeros(0))
+        _, d, n = self.rounds.arms.shape
+        scratch, used = np.empty(score_scratch_size(d, n)), np.empty(len(self.regret), dtype=np.int64)
+        table, (rounds, *results) = np.array([settings], dtype=np.float64), self
+        loop(np.array(flags, dtype=np.int64), table, floats, clock, scratch, *rounds, *results, used, np.zeros(0))
 
     def play_layers(self, loop: Any, state: State, window: int, settings: list[float]) -> None:
         """Play them by a loop on regressions: a state with k, V, b and perhaps more of RidgeLayers."""
-        (layers, d), n = state["b"].shape, self.arms.shape[2]
+        (layers, d), n = state["b"].shape, self.rounds.arms.shape[2]
         floats, clock = np.zeros(ridge_layers_size(layers, d, n)), np.array([state["k"]], dtype=np.int64)
         held = views(RidgeLayers)(floats, layers, d, n)
-        held.X[:] = self.arms[0].T
+        held.X[:] = self.rounds.arms[0].T
         kept = {name: array for name, array in held._asdict().items() if name in state}
         for name, one in kept.items():
             one[:] = state[name]

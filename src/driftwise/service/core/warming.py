@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from driftwise._internal.python_first import compile_at_once
 from driftwise.agent.choosing import Chooser
 from driftwise.policies.arms import ArmSet
 from driftwise.policies.base import Compiled
@@ -24,6 +25,7 @@ def warm(policy: Compiled, value: float) -> None:
     """Run every kernel that a stream's requests, its fold and its pages need, on a state that is discarded."""
     if is_warm(policy):
         return
+    compile_at_once()
     state, few = policy.start(), ArmSet(np.zeros((2, policy.dim)))
     many = policy.many_arms  # from this number of arms on another kernel scores them
     for arms in (few, ArmSet(np.zeros((int(np.ceil(many)), policy.dim)))) if np.isfinite(many) else (few,):
