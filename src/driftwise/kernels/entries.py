@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from driftwise._internal.compiling import Kernel, late
+from driftwise._internal.compiling import Kernel
 from driftwise._internal.shipped import code_of
 from driftwise.kernels import entry, guards, ridge, rounds, tapes, tiled
 from driftwise.kernels.adapt import bank, bob, book, levels, master
@@ -283,6 +283,3 @@ def _bundled(code: Callable[..., Any], make: Callable[..., Any]) -> Callable[...
 
 
 _ship()
-for _name, _live in LIST.items():
-    if not _name.startswith("play_"):  # `simulate` asks loops itself, because it knows how many rounds will come
-        late(_live.call)

@@ -9,13 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.compiling import late
 from driftwise.errors import BadInput
+from driftwise.kernels.entries import LIST
 from driftwise.kernels.point import DAMAGED
 from driftwise.kernels.rounds import Family
 from driftwise.policies.state import Layout, State
 
 # ρ̂ of a policy without tests: the entries of its family are also MASTER's.
 NO_TESTS = np.zeros(0)
+
+for _name, _one in LIST.items():
+    if not _name.startswith("play_"):  # `simulate` decides about loops: it knows how many rounds will come
+        late(_one.call)
 
 
 class Entries(NamedTuple):
