@@ -3,6 +3,7 @@
     python bench/against.py REV                 # exit code 1 if a median of new/old exceeds 1.05
     python bench/against.py REV --only tiles    # lines whose name holds that
     python bench/against.py REV --first         # CPU seconds of a first use, each from an empty cache
+    python bench/against.py REV --first --rounds 20000   # the same with rounds that are too many to run as Python
     python bench/against.py REV --keep FOLDER   # keep the old sources and what was compiled of them for the next run
 
 Two long-lived processes answer over pipes, each with the sources, the bench/guard.py and the compiled code of its side.
@@ -31,7 +32,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 SIMULATE = """
 import driftwise as dw
-world = dw.worlds.Turn(dim=2, arms=50, horizon=50, reward="{reward}")
+world = dw.worlds.Turn(dim=2, arms=50, horizon=ROUNDS, reward="{reward}")
 dw.simulate({{"it": dw.make("{name}", **world.facts)}}, world, trials=1, jobs=1, progress=False)
 """
 DECIDE = """
@@ -177,7 +178,8 @@ def first_use(checkout: Path, program: str) -> float:
 def firsts(old: Path, options: argparse.Namespace) -> list[str]:
     """Compare first uses; the names of those that cost more."""
     late = []
-    for name, program in FIRST.items():
+    for name, text in FIRST.items():
+        program = text.replace("ROUNDS", str(options.rounds))
         if options.only in name:
             found = in_turns(
                 lambda p=program: first_use(old, p), lambda p=program: first_use(HERE, p), options.repeats or 1
@@ -199,6 +201,7 @@ def main() -> None:
     parser.add_argument("revision", metavar="REV")
     parser.add_argument("--only", default="", metavar="WORD", help="names that hold it")
     parser.add_argument("--first", action="store_true", help="first uses instead of the guard's lines")
+    parser.add_argument("--rounds", type=int, default=50, help="rounds of a first simulate")
     parser.add_argument("--repeats", type=int, help="pairs: 9 of a side, 1 of a first use")
     parser.add_argument("--margin", type=float, default=1.05, help="the largest median of new/old")
     parser.add_argument("--most", type=int, default=10**9, metavar="ROUNDS", help="rounds of a side at the most")

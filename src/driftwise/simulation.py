@@ -42,10 +42,11 @@ Tasks = Generator[Callable[[], None], None, None]
 class Result:
     """The result of a simulation. `rounds` are the 1-based rounds recorded; every array has a row per trial.
 
-    `seconds` is the processor time of the rounds alone. `memory` is, for policies that choose among memories, the
-    number of effective rounds that they played with. `report` is the report of each policy at the end of each trial:
-    MASTER's blocks, restarts and tests, or learned noise and scale. If a world's arms are a continuous set, `x` has the
-    vectors played (trials, rounds recorded, d), and arms are -1.
+    `seconds` is the processor time of the rounds alone; too few rounds to compile run as Python, which takes longer.
+    `memory` is, for policies that choose among memories, the number of effective rounds that they played with. `report`
+    is the report of each policy at the end of each trial: MASTER's blocks, restarts and tests, or learned noise and
+    scale. If a world's arms are a continuous set, `x` has the vectors played (trials, rounds recorded, d), and arms are
+    -1.
     """
 
     regret: dict[str, Floats]

@@ -92,7 +92,7 @@ class Kernel:
             return self.py_func
         if self.steps is not None and self.left >= 0:
             return self._call_briefly
-        if self.late and self.spent.is_early():
+        if self.late and can_compile() and self.spent.is_early():
             return self._call_first
         called: Callable[..., Any] = compiler(self.__name__).called_of(self)
         return called
@@ -113,7 +113,8 @@ class Kernel:
 
     def is_early(self, steps: int) -> bool:
         """Whether so many steps as Python take less time than compiling would."""
-        return "call" not in vars(self) and self.spent.is_early(steps=steps)
+        ready = self.shipped is not None or "call" in vars(self)
+        return not ready and can_compile() and self.spent.is_early(steps=steps)
 
     def run_as_python(self, args: tuple[Any, ...]) -> tuple[bool, Any]:
         """Whether it could run as Python, and what it returned."""
