@@ -4,9 +4,9 @@ Builds a wheel with machine code, a pure wheel and the sdist twice, which must g
 installs the wheel in clean environments (without extras, with each, at the lowest versions that pyproject claims, on
 every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba also release/first.py,
 tests/golden/guard.py on every level of machine code and with the C library's FMA variants off, and with a test runner
-the README's examples, hostile states and the service; installs the pure wheel with and without numba, and the sdist
-with and without a C compiler; holds docs/installing.md to what an installation weighs. --quick installs once, without
-extras.
+the README's examples, hostile states and the service; installs the pure wheel with and without numba, the sdist with
+and without a C compiler, and this folder (pip install .); holds docs/measured.md to what an installation weighs.
+--quick installs once, without extras.
 
 Wheels for aarch64 and musl are built where DRIFTWISE_AARCH64 and DRIFTWISE_MUSL name an interpreter that runs here
 (release/pythons.sh makes both), because code that was never run is not released. They play the catalogue there.
@@ -65,11 +65,13 @@ def run(words: Sequence[object], **more: object) -> str:
 
 
 class Foreign(NamedTuple):
-    """A platform that this machine runs with help: what names its interpreter, and pip's names of the platform."""
+    """A platform that this machine runs with help: what names its interpreter, pip's names of the platform, the levels
+    of its machine code, and versions at which it is tried."""
 
     variable: str
     platforms: tuple[str, ...]
     levels: tuple[str, ...]
+    at: tuple[str, ...] = ()
 
     @property
     def python(self) -> str:
@@ -78,7 +80,8 @@ class Foreign(NamedTuple):
 
 FOREIGN = {
     "aarch64": Foreign("DRIFTWISE_AARCH64", ("manylinux_2_17_aarch64", "manylinux_2_28_aarch64"), ("v8",)),
-    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64", "musllinux_1_1_x86_64"), LEVELS),
+    "musl": Foreign("DRIFTWISE_MUSL", ("musllinux_1_2_x86_64", "musllinux_1_1_x86_64"), LEVELS,
+                    ("numpy==1.26.4",)),  # Debian 12's musl ends the process while it loads a newer one
 }
 
 
@@ -235,7 +238,7 @@ def tested(python: Path, wheel: Path) -> str:
     words = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *TESTED]
     said = [run(words, cwd=ROOT, env=_bare()).splitlines()[-1]]
     said += run([sys.executable, ROOT / "release" / "first.py", inside], cwd=WORK, env=_bare()).splitlines()
-    plain = [f"without FMA {one}" for one in played([inside], LEVELS[:1], PLAIN)]
+    plain = [f"without FMA {one}" for one in played([inside], LEVELS, PLAIN)]
     return "; ".join([*said, *played([inside], LEVELS, {}), *plain])
 
 
@@ -246,16 +249,18 @@ def played(python: Sequence[object], levels: Sequence[str], more: dict[str, str]
         yield f"{level}: {run(guard, cwd=WORK, env=_bare(level) | more).strip()}"
 
 
-def from_source(python: Path, sdist: Path, compiler: bool) -> str:
-    """Install the sdist where there is a C compiler or none, and run the smoke test."""
-    inside = clean(python, f"sdist-{'with' if compiler else 'without'}")
+def from_source(python: Path, source: Path, name: str, compiler: bool) -> str:
+    """Install the sdist or a folder where there is a C compiler or none, and run the smoke test. Object code that the
+    second build made is used again if pip brings the same numba."""
+    inside = clean(python, name)
     environment = _bare() | {"PATH": os.environ["PATH"] if compiler else str(inside.parent)}
-    run([inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", sdist], env=environment)
+    environment["DRIFTWISE_KEPT"] = str(WORK / "kept-again")
+    run([inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source], env=environment)
     said = run([inside, "-I", ROOT / "release" / "smoke.py", version()], cwd=WORK, env=environment)
     ask = "from driftwise._internal.shipped import shipped; print(shipped().level)"
     level = run([inside, "-I", "-c", ask], cwd=WORK, env=environment).strip()
     if compiler == (level == "None"):
-        raise Broken(f"{sdist.name}: machine code {level}")
+        raise Broken(f"{source.name}: machine code {level}")
     return f"{said.strip()}, machine code {level}"
 
 
@@ -267,7 +272,7 @@ def abroad(name: str, wheel: Path) -> str:
     words = [word for option, values in options.items() for one in values for word in (option, one)]
     shutil.rmtree(target, ignore_errors=True)
     installed(Path(sys.executable), "--target", str(target), *words, "--python-version", kind, "--implementation", "cp",
-              "--only-binary", ":all:", f"{wheel}[serve,logs]")  # fmt: skip
+              "--only-binary", ":all:", f"{wheel}[serve,logs]", *foreign.at)  # fmt: skip
     said = "; ".join(played([foreign.python], foreign.levels, {"PYTHONPATH": str(target)}))
     return f"Python {kind}, {said} ({time.perf_counter() - began:.0f} s)"
 
@@ -295,14 +300,14 @@ def weights(python: Path) -> Iterator[tuple[str, float]]:
 
 
 def check_weights(sizes: dict[str, float]) -> None:
-    """The numbers of docs/installing.md are those of this installation, to a tenth or two megabytes."""
-    text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    said = re.search(r"(\d+) MB without extras.*?numpy (\d+), driftwise (\d+)", text, flags=re.S)
+    """The numbers of docs/measured.md are those of this installation, to a tenth or two megabytes."""
+    text = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    said = re.search(r"(\d+) MB installed without extras.*?numpy (\d+), driftwise (\d+)", text)
     if said is None:
-        raise Broken("docs/installing.md: wanted a sentence `… MB without extras …: numpy …, driftwise …`")
+        raise Broken("docs/measured.md: wanted a line `… MB installed without extras …: numpy …, driftwise …`")
     for name, claimed in zip(("all", "numpy", "driftwise"), map(float, said.groups()), strict=True):
         if abs(sizes[name] - claimed) > max(2.0, 0.1 * claimed):
-            raise Broken(f"docs/installing.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
+            raise Broken(f"docs/measured.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
     if sizes["driftwise"] > MOST_INSTALLED:
         raise Broken(f"driftwise weighs {sizes['driftwise']:.1f} MB, wanted {MOST_INSTALLED:g} at most")
 
@@ -334,8 +339,9 @@ def attempts(made: Made, quick: bool) -> Iterator[tuple[str, Callable[[], str]]]
         yield "tests without numba", partial(tested, here, made.wheel)
         yield "the pure wheel without numba", partial(tried, here, made.pure, [], "pure")
         yield "the pure wheel with numba", partial(tried, here, made.pure, ["jit"], "pure-jit")
-        yield "the sdist with a C compiler", partial(from_source, here, made.sdist, True)
-        yield "the sdist without a C compiler", partial(from_source, here, made.sdist, False)
+        yield "the sdist with a C compiler", partial(from_source, here, made.sdist, "sdist", True)
+        yield "pip install . with a C compiler", partial(from_source, here, ROOT, "folder", True)
+        yield "the sdist without a C compiler", partial(from_source, here, made.sdist, "sdist-without", False)
         for name, wheel in made.foreign.items():
             yield name, partial(abroad, name, wheel)
 

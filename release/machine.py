@@ -3,6 +3,7 @@
     python release/machine.py OUT                          # all entries, the levels of x86-64
     python release/machine.py OUT --levels v3 --only score_linear_ learn_linear_
     python release/machine.py OUT --levels v8              # for aarch64, also across: with aarch64-linux-gnu-gcc
+    python release/machine.py OUT --levels v2 --sanitize   # then LD_PRELOAD="$(gcc -print-file-name=libasan.so)"
 
 numba makes LLVM's text of every entry of kernels/entries.py, once. For each level the text is optimised and becomes one
 object file. The C file is made from the declared signatures: it takes Python's buffers apart, checks them and calls the
@@ -12,6 +13,7 @@ code without the GIL. Each level is a module of Python's limited API (3.11 and l
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import multiprocessing
 import os
 import platform
@@ -142,7 +144,35 @@ def _plain(text: str) -> str:
     return re.sub(r"declare i8 @llvm\.x86\.atomic\.sub\.cc.*\n", "", re.sub(counted, plain, text))
 
 
-def object_of(text: str, level: str, names: list[str]) -> bytes:
+def _watched(text: str) -> str:
+    """Text that asks the address sanitizer before it reads or writes memory through a pointer it computed.
+
+    llvmlite has no pass for this. Variables on the stack have no red zones around them; arrays of Python's have."""
+    reads = re.compile(r"^(\s+)\S+ = load (?:volatile )?(.+?), ptr (%[^\s,]+)")
+    kinds = r"<[^>]*>|\{[^}]*\}|\[[^\]]*\]|\w+"
+    writes = re.compile(rf"^(\s+)store (?:volatile )?({kinds}) .*, ptr (%[^\s,]+)(?:, align|, !|$)")
+    made = []
+    for number, line in enumerate(text.splitlines()):
+        for what, form in (("load", reads), ("store", writes)):
+            if found := form.match(line):
+                place = f"%watched.{number}"
+                made.append(f"{found[1]}{place} = ptrtoint ptr {found[3]} to i64")
+                made.append(f"{found[1]}call void @__asan_{what}N(i64 {place}, i64 {_bytes_of(found[2])})")
+        made.append(line)
+    made += [f"declare void @__asan_{what}N(i64, i64)" for what in ("load", "store")]
+    return "\n".join(made) + "\n"
+
+
+def _bytes_of(kind: str) -> int:
+    """The size of a type of LLVM's, without what aligns the fields of a struct."""
+    if many := re.fullmatch(r"[<\[](\d+) x (.+)[>\]]", kind):
+        return int(many[1]) * _bytes_of(many[2])
+    if kind.startswith("{"):
+        return sum(_bytes_of(one) for one in re.findall(r"[<\[][^>\]]*[>\]]|\w+", kind))
+    return {"double": 8, "float": 4, "ptr": 8}.get(kind) or -(-int(kind[1:]) // 8)
+
+
+def object_of(text: str, level: str, names: list[str], sanitize: bool = False) -> bytes:
     """The text optimised for a level, as object code."""
     import llvmlite.binding as llvm
 
@@ -150,7 +180,7 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(LEVELS[level].triple)
     emits = target.create_target_machine(cpu=LEVELS[level].cpu, opt=3, reloc="pic", codemodel="default")
-    module = llvm.parse_assembly(_plain(text))
+    module = llvm.parse_assembly(_watched(_plain(text)) if sanitize else _plain(text))
     module.triple, module.data_layout = LEVELS[level].triple, str(emits.target_data)
     kept = {f"entry_{name}" for name in names} | {guard for name in names if (guard := guard_of(name))}
     for function in module.functions:
@@ -169,7 +199,7 @@ def object_of(text: str, level: str, names: list[str]) -> bytes:
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
     asked = {one.name for one in module.functions if one.is_declaration and not one.name.startswith("llvm.")}
-    beside = asked - ALLOWED - OWN
+    beside = {one for one in asked - ALLOWED - OWN if not (sanitize and one.startswith("__asan_"))}
     if beside:
         raise Broken(f"object code asks for {', '.join(sorted(beside))}")
     return bytes(emits.emit_object(module))
@@ -451,13 +481,17 @@ def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
 # ------------------------------------------------------------------------------------------ all of it
 
 
-def objects_of(names: list[str], levels: list[str], sources: str) -> list[bytes]:
+def objects_of(names: list[str], levels: list[str], sources: str, sanitize: bool = False) -> list[bytes]:
     """Object code of each level. DRIFTWISE_KEPT names a folder in which text and object code of all entries are kept
-    for another wheel from the same sources."""
+    for another wheel from the same sources by the same compiler."""
     folder = os.environ.get("DRIFTWISE_KEPT")
+    if sanitize:
+        text = text_of(names)
+        return [object_of(text, level, names, sanitize) for level in levels]
     if not folder:
         return _objects(text_of(names), levels, names)
-    kept = Path(folder, f"{sources}-{len(names)}")
+    versions = [importlib.metadata.version(one) for one in ("numba", "llvmlite")]
+    kept = Path(folder, "-".join([sources, str(len(names)), *versions]))
     kept.mkdir(parents=True, exist_ok=True)
     if not (kept / "text").exists():
         (kept / "text").write_text(text_of(names), encoding="utf-8")
@@ -483,7 +517,7 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
     from driftwise.kernels import entries
 
     cc, names, sources = compiler(LEVELS[levels[0]].machine), only or list(entries.LIST), source_hash(*COMPILED)
-    objects, signatures = objects_of(names, levels, sources), {name: entries.declared(name) for name in names}
+    objects, signatures = objects_of(names, levels, sources, sanitize), {name: entries.declared(name) for name in names}
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for level, code in zip(levels, objects, strict=True):
@@ -512,7 +546,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--levels", nargs="+", default=list(FEATURES), choices=[*LEVELS, "here"])
     parser.add_argument("--only", nargs="+", metavar="ENTRY")
-    parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer in the C code")
+    parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer, in C and object code")
     options = parser.parse_args()
     try:
         levels = levels_here() if options.levels == ["here"] else options.levels

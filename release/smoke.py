@@ -79,6 +79,13 @@ def odd():
     assert set(found[0::2]) == {found[0]} and set(found[1::2]) == {found[1]}, found
 
 
+def two_trials(folder):
+    """A spec of two trials; its file."""
+    file = Path(folder) / "two.toml"
+    file.write_text('title = "two"\ntrials = 2\n[world]\nkind = "Turn"\nhorizon = 60\n[[policies]]\nname = "OFUL"\n')
+    return str(file)
+
+
 def without(found):
     """A wheel without machine code: numba compiles, or one sentence names the extra that brings it."""
     if found["compiles"]:
@@ -105,8 +112,9 @@ def compiled():
         played = dw.simulate({name: dw.make(name, **clicks.facts)}, clicks, trials=1, jobs=1)
         assert played.arms[name].shape == (1, 12), name
     with tempfile.TemporaryDirectory() as folder:
-        said = command("reproduce", "lb", "--trials", "2", "--jobs", "1", "--out", folder).stderr
-        assert said.splitlines()[-1].startswith("rounds: machine code of the wheel; machine code: v"), said
+        for words in (["reproduce", "lb", "--trials", "2"], ["run", two_trials(folder)]):
+            said = command(*words, "--jobs", "1", "--out", folder).stderr
+            assert said.splitlines()[-1].startswith("rounds: machine code of the wheel; machine code: v"), said
     refused(lambda: lived().drift().draw("drift.png"))
     assert "driftwise[serve]" in command("serve", "--db", "x.db", ok=2).stderr
 
@@ -185,10 +193,8 @@ def data():
 
 def cluster():
     """Two trials by a process that Dask has started."""
-    text = 'title = "two"\ntrials = 2\n[world]\nkind = "Turn"\nhorizon = 60\n[[policies]]\nname = "OFUL"\n'
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "two.toml").write_text(text)
-        command("run", str(Path(folder) / "two.toml"), "--out", str(Path(folder) / "out"), "--on", "local:1")
+        command("run", two_trials(folder), "--out", str(Path(folder) / "out"), "--on", "local:1")
         with np.load(Path(folder) / "out" / "curves.npz") as curves:
             assert curves["two/OFUL"].shape == (2, 2), curves["two/OFUL"].shape
 

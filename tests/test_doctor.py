@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import driftwise as dw
 from driftwise import doctor
@@ -90,3 +91,17 @@ def test_the_page_on_installing_names_every_extra_and_what_it_brings():
             row = re.search(rf"^\| `{extra}` \| (.*?) \|", table, flags=re.M)
             assert row, f"docs/installing.md: no row for the extra {extra}"
             assert all(re.match(r"[\w-]+", one)[0] in row[1] for one in wanted), extra
+
+
+def test_numba_comes_along_where_no_wheel_has_machine_code():
+    """One list of requirements for all wheels: environment markers say where numba is one of them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [one for one in map(Requirement, project["dependencies"]) if one.name == "numba"]
+
+    def comes(system, machine, kind="cpython"):
+        here = {"sys_platform": system, "platform_machine": machine, "implementation_name": kind}
+        return any(one.marker.evaluate(here) for one in wanted)
+
+    assert not comes("linux", "x86_64") and not comes("linux", "aarch64")
+    assert comes("darwin", "arm64") and comes("darwin", "x86_64") and comes("win32", "AMD64")
+    assert comes("linux", "ppc64le") and comes("linux", "x86_64", "pypy")

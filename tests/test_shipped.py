@@ -8,14 +8,17 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise._internal import shipped
+from driftwise._internal import compiling, shipped
 from driftwise._internal.compiling import INTERPRETED
+from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.errors import BadInput
 from driftwise.kernels import entries, guards
 from driftwise.kernels.point import ATOMS
@@ -357,6 +360,29 @@ def test_a_level_that_is_not_installed_is_refused(monkeypatch):
         shipped.shipped.__wrapped__()
 
 
+@pytest.mark.parametrize("damage", ["cut off", "emptied", "text", "of another processor"])
+def test_machine_code_that_cannot_be_loaded_is_not_run_and_said(code, damage, tmp_path, monkeypatch):
+    """A file that is cut off would end the process; a level below it runs, or the reason is given."""
+    whole = Path(code.__file__).read_bytes()
+    bad = {"cut off": whole[: len(whole) // 2], "emptied": b"", "text": b"not here" * 99,
+           "of another processor": whole[:18] + b"\xb7" + whole[19:]}[damage]  # fmt: skip
+    monkeypatch.setattr("driftwise._machine.__path__", [str(tmp_path)])
+    monkeypatch.setattr(shipped, "INTERPRETED", False)
+    monkeypatch.delenv("DRIFTWISE_MACHINE", raising=False)
+    sound = SimpleNamespace(sources=source_hash(*COMPILED), level=lambda: 3)
+    load = shipped._module
+    (tmp_path / "v3.abi3.so").write_bytes(bad)
+    with monkeypatch.context() as there:
+        there.setattr(shipped, "_module", lambda level: sound if level == 2 else load(level))
+        found = shipped.shipped.__wrapped__()
+        assert found.level == "v2" and found.why.startswith("v3 cannot be loaded (")
+    (tmp_path / "v2.abi3.so").write_bytes(bad)
+    found = shipped.shipped.__wrapped__()
+    assert found.module is None and found.why.endswith("): install driftwise again")
+    monkeypatch.setattr(shipped, "shipped", lambda: found)
+    assert "v2 cannot be loaded" in str(compiling._missing("learn_linear_"))
+
+
 def test_a_link_of_your_own_without_numba_names_the_extra(monkeypatch):
     monkeypatch.setattr("driftwise._internal.compiling.compiles", lambda: False)
     with pytest.raises(BadInput, match=r'a link of your own: .*pip install "driftwise\[jit\]"'):
@@ -379,10 +405,10 @@ def test_the_package_imports_numba_only_when_it_compiles():
 
 
 def test_the_sentence_without_numba_names_the_extra(monkeypatch):
-    from driftwise._internal import compiling
-
     def none(name):
-        raise ImportError(name)
+        if name.endswith(".jit"):
+            raise ImportError(name)
+        return import_module(name)
 
     monkeypatch.setattr(compiling, "import_module", none)
     with pytest.raises(BadInput, match=r"driftwise\[jit\]"):

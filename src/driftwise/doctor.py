@@ -77,7 +77,7 @@ def _compiled() -> dict[str, Any]:
     found = shipped.shipped()
     rounds = "compiled for each policy" if compiling.compiles() else "machine code of the wheel"
     known = {
-        "machine code": found.level or f"none: {found.why}",
+        "machine code": ": ".join(filter(None, (found.level or "none", found.why))),
         "rounds of simulate": rounds if found.level or compiling.compiles() else "none: they need driftwise[jit]",
         "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
     }  # fmt: skip

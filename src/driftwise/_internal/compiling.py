@@ -56,7 +56,9 @@ def need_compiler(what: str) -> None:
 
 
 def _missing(what: str) -> BadInput:
-    return BadInput(what, "no numba", "numba, which compiles it", 'pip install "driftwise[jit]"')
+    found = import_module("driftwise._internal.shipped").shipped()
+    got = "no numba" if found.module else f"no numba and no machine code: {found.why}"
+    return BadInput(what, got, "numba, which compiles it", 'pip install "driftwise[jit]"')
 
 
 class Kernel:

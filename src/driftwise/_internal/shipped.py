@@ -12,6 +12,8 @@ import platform
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from driftwise._internal.compiling import INTERPRETED
@@ -23,18 +25,40 @@ LEVELS = ("v2", "v3", "v4", "v8")
 
 
 class Shipped(NamedTuple):
-    """A level and its module; `why` is the reason if there is none."""
+    """A level and its module; `why` is the reason if there is none, or why no higher level runs."""
 
     level: str | None
     module: Any
     why: str
 
 
+class Unloadable(ImportError):
+    """A file of machine code is there and cannot be loaded."""
+
+
 def _module(level: int) -> Any:
-    try:
-        return import_module(f"driftwise._machine.v{level}")
-    except ImportError:
+    """The module of a level, or None if it is not installed; Unloadable if its file is damaged or of another platform.
+
+    A file that was cut off is not loaded: the process would end when it reaches a page that is missing."""
+    name = f"driftwise._machine.v{level}"
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
         return None
+    try:
+        if not _whole(Path(spec.origin)):
+            raise ImportError("the file is not whole")
+        return import_module(name)
+    except (ImportError, OSError) as slip:
+        told = str(slip).rpartition(": ")[2]  # without the path
+        raise Unloadable(f"v{level} cannot be loaded ({told}): install driftwise again") from None
+
+
+def _whole(file: Path) -> bool:
+    """Whether an ELF file reaches to the end of its table of sections, which linkers write last."""
+    with file.open("rb") as opened:
+        head = opened.read(64)
+    start, size, count = (int.from_bytes(head[at:upto], "little") for at, upto in ((40, 48), (58, 60), (60, 62)))
+    return head[:4] == b"\x7fELF" and start + size * count <= file.stat().st_size
 
 
 @cache
@@ -53,16 +77,23 @@ def shipped() -> Shipped:
 
 def _found(wanted: str) -> Shipped:
     """The highest level that is installed and that the processor supports, up to the required one."""
-    first = _module(LOWEST)
+    try:
+        first = _module(LOWEST)
+    except Unloadable as slip:
+        return Shipped(None, None, str(slip))
     if first is None:
         return Shipped(None, None, "this installation has none")
     if first.sources != source_hash(*COMPILED):
         return Shipped(None, None, "it was made from other sources")
-    highest = min(first.level(), int(wanted[1:])) if wanted else first.level()
+    highest, why = min(first.level(), int(wanted[1:])) if wanted else first.level(), ""
     for level in range(highest, LOWEST - 1, -1):
-        module = _module(level)
+        try:
+            module = _module(level)
+        except Unloadable as slip:
+            why = why or str(slip)
+            continue
         if module is not None and module.sources == first.sources:
-            return Shipped(f"v{level}", module, "")
+            return Shipped(f"v{level}", module, why)
     return Shipped(None, None, f"the processor has no level from v{LOWEST} on")
 
 
