@@ -110,6 +110,12 @@ def test_a_power_is_within_a_unit():
             assert units_off(ours.power(x, y), (Decimal(float(y)) * Decimal(float(x)).ln()).exp()) <= 1.0
 
 
+def test_a_logarithm_of_a_subnormal_number_is_rounded_once():
+    x = 1.648918422380846e-309  # where log(x) / log(2) is more than a unit off
+    with localcontext(prec=80):
+        assert units_off(ours.log2(x), EXACT["log2"](Decimal(x))) <= 0.55
+
+
 def test_a_wrong_digit_would_be_found_out(monkeypatch):
     x = 1.0 / 3.0
     assert units_off(math.nextafter(ours.exp(x), 2.0), Decimal(x).exp()) > 0.55
@@ -125,6 +131,8 @@ INF, NAN = math.inf, math.nan
     ("log", NAN, NAN), ("log1p", 0.0, 0.0), ("log1p", -1.0, -INF), ("log1p", -2.0, NAN), ("log1p", INF, INF),
     ("log1p", NAN, NAN), ("erfc", 0.0, 1.0), ("erfc", INF, 0.0), ("erfc", -INF, 2.0), ("erfc", NAN, NAN),
     ("erfc", -40.0, 2.0), ("sine", 0.0, 0.0), ("sine", INF, NAN), ("cosine", 0.0, 1.0), ("cosine", NAN, NAN),
+    ("log2", 0.0, -INF), ("log2", -1.0, NAN), ("log2", INF, INF), ("log2", 5e-324, -1074.0),
+    ("log2", 2.0**-1022, -1022.0),
 ])  # fmt: skip
 def test_the_edges_are_those_of_the_c_library(name, x, y):
     found = getattr(ours, name)(x)

@@ -360,11 +360,15 @@ def log(x: float) -> float:
 @scalar
 def log2(x: float) -> float:
     """The logarithm to base 2; exact for powers of 2."""
-    if not (TINY <= x < math.inf):
-        return math.inf if x == math.inf else log(x) / LN2
-    bits = bits_of(x)
+    if not (0.0 < x < math.inf):
+        return math.inf if x == math.inf else log(x)
+    scaled, less = x, 0
+    if x < TINY:
+        scaled, less = x * 18014398509481984.0, 54  # 2^54
+    bits = bits_of(scaled)
     doublings = log_place(bits)
     r = number_of(bits - (doublings << 52)) - 1.0
+    doublings -= less
     lead, low = 0.0, 0.0
     if -0.015625 < r < 0.015625:
         lead, low = r, log_near_one_rest(r)
