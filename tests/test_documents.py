@@ -1,6 +1,7 @@
 """README and docs: their Python runs, their tables match the catalogue, and commands do what the pages say."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -102,10 +103,18 @@ def test_reproduce_writes_figure_curves_and_summary(tmp_path):
     assert (out / "figure.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_output_that_cannot_be_written_is_one_sentence():
+def test_a_closed_output_is_none_to_write_to():
+    words = f"{sys.executable} -m driftwise.cli tune --dim 2 --horizon 60 --path-length 1 >&-"
+    done = subprocess.run(["sh", "-c", words], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_sentence(unbuffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}  # "" is as if it were not set
     with open("/dev/full", "w") as full:
         words = [sys.executable, "-m", "driftwise.cli", "tune", "--dim", "2", "--horizon", "60", "--path-length", "1"]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     assert done.returncode == 2 and done.stderr.startswith("driftwise: output: ") and done.stderr.count("\n") == 1
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -410,13 +410,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     status: Any = 0
     try:
         status = app(args=words or ["--help"], standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is told below, and not when the process ends
     except DriftwiseError as error:
         _fail(str(error), getattr(error, "exit_code", 2))
     except KeyboardInterrupt:
         status = 130
     except BrokenPipeError:  # the reader of the output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
     except OSError as error:  # usually stdout: code that writes result folders raises its own errors
+        _drop_output()
         _fail(f"output: wanted somewhere to write, got {error.strerror or error}; send it elsewhere")
     except MemoryError:
         _fail("memory: wanted sizes that fit, got too little memory; pass a smaller dim, arms, window or horizon")
@@ -439,6 +441,16 @@ def _hold_standard_files() -> None:
     while (file := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(file)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # Python found it closed
+            setattr(sys, name, open(os.devnull, "w"))
+
+
+def _drop_output() -> None:
+    """Send what is left in the buffer of stdout to the null device: Python writes it when the process ends, and would
+    print the same error again and exit with 120."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(sentence: str, code: int = 2) -> None:
