@@ -93,9 +93,13 @@ def _processor() -> str:
 
 
 def _platform(made: list[Path], wanted: str) -> str:
-    """The tag of a platform: by the newest version of glibc that a module asks for."""
+    """The tag of a platform: by the newest version of glibc that a module asks for. manylinux2014 is the name that pip
+    before 20.3 has for glibc 2.17: without it, such a pip would take the pure wheel, which needs numba."""
     if wanted == "musl":
         return f"musllinux_1_2_{_processor()}"
     asked = [int(one) for path in made for one in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
-    glibc = platform.libc_ver()[0] == "glibc"
-    return f"manylinux_2_{max([LEAST_GLIBC, *asked])}_{_processor()}" if glibc else f"linux_{_processor()}"
+    if platform.libc_ver()[0] != "glibc":
+        return f"linux_{_processor()}"
+    newest = max([LEAST_GLIBC, *asked])
+    earlier = f".manylinux2014_{_processor()}" if newest == LEAST_GLIBC else ""
+    return f"manylinux_2_{newest}_{_processor()}{earlier}"
