@@ -182,8 +182,8 @@ def test_what_decides_no_number_names_no_trial():
     rooms = [path for path in root.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     inside = {f"_internal/{path.name}" for path in root.glob("_internal/*.py")}
     here = {path.name for path in rooms} - {"_internal"} | inside
-    inner = ("__init__", "compiling", "container", "elementary", "intrinsics", "jit", "numba_text", "products", "rng",
-             "shipped", "validate")  # fmt: skip
+    inner = ("__init__", "compiling", "container", "elementary", "intrinsics", "jit", "numba_text", "products",
+             "python_first", "rng", "shipped", "validate")  # fmt: skip
     numbers = {"__init__.py", "eight.py", "errors.py", "kernels", "policies", "simulation.py", "theory", "worlds",
                "_machine"}  # fmt: skip
     assert here == numbers | {f"_internal/{one}.py" for one in inner} | set(trials._ASIDE)

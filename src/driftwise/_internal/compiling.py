@@ -30,7 +30,10 @@ all of them take less than a third of compiling the entry."""
 @cache
 def can_compile() -> bool:
     """Whether numba is installed and can compile loops and functions of the user's own."""
-    found = find_spec("numba")
+    try:
+        found = find_spec("numba")
+    except ImportError:  # a finder of somebody's forbids it
+        return False
     return not INTERPRETED and found is not None and found.origin is not None  # else it is only a folder
 
 
