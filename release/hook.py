@@ -93,8 +93,10 @@ def _processor() -> str:
 
 
 def _platform(made: list[Path], wanted: str) -> str:
-    """The tag of a platform: by the newest version of glibc that a module asks for. manylinux2014 is the name that pip
-    before 20.3 has for glibc 2.17: without it, such a pip would take the pure wheel, which needs numba."""
+    """The tag of a platform: by the newest version of glibc that a module asks for.
+
+    manylinux2014 is another name for glibc 2.17. Without it `pip download --platform manylinux2014_x86_64` takes the
+    pure wheel, which needs numba."""
     if wanted == "musl":
         return f"musllinux_1_2_{_processor()}"
     asked = [int(one) for path in made for one in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
