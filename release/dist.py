@@ -234,7 +234,8 @@ def tested(python: Path, wheel: Path) -> str:
     """The wheel beside a test runner, without numba: every golden record on every level, the README, hostile states,
     simulations and the service; and how long a first decision takes."""
     inside = clean(python, "tested")
-    installed(inside, f"{wheel}[serve,client,plot,logs,postgres]", "pytest", "hypothesis", "pandas", "polars", "scipy")
+    installed(inside, f"{wheel}[serve,client,plot,logs,postgres]", "pytest", "hypothesis", "pandas",
+              "polars", "schemathesis", "scipy")  # fmt: skip
     words = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *TESTED]
     said = [run(words, cwd=ROOT, env=_bare()).splitlines()[-1]]
     said += run([sys.executable, ROOT / "release" / "first.py", inside], cwd=WORK, env=_bare()).splitlines()
