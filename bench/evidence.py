@@ -44,16 +44,21 @@ class RivalFailed(Exception):
 @dataclass(frozen=True)
 class Rival:
     """A package: what its environment installs, its player, its settings by name (the default first), and the most
-    rounds that it plays of a set."""
+    rounds, and pairs of a round and an arm, that it plays of a set."""
 
     needs: tuple[str, ...]
     player: str
     settings: Mapping[str, Mapping[str, Any]]
     most: int = 1_000_000
+    pairs: int = 20_000_000
+
+    def rounds(self, log: Outcomes) -> int:
+        """The rounds that it plays of a log, from the first on."""
+        return first_rounds(log.rounds, min(self.most, self.pairs // len(log.names)))
 
 
-# The most rounds of rivals that take .1 to .3 ms a round, about .5 ms, and 1 to 3 ms.
-BRISK, SLOW, SLOWER = 40_000, 20_000, 5_000
+# The most rounds of rivals that take about .2 ms a round, .3 ms, and .7 to 2 ms. MABWiser takes .4 ms an arm.
+BRISK, STEADY, SLOW = 40_000, 20_000, 10_000
 
 RIVALS = {
     "Vowpal Wabbit": Rival(("vowpalwabbit==9.11.9", "numpy==2.4.6"), "vw", {
@@ -70,7 +75,7 @@ RIVALS = {
     }, SLOW),
     "pybandits": Rival(("pybandits==8.4.1",), "pybandits", {
         "no decay": {}, **{f"decay {rate}": {"decay": rate} for rate in (0.99, 0.999, 0.9999)},
-    }, SLOW),
+    }, STEADY),
     "river LinUCB": Rival(("river==0.26.1",), "river", {
         "default": {}, "smoothing 0.99": {"smoothing": 0.99}, "smoothing 0.999": {"smoothing": 0.999},
         "β 100": {"beta": 100.0},
@@ -78,17 +83,17 @@ RIVALS = {
     "MABWiser": Rival(("mabwiser==2.7.4",), "mabwiser", {
         "LinUCB": {}, "LinUCB 0.1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
         "LinTS 0.1": {"kind": "LinTS", "alpha": 0.1},
-    }, SLOWER),
+    }, 3_000, pairs=24_000),
     "LiteLLM": Rival(("numpy==2.4.6",), "litellm", {"tier 2": {}, "tier 1": {"tier": 1}, "tier 3": {"tier": 3}}),
     "ParetoBandit": Rival(("paretobandit==0.1.1",), "paretobandit", {
         "α 0.01": {}, "α 0.05, forget 0.997": {"alpha": 0.05, "forgetting_factor": 0.997},
         "α 0.1, forget 0.999": {"alpha": 0.1, "forgetting_factor": 0.999},
         "α 0.1, forget 0.9997": {"alpha": 0.1, "forgetting_factor": 0.9997},
         "α 1, forget 0.9997": {"alpha": 1.0, "forgetting_factor": 0.9997}, "α 1": {"alpha": 1.0},
-    }, SLOW),
+    }),
     "contextualbandits": Rival(("contextualbandits==0.3.30",), "contextualbandits", {
         "LinUCB": {}, "LinUCB 0.1": {"alpha": 0.1}, "LinTS": {"kind": "LinTS"},
-    }, SLOWER),
+    }, SLOW // 2),
 }  # fmt: skip
 
 
@@ -125,7 +130,7 @@ def contender(name: str, setting: str, envs: Path) -> Contender:
     values = rival.settings[setting]
 
     def play(log: Outcomes, seed: int) -> Play:
-        rounds = first_rounds(log.rounds, rival.most)
+        rounds = rival.rounds(log)
         try:
             python = environment(rival, envs)
             with tempfile.TemporaryDirectory() as folder:
@@ -139,8 +144,12 @@ def contender(name: str, setting: str, envs: Path) -> Contender:
             raise RivalFailed(name, *error.args) from None
 
     sources = inspect.getsource(players.RIVALS[rival.player]), inspect.getsource(players.main)
-    digest = play_digest(f"{rival.needs} {sorted(values.items())} {rival.most} {sources}")
+    digest = play_digest(f"{rival.needs} {sorted(values.items())} {_limits(rival)} {sources}")
     return Contender(digest, play, shuffled=False, grid=name, default=setting == next(iter(rival.settings)))
+
+
+def _limits(rival: Rival) -> str:
+    return f"{rival.most}" if rival.pairs == Rival.pairs else f"{rival.most} {rival.pairs}"
 
 
 def everyone(envs: Path, chosen: Sequence[str]) -> run.Contenders:
@@ -203,7 +212,7 @@ def gathered(asked: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rivals", action="store_true")
-    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[], choices=list(sets.SETS))
     parser.add_argument("--rival", action="append", choices=list(RIVALS), help="this rival; may be given again")
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("results/evidence"))
