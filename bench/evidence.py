@@ -166,20 +166,15 @@ def everyone(envs: Path, chosen: Sequence[str]) -> run.Contenders:
 
 
 def add_less_ours(results: dict[str, Any], asked: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Add to the rows of rivals what they earn less Auto on the draws and rounds that they played, which may be few.
-
-    Also what they earn less static on the draws that all rivals of the set played: by this the best rival is chosen.
-    """
+    """Add to the rows of rivals what they earn less Auto on the draws and rounds that they played, which may be few."""
     for name, one in results["sets"].items():
         plays = Plays(name, sets.SETS[name], asked.out)
         who = everyone(asked.envs, chosen)(plays)
-        rivals = [row for row in one["rows"] if who[row["policy"]].grid in chosen]
-        common = min((row["draws"] for row in rivals), default=0)
-        for row in rivals:
+        for row in one["rows"]:
             for key, own in evidence_table.LESS.items():
-                if own in who:
-                    few = range(common if own == evidence_table.STATIC else asked.draws)
-                    both = [plays.read(each, who[each].digest, False, few) for each in (row["policy"], own)]
+                if who[row["policy"]].grid in chosen and own in who:
+                    names, draws = (row["policy"], own), range(asked.draws)
+                    both = [plays.read(each, who[each].digest, False, draws) for each in names]
                     apart = [theirs.reward - ours.reward[: len(theirs.reward)]
                              for theirs, ours in zip(*both, strict=False)]  # fmt: skip
                     row[key] = float(np.mean(apart)) if apart else None

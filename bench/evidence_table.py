@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 STATIC, AUTO, CLICKS, PERSISTENCE, HALF = "static", "Auto", "Auto, clicks", "persistence", "half-life "
-# Where a rival's row has its difference to ours on the draws and rounds that the rival played, and its difference to
-# static on the draws that all rivals of the set played.
-LESS = {"less_auto": AUTO, "less_clicks": CLICKS, "less_static_common": STATIC}
+# Where a rival's row has its difference to ours on the draws and rounds that the rival played.
+LESS = {"less_auto": AUTO, "less_clicks": CLICKS}
 Row = Mapping[str, Any]
+# The share of the rounds from which on a rival's result is more than one of the beginning.
+LONG = 0.5
 
 
 def tables(results: Mapping[str, Any]) -> str:
@@ -37,7 +38,7 @@ def rewards(results: Mapping[str, Any]) -> list[str]:
         cells = [_reward(rows.get(who)) for who in ours]
         cells[3] = f"{_reward(half)}, {half['policy'].removeprefix(HALF)}" if half else ""
         cells += [_rival(rows, rival, results["rivals"][rival]["failed"]) for rival in rivals]
-        cells += [best["policy"] if best else "none played", best_of_all(rows, best)]
+        cells += [_named(best, best_rival(rows, rivals, 0.0)), best_of_all(rows, best)]
         draws = str(min(row["draws"] for row in (rows.get(STATIC), rows.get(AUTO), rows.get(CLICKS)) if row))
         lines.append(_line(f"{name}, {one['rounds']:,}", [draws, *cells]))
     return [*lines, *_missing(results, 8 + len(rivals))]
@@ -89,10 +90,15 @@ def best_half_life(rows: Mapping[str, Row]) -> Row | None:
     return max((row for name, row in rows.items() if name.startswith(HALF)), key=_most_draws, default=None)
 
 
-def best_rival(rows: Mapping[str, Row], rivals: Sequence[str]) -> Row | None:
-    """The rival furthest above static on the draws that all rivals played, each at its best setting."""
+def best_rival(rows: Mapping[str, Row], rivals: Sequence[str], part: float = LONG) -> Row | None:
+    """The rival furthest above Auto on the draws and rounds that it played, each at its best setting.
+
+    Rivals that played a smaller part of the rounds count only if no other did: in the first rounds Auto and static
+    differ from their means. Auto differs less between draws than static does.
+    """
     found = [row for rival in rivals if (row := _best_setting(rows, rival)) and row["less_static"] is not None]
-    return max(found, key=lambda row: row.get("less_static_common", row["less_static"]), default=None)
+    found = [row for row in found if row["part"] >= part] or found
+    return max(found, key=lambda row: row.get("less_auto", row["less_static"]), default=None)
 
 
 def best_of_all(rows: Mapping[str, Row], rival: Row | None) -> str:
@@ -101,6 +107,15 @@ def best_of_all(rows: Mapping[str, Row], rival: Row | None) -> str:
     best = max(ours, key=lambda who: ours[who])
     key = {AUTO: "less_auto", CLICKS: "less_clicks"}.get(best, "less_static")
     return rival["policy"].split(": ")[0] if rival and rival[key] > 0.0 else best
+
+
+def _named(best: Row | None, begins: Row | None) -> str:
+    """The best rival, and the one that begins better where there is one."""
+    if not best or not begins:
+        return "none played"
+    if begins is best:
+        return str(best["policy"])
+    return f"{best['policy']}; on the first {begins['part']:.1%} {begins['policy']}"
 
 
 def _best_setting(rows: Mapping[str, Row], rival: str) -> Row | None:
@@ -138,7 +153,7 @@ def _difference(row: Row | None, less: str = "less_static", over: Sequence[str] 
 
 def _less_auto(rival: Row | None) -> str:
     """The difference of a rival to Auto and to Auto for clicks, where they were played."""
-    gaps = {who: rival[key] for key, who in LESS.items() if who != STATIC and rival and rival.get(key) is not None}
+    gaps = {who: rival[key] for key, who in LESS.items() if rival and rival.get(key) is not None}
     texts = (f"{gap:+.4f}".replace("-", "\N{MINUS SIGN}") + who.removeprefix(AUTO) for who, gap in gaps.items())
     return "; ".join(texts)
 

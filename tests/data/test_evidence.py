@@ -294,6 +294,8 @@ def test_a_slow_rival_is_compared_with_static_on_the_rounds_that_it_played(bench
     count = round(rival["part"] * len(played))
     assert rival["less_static"] == pytest.approx(rival["reward"] - played[:count].mean())
     assert static["part"] == 1.0
+    few = dataclasses.replace(slow, pairs=40)  # of a round and one of two arms
+    assert few.rounds(sets.elec2()) == plays.first_rounds(found["rounds"], 20)
 
 
 def test_a_rival_that_fails_is_a_row_that_says_so(bench, small, monkeypatch, tmp_path, capsys):
@@ -331,6 +333,8 @@ def test_the_best_rival_is_named_also_where_it_is_not_us(bench):
     assert gone.startswith("| gone | not played: no network |")
     assert table.differences(results)[2].endswith("| +0.1500 ± 0.0100 ± 0.0200: VW: b | +0.0500 |")
     assert table.controls(results)[2] == "| made | 0.5000 | +0.1000 ± 0.0000 |  | +0.2000 ± 0.0000 |"
+    rows[-1] = row("river: slow", 0.9, part=0.1)
+    assert table.rewards(results)[2].endswith("| VW: b; on the first 10.0% river: slow | VW |")
 
 
 def test_a_rival_with_few_draws_is_compared_with_auto_on_these(bench, small, monkeypatch, tmp_path):
