@@ -38,7 +38,7 @@ DRIFTS = {
 
 
 @pytest.mark.parametrize(("world", "lam"), [
-    pytest.param(*case, id=name, marks=pytest.mark.slow if name == "a slow turn" else ())
+    pytest.param(*case, id=name, marks=pytest.mark.slow if name.startswith("a ") else ())
     for name, case in DRIFTS.items()
 ])  # fmt: skip
 def test_violations_in_200_drifting_runs_are_no_more_than_delta_allows(world, lam):
