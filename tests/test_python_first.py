@@ -103,6 +103,18 @@ def _raises_(numbers: Any, by: Any) -> float:
     return 1.0 / float(by[0])
 
 
+def test_an_interrupt_leaves_no_half_of_a_lesson(halve_: Any) -> None:
+    numbers, stopped = np.array([0.0, 8.0]), compiling.late(entry(_is_stopped_))
+    with pytest.raises(KeyboardInterrupt):
+        stopped(numbers, np.zeros(1))
+    assert numbers.tolist() == [0.0, 8.0]
+
+
+def _is_stopped_(numbers: Any, by: Any) -> float:
+    numbers[0] += 100.0
+    raise KeyboardInterrupt
+
+
 def test_a_call_on_many_numbers_and_a_server_do_not_wait(halve_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     large = compiling.late(entry(_raises_))
     assert large(np.zeros(30_000), np.ones(1)) == "compiled _raises_"

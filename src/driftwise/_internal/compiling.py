@@ -133,7 +133,7 @@ class Kernel:
                 return found
         self.spent.ended = True
         if vars(self).get("call") == self._call_first:  # callers that hold this method come here later too
-            del self.__dict__["call"]
+            self.__dict__.pop("call", None)  # another thread may have been here first
         return self.call(*args)
 
     def ship(self, code: Callable[..., Any]) -> None:

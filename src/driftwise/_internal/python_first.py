@@ -72,7 +72,8 @@ def arrays_of(args: tuple[Any, ...]) -> list[Any]:
 def tried_as_python(run: Callable[..., Any], args: tuple[Any, ...], spent: Spent) -> tuple[bool, Any]:
     """Whether the call ran as Python, and what it returned, in the types that compiled code returns.
 
-    Where Python raises and compiled code gives inf or NaN, the arrays are put back.
+    Where Python raises and compiled code gives inf or NaN, the arrays are put back. The same happens where the user
+    interrupts the call: a state is never left with half of a lesson. Compiled code cannot be interrupted.
     """
     arrays = [one for one in arrays_of(args) if one.flags.writeable]
     before = [one.copy() for one in arrays]
@@ -80,9 +81,11 @@ def tried_as_python(run: Callable[..., Any], args: tuple[Any, ...], spent: Spent
     try:
         with np.errstate(all="ignore"):
             return True, _returned(run(*args))
-    except (ArithmeticError, ValueError):
+    except BaseException as error:
         for array, one in zip(arrays, before, strict=True):
             array[...] = one
+        if not isinstance(error, (ArithmeticError, ValueError)):
+            raise
         return False, None
     finally:
         spent.seconds += time.thread_time() - begun
