@@ -77,7 +77,7 @@ def test_the_late_product_loses_what_the_page_of_measurements_says(bench, monkey
     monkeypatch.setattr(sys, "argv", ["product.py"])
     bench("product").main()
     printed = dict(line.split(":") for line in capsys.readouterr().out.strip().splitlines())
-    told = [value for (value,) in table(page("measured.md"), "told at once").values()]
+    told = [value for (value,) in table(page("measured.md"), "rewards at once").values()]
     assert told == sorted((value.strip() for value in printed.values()), key=float)
 
 
