@@ -145,7 +145,11 @@ class NowGauge(NaiveGauge):
 
     def spread(self):
         """The variance of a reward over R^2."""
-        return self.now() if self.learned and self.doubt > 8 else 1.0
+        return self.now() if self.learned and self.doubt > 8 and not self.leans() else 1.0
+
+    def leans(self):
+        """Whether errors lean: h+ and h- differ by more than 5 and half of their sum."""
+        return abs(self.above - self.below) > 5 + (self.above + self.below) / 2
 
     def lean(self):
         """What heavy tails take from an error, in the mean, in standard deviations."""
@@ -674,17 +678,22 @@ class NaiveTrendBank(GrowingBank):
     def plain_scores(self, arms):
         """Mean and bonus by the lane that is played without a level."""
         lane = self.lanes[self.played()]
-        mean, deviation = self.believes(lane, arms)
+        mean, deviation = self.believes(lane, arms, self.wider(lane))
         return mean, self.quantile(lane) * deviation
+
+    def wider(self, lane):
+        """The factor on the ridge of the index of a lane (#auto, 2)."""
+        keeps = lane is self.lanes[-1] and self.gauge.S is None and self.gauge.lam is None
+        return min(1.0, REACH**2 / self.dim) if keeps else 1.0
 
     def quantile(self, lane):
         """Standard deviations in the index of a lane, by the sum of the weights of ages."""
         return self.exploration * math.sqrt(1.0 + WIDENS * math.log(1.0 + lane.now()[2].sum()))
 
-    def believes(self, lane, arms):
-        """Mean and standard deviation of every arm by a plain lane."""
+    def believes(self, lane, arms, wider=1.0):
+        """Mean and standard deviation of every arm by a plain lane, whose ridge has this factor."""
         R, ridge = self.gauge.prior()
-        theta, C = lane.posterior(ridge, self.gauge.units())
+        theta, C = lane.posterior(wider * ridge, self.gauge.units())
         return arms @ theta, R * np.sqrt(np.einsum("ni,ij,nj->n", arms, C, arms))
 
     def known(self, arms):

@@ -368,9 +368,17 @@ def leaning(t, arms, rewards):
     return arms, np.where(noise_at(t) > 1.0, 6.0 + rewards, 0.0)
 
 
+def seldom(t, arms, rewards):
+    """Rewards of 0, and seldom of 1; none of 1 for a long while."""
+    return arms, np.full(len(rewards), float(noise_at(t) > 1.0 and not 90 <= t < 180))
+
+
 def as_it_is(t, arms, rewards):
     """No change."""
     return arms, rewards
+
+
+FLAT = (loud_first, loud_later, leaning, seldom)
 
 
 def strained(how, *args, **kwargs):
@@ -388,14 +396,15 @@ def auto(dim, link=None, audit=0.25, **fields):
 
 
 @pytest.mark.parametrize(("how", "dim", "rounds"), [
-    (units, 3, 60), (loud_first, 2, 125), (loud_later, 2, 90), (leaning, 2, 90), (too_long, 2, 60), (as_it_is, 34, 40),
-    (as_it_is, 70, 32),
+    (units, 3, 60), (loud_first, 2, 125), (loud_later, 2, 90), (leaning, 2, 90), (seldom, 2, 165), (too_long, 2, 60),
+    (as_it_is, 34, 40), (as_it_is, 70, 32),
 ], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
 def test_auto_is_its_slow_twin_with_the_chances_of_all_arms(how, dim, rounds):
     fast, slow = auto(dim)
-    level = 0.0 if how in (loud_first, loud_later, leaning) else 3.0
+    level = 0.0 if how in FLAT else 3.0
     replay(fast, slow, strained(how, 2, rounds, dim=dim, fresh=True, live=True, level=level), every=2)
     assert how is not leaning or slow.gauge.lean() > 0.02
+    assert how is not seldom or (slow.gauge.leans() and slow.gauge.doubt > 8 and slow.gauge.now() < 0.9)
     spread = slow.gauge.spread()
     assert spread < 1.0 if how is loud_first else spread > 1.0 if how is loud_later else spread > 0.0
     # Eight in a row are not learned; the ninth is, and changes the units.
@@ -468,6 +477,16 @@ def leans_back(bank):
     bank.gauge.lean = lambda: -type(bank.gauge).lean(bank.gauge)
 
 
+def hears_all(bank):
+    """The noise of now although errors lean."""
+    bank.gauge.leans = lambda: False
+
+
+def narrow(bank):
+    """All lanes play by the ridge of forecasts."""
+    bank.wider = lambda lane: 1.0
+
+
 def one_mean(bank):
     """Gaps computed by the lane that acts only."""
     bank.hoped = lambda acting, mean: acting
@@ -483,16 +502,17 @@ def looks_at_all(bank):
     bank.looks_at = lambda arms, best: type(bank).looks_at(bank, arms, -1)
 
 
-@pytest.mark.parametrize(("mistake", "how"), [
-    (plain_units, units), (deaf, loud_first), (deaf, loud_later), (upright, leaning), (leans_back, leaning),
-    (one_mean, as_it_is), (not_squared, as_it_is), (looks_at_all, as_it_is),
-], ids=lambda one: one.__name__)  # fmt: skip
-def test_a_planted_mistake_is_found(mistake, how):
-    fast, slow = auto(2)
+@pytest.mark.parametrize(("mistake", "how", "dim"), [
+    (plain_units, units, 2), (deaf, loud_first, 2), (deaf, loud_later, 2), (upright, leaning, 2),
+    (leans_back, leaning, 2), (hears_all, seldom, 2), (narrow, loud_later, 8), (one_mean, as_it_is, 2),
+    (not_squared, as_it_is, 2), (looks_at_all, as_it_is, 2),
+], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
+def test_a_planted_mistake_is_found(mistake, how, dim):
+    fast, slow = auto(dim)
     mistake(slow)
     with pytest.raises(AssertionError):
-        level = 0.0 if how in (loud_first, loud_later, leaning) else 3.0
-        replay(fast, slow, strained(how, 2, 125, fresh=True, live=True, level=level), every=2)
+        level = 0.0 if how in FLAT else 3.0
+        replay(fast, slow, strained(how, 2, 165, dim=dim, fresh=True, live=True, level=level), every=2)
 
 
 # What Auto might do wrong about hidden arms: another definition of the twin.

@@ -26,8 +26,10 @@ from driftwise.kernels.links import mean as link_mean
 from driftwise.kernels.memories.trend import sloped
 from driftwise.kernels.point import (
     EXPLORE,
+    GAMMA,
     LAM,
     LEARNS,
+    LEVEL_GAMMA,
     LINK,
     STIFFNESS,
     WEIGHT,
@@ -58,7 +60,9 @@ NOW_ROUNDS, NOW_GUESS, NATS_ROUNDS, NOW_BELIEVED, MOST_SPREAD = 40.0, 4.0, 200.0
 # Degrees of freedom of a bank's densities, at most: rewards with heavy tails decide nothing alone.
 FREEDOM = 8.0
 # An error beyond so many standard deviations counts as one of these, and so many that do not lean come before all.
-FARTHEST, UPRIGHT = 10.0, 200.0
+# Errors lean to one side if it has more of what heavy tails take than the other: such a part of both, and so many
+# standard deviations besides, since the first loud errors of symmetric noise may lie on one side by chance.
+FARTHEST, UPRIGHT, ONE_SIDED, BY_CHANCE = 10.0, 200.0, 0.5, 5.0
 # An arm that a short memory has this variance of, in R², is hardly known; a reward of it that lies so many standard
 # deviations above what was foretold makes the next decisions look again, each so much less likely than the one before.
 HARDLY_KNOWN, ABOVE, AGAIN = 0.125, 1.5, 0.8
@@ -72,7 +76,9 @@ STRANGELY, ENOUGH, BELIEVED_STRANGE = 1e4, 10.0, 8.0
 # nobody made one: too small an R sticks before it has grown, too large a one explores for long.
 GUESS_WEIGHT, FAINT = 10.0, 0.5
 # Where S is not told it is so many root mean squares of what rewards are besides noise, which is no less than such a
-# part of them (docs/math.md#learned-scale). Too small an S hurts most; an S of noise alone makes changes cost more.
+# part of them (docs/math.md#learned-scale). Too small an S hurts most; an S of noise alone makes changes cost more. Of
+# many features a value has the variance S²/d, which is next to nothing: the memory of a bank that keeps everything
+# plays as if S were √d root mean squares. Memories that forget would explore all of them again and again.
 REACH, LEAST_SIGNAL = 2.5, 0.3
 # A ridge that is a smaller part of the sums than this is lost in their rounding, and directions that were never played
 # would be anything; where rewards have no noise, a learned one gets there.
@@ -93,11 +99,13 @@ MOST_ODDS = 20.0
 
 
 class Prior(NamedTuple):
-    """The noise R, the ridge ρ₀ in units of the features, the variance of the noise of now over R², and how far errors
-    lean to one side; `blind`: no reward but 0 has been seen, so that nothing has a scale yet."""
+    """The noise R, the ridge ρ₀ in units of the features, the ridge that the row plays by, the variance of the noise of
+    now over R², and how far errors lean to one side; `blind`: no reward but 0 has been seen, so that nothing has a
+    scale yet."""
 
     noise: float
     ridge: float
+    played: float
     spread: float
     lean: float
     blind: bool
@@ -148,16 +156,31 @@ def lean_of(gauge: Gauge) -> float:
 
 
 @piece
+def one_sided(gauge: Gauge) -> bool:
+    """Whether errors lean to one side. Of purchases of 0 or 1 they do, and there the variance follows the mean: quiet
+    rewards are those of an arm that pays little, and say nothing of the noise of an arm that pays more."""
+    above, below = gauge.known[ABOVE_0], gauge.known[BELOW_0]
+    return bool(abs(above - below) > BY_CHANCE + ONE_SIDED * (above + below))
+
+
+@piece
+def learns_units(point: Point, row: int, gauge: Gauge) -> bool:
+    """Whether units of features are learned: no scale was given."""
+    return bool(grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0)
+
+
+@piece
 def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
     """Noise and ridge as they are told, or as far as they are known."""
     table, known = point.table, gauge.known
     if table[row, LAM] > 0.0:
-        return Prior(table[row, R], table[row, LAM], 1.0, lean_of(gauge), False)
+        return Prior(table[row, R], table[row, LAM], table[row, LAM], 1.0, lean_of(gauge), False)
     if point.flags[LINK] != IDENTITY:
         norm = known[NORM_SQUARES] / known[SEEN] if known[NORM_SQUARES] > 0.0 else 1.0
         odds = known[REWARD_SQUARES] / known[SEEN] if known[SEEN] > 0.0 else 0.0
         given = table[row, S] * table[row, S] if table[row, S] > 0.0 else ODDS * ODDS / norm
-        return Prior(1.0, d / max(given, ODDS_REACH * ODDS_REACH * odds / norm), 1.0, 0.0, False)
+        ridge = d / max(given, ODDS_REACH * ODDS_REACH * odds / norm)
+        return Prior(1.0, ridge, ridge, 1.0, 0.0, False)
     noise, reach, blind = table[row, R], table[row, S] * table[row, S], False
     learns = table[row, LEARNS] > 0.0
     if learns or noise == 0.0 or reach == 0.0:  # the rewards seen set the scale, or say that it is larger than told
@@ -176,9 +199,12 @@ def prior_of(point: Point, row: int, gauge: Gauge, d: int) -> Prior:
         signal = max(value - noise * noise, LEAST_SIGNAL * LEAST_SIGNAL * value)
         reach = max(reach, REACH * REACH * signal / norm)
     ridge = min(max(d * noise * noise / reach, LEAST_RIDGE), 1.0 / LEAST_RIDGE)
-    now = learns and grows(gauge) and known[NOW_NATS] > NOW_BELIEVED
+    now = learns and grows(gauge) and known[NOW_NATS] > NOW_BELIEVED and not one_sided(gauge)
     spread = spread_of(noise, gauge) if now else 1.0
-    return Prior(noise, ridge, spread, lean_of(gauge), blind)
+    played = ridge
+    if learns_units(point, row, gauge) and table[row, GAMMA] == 1.0 and table[row, LEVEL_GAMMA] == 0.0:
+        played = min(1.0, REACH * REACH / d) * ridge
+    return Prior(noise, ridge, played, spread, lean_of(gauge), blind)
 
 
 @piece
@@ -299,12 +325,6 @@ def strange_(point: Point, row: int, lesson: Lesson, gauge: Gauge) -> bool:
         return False
     known[STRANGE] += 1.0
     return True
-
-
-@piece
-def learns_units(point: Point, row: int, gauge: Gauge) -> bool:
-    """Whether units of features are learned: no scale was given."""
-    return bool(grows(gauge) and point.table[row, S] == 0.0 and point.table[row, LAM] == 0.0)
 
 
 @piece
@@ -463,7 +483,7 @@ def belief_scores_(
 ) -> None:
     """Mean and bonus of every arm: x'θ̂ and a quantile's R‖x‖ times the exploration factor."""
     prior = prior_of(point, row, gauge, sums.b.shape[1])
-    believe_(point, row, lane, prior.ridge, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
+    believe_(point, row, lane, prior.played, gauge, sums, scores.low, scores.other, scores.pivot, scores.z)
     whiten_(scores, X, at)
     quantile = quantile_of(point, row, sums.counters[lane, WEIGHT])
     if point.flags[LINK] != IDENTITY:

@@ -254,9 +254,9 @@ BELIEF = Entries(entries.score_belief_, entries.learn_belief_, forecasts.BELIEF,
 
 
 def ridges_of(at: point.Point, row: int, state: State) -> Floats:
-    """The ridge of every feature for a row as the state has it, given or learned."""
+    """The ridge of every feature that a row plays by as the state has it, given or learned."""
     dim, known = state.b.shape[1], state.gauge if "gauge" in state.groups() else np.zeros(0)
-    ridge = float(belief.prior_of(at, row, belief.Gauge(known), dim).ridge)
+    ridge = float(belief.prior_of(at, row, belief.Gauge(known), dim).played)
     inverse = known[belief.UNITS + 2 * dim :] if known.size > belief.GAUGE else np.ones(dim)
     return np.asarray(ridge / (inverse * inverse))
 

@@ -86,7 +86,7 @@ class TrendBank(Bank):
     share: float = 1e-3
     levels: bool = False
     audit: float = 0.0
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -117,7 +117,7 @@ def belief_form_(
     d, link = form.vec.shape[1], point.flags[LINK]
     pivot, z = form.vec[PIVOT], form.vec[WHITE]
     prior = prior_of(point, row, gauge, d)
-    believe_(point, row, lane, prior.ridge, gauge, sums, form.low, form.other, pivot, z)
+    believe_(point, row, lane, prior.played, gauge, sums, form.low, form.other, pivot, z)
     if audit:
         grown = d * log1p(trace_of(sums.G, lane, gauge) / (prior.ridge * d))
         weight = math.sqrt(d) + math.sqrt(2.0 * log(max(2.0, sums.counters[lane, COUNT])) + grown)
