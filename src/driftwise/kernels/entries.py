@@ -247,7 +247,7 @@ _BUNDLES: dict[type, list[str]] = {
     Point: [_I, _M],
     Adapting: [_I, _I, _V, _V, _V],
     Gauge: [_V],
-    Prior: ["float64", "float64", "float64", "float64", "boolean"],
+    Prior: ["float64", "float64", "float64", "float64", "float64", "boolean"],
     Atoms: ["int64", _M, _M, _M, "int64", "int64", "float64", "float64"],
     NewtonScratch: [_M, _M, _X],
 }
