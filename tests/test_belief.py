@@ -520,7 +520,8 @@ def looks_at_all(bank):
 @pytest.mark.parametrize(("mistake", "how", "dim"), [
     (plain_units, units, 2), (deaf, loud_first, 2), (deaf, loud_later, 2), (upright, leaning, 2),
     (leans_back, leaning, 2), (hears_all, seldom, 2), (one_way, seldom_lost, 2),
-    (narrow, loud_later, 8), (wide, as_it_is, 8), (one_mean, as_it_is, 2), (not_squared, as_it_is, 2), (looks_at_all, as_it_is, 2),
+    (narrow, loud_later, 8), (wide, as_it_is, 8), (one_mean, as_it_is, 2), (not_squared, as_it_is, 2),
+    (looks_at_all, as_it_is, 2),
 ], ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
 def test_a_planted_mistake_is_found(mistake, how, dim):
     fast, slow = auto(dim)
