@@ -1,5 +1,8 @@
 """Worlds: their facts match their tapes, and tapes do not depend on the length of a stretch."""
 
+import collections
+import copy
+import itertools
 import math
 
 import numpy as np
@@ -8,7 +11,7 @@ from scipy import stats
 
 import driftwise as dw
 from driftwise import theory
-from driftwise.worlds import Given, Jumps, Still, StopAndGo, Turn, Walk
+from driftwise.worlds import Given, Jumps, Still, StopAndGo, Turn, Walk, base
 
 HORIZON = 403  # not a multiple of a stretch
 WORLDS = {
@@ -74,6 +77,9 @@ def test_best_is_the_mean_of_the_best_arm(world):
 def test_the_size_of_a_stretch_changes_no_number(world, rounds, monkeypatch):
     before, length, changes = whole_tape(world), world.path_length, world.changes
     monkeypatch.setattr("driftwise.worlds.base._ROUNDS", rounds)
+    world = copy.copy(world)
+    for kept in ("_kept_path", "_kept_best"):
+        vars(world).pop(kept, None)
     assert len(list(world.tapes())) == math.ceil(HORIZON / rounds)
     for old, new in zip(before, whole_tape(world), strict=True):
         np.testing.assert_array_equal(old, new)
@@ -93,6 +99,27 @@ def test_trials_differ_in_tape_and_repeat_exactly(world):
     assert (draws != other[2]).any()
     if not isinstance(world, Given) and world.dim > 1:  # in one dimension unit arms are ±1
         assert (arms != other[0]).any()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_path_and_best_means_are_computed_once_for_the_trials_that_share_them(shared, monkeypatch):
+    """With the bits of a world that has played no other trial."""
+    counts = collections.Counter()
+    for name in ("best_means_", "best_of_eight_"):
+        real = getattr(base, name)
+        monkeypatch.setattr(base, name, lambda *given, of=real, name=name: (counts.update([name]), of(*given))[1])
+    turns = Turn.path
+    monkeypatch.setattr(Turn, "path", lambda self: (counts.update(["path"]), turns(self))[1])
+    world = Turn(horizon=HORIZON, arms_of=3 if shared else None)
+
+    def played(world, seed, trial):
+        return [*world.tapes(seed, trial), *world.tapes_of_eight(seed, range(trial, trial + 8))]
+
+    found = [played(world, seed, trial) for seed in (0, 1) for trial in range(4)]
+    assert counts == {"path": 1, "best_means_": 2 if shared else 8, "best_of_eight_": 2 if shared else 8}
+    again = [played(Turn(horizon=HORIZON, arms_of=world.arms_of), seed, trial) for seed in (0, 1) for trial in range(4)]
+    for one, other in zip(itertools.chain(*found), itertools.chain(*again), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_arms_and_tape_are_streams_of_their_own():

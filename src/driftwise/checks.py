@@ -448,9 +448,10 @@ def the_path_is_what_it_says(world: World, seed: int) -> None:
 def tapes_are_whole_and_repeat(world: World, seed: int) -> None:
     """A trial's tape covers the horizon, has no arm longer than L, and is the same every time."""
     done = 0
-    for one, again in zip(world.tapes(seed, 0), world.tapes(seed, 0), strict=True):
+    for one, again, theta in zip(world.tapes(seed, 0), world.tapes(seed, 0), world.path(), strict=True):
         done += len(one.theta)
         assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True)), "a tape does not repeat"
+        assert np.array_equal(one.theta, theta), "the path does not repeat"
         assert len(one.draws) == len(one.best) == len(one.theta)
         if world.region is not None:
             assert one.arms.reach <= world.L * (1.0 + 1e-9)

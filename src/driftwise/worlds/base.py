@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ _LARGEST_LOG_COUNT = 6.0
 
 # Rounds per stretch: enough to hide the cost of a call, few enough that fresh arms fit in memory.
 _ROUNDS, _NUMBERS = 4096, 1 << 20
+_NO_ARMS = np.empty(0)
 
 
 class Tape(NamedTuple):
@@ -180,7 +181,7 @@ class World:
     def _measured(self) -> tuple[float, int]:
         total, changes = 0.0, 0
         last = np.empty((0, self.dim))
-        for stretch in self.path():
+        for stretch in self._path():
             joined = np.concatenate([last, stretch])
             total += path_length(joined)
             changes += change_number(joined)
@@ -214,7 +215,38 @@ class World:
 
     def theta(self) -> Floats:
         """The whole path (T, d)."""
-        return np.concatenate(list(self.path()))
+        return np.concatenate(list(self._path()))
+
+    def _path(self) -> Iterable[Floats]:
+        """The path, kept for all trials unless it is long."""
+        return self._kept_path if self._keeps else self.path()
+
+    @property
+    def _keeps(self) -> bool:
+        return self.horizon * self.dim <= _NUMBERS
+
+    @cached_property
+    def _kept_path(self) -> tuple[Floats, ...]:
+        return tuple(self.path())
+
+    @cached_property
+    def _kept_best(self) -> dict[tuple[int, tuple[int, ...]], tuple[Floats, Floats]]:
+        """Arms and best means, by the first round of a stretch and the shape of the arms."""
+        return {}
+
+    def _best(self, arms: Floats, start: int, compute: Callable[[], Floats]) -> Floats:
+        """The best means of a stretch, computed once for all trials where trials share their arms."""
+        if not (self._shares_arms and self._keeps):
+            return compute()
+        kept = self._kept_best.get((start, arms.shape))
+        if kept is None or not np.array_equal(kept[0], arms):  # of another seed
+            kept = self._kept_best[start, arms.shape] = arms, compute()
+        return kept[1]
+
+    @property
+    def _shares_arms(self) -> bool:
+        """Whether all trials have the same arms in all rounds."""
+        return not self.fresh and (self.arms_of is not None or self.draw == "basis" or self.region is not None)
 
     def tapes(self, seed: int = 0, trial: int = 0) -> Iterator[Tape]:
         """The rounds of a trial, in stretches; the same for every policy."""
@@ -223,18 +255,25 @@ class World:
         region = self.region
         fixed = None if self.fresh or region is not None else self._arms(chance_of_arms, 0, 1)
         start = 0
-        for theta in self.path():
+        for theta in self._path():
             rounds = len(theta)
             if region is not None:
-                best = np.array([link_mean(self.link_code, one) for one in region.support(theta)])
+                best = self._best(_NO_ARMS, start, partial(self._supports, region, theta))
                 yield Tape(region, theta, self._draws(tape, start, rounds), best)
                 start += rounds
                 continue
             arms = self._arms(chance_of_arms, start, rounds) if fixed is None else fixed
-            best = np.empty(rounds)
-            best_means_(arms, theta, self.link_code, np.empty(arms.shape[2]), best)
+            best = self._best(arms, start, partial(self._best_means, arms, theta))
             yield Tape(arms, theta, self._draws(tape, start, rounds), best)
             start += rounds
+
+    def _supports(self, region: Region, theta: Floats) -> Floats:
+        return np.array([link_mean(self.link_code, one) for one in region.support(theta)])
+
+    def _best_means(self, arms: Floats, theta: Floats) -> Floats:
+        best = np.empty(len(theta))
+        best_means_(arms, theta, self.link_code, np.empty(arms.shape[2]), best)
+        return best
 
     @property
     def plays_eight(self) -> bool:
@@ -244,19 +283,24 @@ class World:
     def tapes_of_eight(self, seed: int, trials: Sequence[int]) -> Iterator[EightTrials]:
         """The rounds of up to eight trials side by side, in stretches. Unused lanes repeat the last trial."""
         drawn = trials if self.arms_of is None else [self.arms_of] * len(trials)
-        turns, room, start = Turns(), np.empty((FOUR, EIGHT)), 0
+        turns, start = Turns(), 0
         arms = arm_tiles([self._arms(turns.begin(seed, "arms", trial), 0, 1)[0] for trial in drawn])
         marks = [(turns.begin(seed, "tape", trial), turns.mark())[1] for trial in trials]
-        for theta in self.path():
+        for theta in self._path():
             rounds = len(theta)
-            draws, best = np.empty((rounds, EIGHT)), np.empty((rounds, EIGHT))
+            draws = np.empty((rounds, EIGHT))
             for lane, mark in enumerate(marks):
                 draws[:, lane] = self._draws(turns.resume(mark), start, rounds)
                 marks[lane] = turns.mark()
             draws[:, len(marks) :] = draws[:, len(marks) - 1 : len(marks)]
-            best_of_eight_(arms, theta, self.link_code, room, best)
+            best = self._best(arms, start, partial(self._best_of_eight, arms, theta))
             yield EightTrials(arms, theta, draws, best)
             start += rounds
+
+    def _best_of_eight(self, arms: Floats, theta: Floats) -> Floats:
+        best = np.empty((len(theta), EIGHT))
+        best_of_eight_(arms, theta, self.link_code, np.empty((FOUR, EIGHT)), best)
+        return best
 
     def _arms(self, rng: np.random.Generator, start: int, sets: int) -> Floats:
         return draw_arms(rng, sets, self.count, self.dim, self.draw, self.norm, float(self.spread))

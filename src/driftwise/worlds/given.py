@@ -88,6 +88,10 @@ class Given(World):
     def L(self) -> float:
         return self._longest if self.region is None else super().L
 
+    @property
+    def _shares_arms(self) -> bool:
+        return not self.fresh
+
     def path(self) -> Iterator[Floats]:
         for start in range(0, self.horizon, self.stretch):
             yield self._theta[start : start + self.stretch]
