@@ -15,7 +15,7 @@ import numpy as np
 
 import driftwise as dw
 from driftwise._internal.progress import bar
-from driftwise.experiments.paper.published import published_curves
+from driftwise.lab.paper.published import published_curves
 
 EVERY = 250
 NAMES = {"GLB-WeightUCB": {}, "GLB-RestartUCB": {}, "MASTER+GLM-UCB": {"n0": 13}}

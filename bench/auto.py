@@ -1,8 +1,8 @@
-"""Regret and cost of Auto, which is given nothing: against policies that are given R, S or P_T, and with wrong values.
+"""Regret of Auto, which is given nothing, against policies that are given R, S or P_T.
 
-    python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks|rates|tails|untold|horizons|cost] [--world NAME]
+    python bench/auto.py [--trials 20] [--seed 0] [--only values|clicks] [--world NAME]
 
-Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed.
+Every table is Markdown on stdout; docs/lab/unknown-drift-tables.md has them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ import numpy as np
 
 import driftwise as dw
 from drifts import linear_worlds, logistic_worlds
-from driftwise._internal.python_first import compile_at_once
 from driftwise.worlds import Jumps, Still, Turn, Walk, World
 from unknown_drift import best_pair, told
-
-compile_at_once()  # times of compiled code are measured
 
 QUANTILES = (1.0, 1.3, 1.65, 2.0)
 MEMORIES = (*(float(2**i) for i in range(5, 13)), math.inf)
@@ -124,99 +121,11 @@ def clicks(worlds: dict[str, World], trials: int, seed: int) -> None:
     }, {"best pair": lambda world: best_pair(world, False, trials, seed)}, trials, seed)  # fmt: skip
 
 
-def rates(trials: int, seed: int) -> None:
-    """Clicks at a rate of about 3%: 20 arms (1, z), still, told nothing, S = ‖θ‖ right and 3 times wrong, and arms 8
-    times as long."""
-    names = ("Auto", "told S", "told S/3", "told 3S", "arms × 8", "bank, told S")
-    lost: dict[str, list[float]] = {name: [] for name in names}
-    for trial in range(trials):
-        rng = np.random.default_rng([seed, trial])
-        z, v = rng.standard_normal((20, 2)), rng.standard_normal(2)
-        arms = np.column_stack([np.ones(20), z / np.linalg.norm(z, axis=1, keepdims=True)])
-        theta = np.tile([-3.9, *(0.8 * v / np.linalg.norm(v))], (6000, 1))
-        S, tape = float(np.linalg.norm(theta[0])), rng.random(6000)
-        auto: Callable[..., object] = lambda **told: dw.make("Auto", dim=3, link="logistic", **told)  # noqa: E731
-        made = {"Auto": auto(), "told S": auto(S=S), "told S/3": auto(S=S / 3.0), "told 3S": auto(S=3.0 * S),
-                "bank, told S": dw.make("Bank+SCB-WeightUCB", dim=3, S=S, L=1.5)}  # fmt: skip
-        world = dw.worlds.Given(arms=arms, theta=theta, tape=tape, reward="bernoulli")
-        longer = dw.worlds.Given(arms=8.0 * arms, theta=theta / 8.0, tape=tape, reward="bernoulli")
-        for name, regret in {**mean_of(made, world, 1, 0), **mean_of({"arms × 8": auto()}, longer, 1, 0)}.items():
-            lost[name].append(regret)
-    print("| clicks at 3% | regret | over Auto |\n|---|---|---|")
-    for name in names:
-        mean, error = np.mean(lost[name]), np.std(lost[name], ddof=1) / math.sqrt(trials)
-        print(f"| {name} | {mean:.1f} ± {error:.1f} | {mean / np.mean(lost['Auto']):.2f} |", flush=True)
-    print()
-
-
-def tails(trials: int, seed: int) -> None:
-    """The worst trials with little noise and five dimensions, without levels and with, and the best pair's mean."""
-    worlds = {
-        "still": Still(horizon=6000, dim=5, noise=0.1), "one turn": Turn(horizon=6000, dim=5, noise=0.1),
-        "walk .005": Walk(horizon=6000, dim=5, step=0.005, noise=0.1),
-    }  # fmt: skip
-    print("| d=5, noise .1 | without levels, worst | Auto, worst | 3 × best pair |\n|---|---|---|---|")
-    for name, world in worlds.items():
-        made = {on: dw.make("Auto", dim=5, levels=on == "levels") for on in ("plain", "levels")}
-        result = dw.simulate(made, world, trials=2 * trials, seed=seed, record="last", progress=False)
-        worst = [f"{result.final(on).max():.0f}" for on in made]
-        print(f"| {name} | {' | '.join(worst)} | {3.0 * best_pair(world, True, trials, seed):.0f} |", flush=True)
-    print()
-
-
-def untold(worlds: dict[str, World], trials: int, seed: int) -> None:
-    """Auto with a first guess of R that is 10 times wrong, an S that is 3 times wrong, and rewards in other units."""
-    chosen = {name: worlds[name] for name in ("still", "one turn", "3 jumps", "walk .005, d=5") if name in worlds}
-    several(chosen, {
-        "Auto": lambda world: dw.make("Auto", dim=world.dim),
-        "R told": lambda world: dw.make("Auto", dim=world.dim, R=world.noise, S=world.radius),
-        "guess R/10": lambda world: dw.make("Auto", dim=world.dim, R=("learn", world.noise / 10.0)),
-        "guess 10R": lambda world: dw.make("Auto", dim=world.dim, R=("learn", world.noise * 10.0)),
-        "S/3": lambda world: dw.make("Auto", dim=world.dim, S=world.radius / 3.0),
-        "3S": lambda world: dw.make("Auto", dim=world.dim, S=world.radius * 3.0),
-    }, {}, trials, seed, over=True)  # fmt: skip
-
-
-def horizons(trials: int, seed: int) -> None:
-    """Long runs: nothing depends on a horizon."""
-    for T in (30_000, 200_000):
-        worlds: dict[str, World] = {
-            f"still, T={T:,}": Still(horizon=T), f"one turn, T={T:,}": Turn(horizon=T),
-            f"5 jumps, T={T:,}": Jumps(horizon=T, jumps=5), f"walk .002, T={T:,}": Walk(horizon=T, step=0.002),
-            f"one turn, d=5, T={T:,}": Turn(horizon=T, dim=5),
-        }  # fmt: skip
-        several(worlds, {
-            "Auto": lambda world: dw.make("Auto", dim=world.dim),
-            "bank": lambda world: dw.make("Bank+LB-WeightUCB", **told(world)),
-            "tuned": lambda world: dw.make("LB-WeightUCB", **world.facts),
-        }, {}, max(2, trials // 4), seed)  # fmt: skip
-
-
-def cost(repeats: int = 5) -> None:
-    """Time of a round as a multiple of the bank's in the same run."""
-    print("| Auto for | d | arms | times the bank's cost | allowed |")
-    print("|---|---|---|---|---|")
-    rows = [("values", 2, 50, 4.0), ("values", 10, 100, 4.0), ("clicks", 2, 50, 0.5), ("clicks", 10, 100, 0.5)]
-    for kind, d, n, allowed in rows:
-        clicks = kind == "clicks"
-        world = Turn(horizon=3000, dim=d, arms=n, **({"reward": "bernoulli", "radius": 3.0} if clicks else {}))
-        pair = {
-            "it": dw.make("Auto", dim=d, **({"link": "logistic"} if clicks else {})),
-            "bank": dw.make("Bank+SCB-WeightUCB" if clicks else "Bank+LB-WeightUCB", **told(world)),
-        }
-        best = {"it": math.inf, "bank": math.inf}
-        for _ in range(repeats):
-            result = dw.simulate(pair, world, trials=3, jobs=1, record="last", progress=False)
-            best = {key: min(best[key], float(result.seconds[key].min())) for key in best}
-        print(f"| {kind} | {d} | {n} | {best['it'] / best['bank']:.2f} | {allowed} |", flush=True)
-    print()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("values", "clicks", "rates", "tails", "untold", "horizons", "cost"))
+    parser.add_argument("--only", choices=("values", "clicks"))
     parser.add_argument("--world", help="one world of the lists alone, for a closer look with more trials")
     options = parser.parse_args()
     begun = time.time()
@@ -229,16 +138,6 @@ def main() -> None:
         values(chosen(linear_worlds()), trials, seed)
     if options.only in (None, "clicks"):
         clicks(chosen(logistic_worlds(radii=(1.0, 3.0, 5.0))), trials, seed)
-    if options.only in (None, "rates"):
-        rates(trials, seed)
-    if options.only in (None, "tails"):
-        tails(trials, seed)
-    if options.only in (None, "untold"):
-        untold(chosen(linear_worlds()), trials, seed)
-    if options.only in (None, "horizons"):
-        horizons(trials, seed)
-    if options.only in (None, "cost"):
-        cost()
     print(f"{trials} trials, seed {seed}, {time.time() - begun:.0f} s")
 
 

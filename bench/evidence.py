@@ -28,11 +28,11 @@ import numpy as np
 import evidence_rivals as players
 import evidence_table
 from driftwise._internal.files import keep
-from driftwise.data import sets
 from driftwise.data.outcomes import Outcomes
-from driftwise.data.sets.fetched import cache
-from driftwise.experiments.evidence import run
-from driftwise.experiments.evidence.plays import Contender, Play, Plays, first_rounds, play_digest, summed
+from driftwise.lab import sets
+from driftwise.lab.evidence import run
+from driftwise.lab.evidence.plays import Contender, Play, Plays, first_rounds, play_digest, summed
+from driftwise.lab.sets.fetched import cache
 
 PLAYERS = Path(players.__file__)
 

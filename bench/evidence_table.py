@@ -1,4 +1,7 @@
-"""The tables of docs/evidence.md, from results.json: `python bench/evidence_table.py results/evidence/results.json`."""
+"""The tables of evidence, of which docs/lab/evidence.md has the first.
+
+    python bench/evidence_table.py results/evidence/results.json > docs/lab/evidence-tables.txt
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,8 @@ LONG = 0.5
 
 
 def tables(results: Mapping[str, Any]) -> str:
-    """All tables, between the marks that docs/evidence.md has around them."""
-    made = {"rewards": rewards(results), "differences": differences(results), "controls": controls(results),
-            "settings": settings(results)}  # fmt: skip
+    """All tables, each between marks."""
+    made = {one.__name__: one(results) for one in (summary, rewards, differences, controls, settings)}
     return "\n\n".join(marked(name, lines) for name, lines in made.items()) + "\n"
 
 
@@ -27,11 +29,22 @@ def marked(name: str, lines: Sequence[str]) -> str:
     return "\n".join([f"<!-- {name}: begin -->", "", *lines, "", f"<!-- {name}: end -->"])
 
 
+def summary(results: Mapping[str, Any]) -> list[str]:
+    """A line a set: our draws and rewards, the best rival, and who is best."""
+    rivals = len(results["rivals"])
+    head, *rows = reward_rows(results)
+    return _table([[*row[:6], *row[7 + rivals :]] for row in (head, *rows)]) + _missing(results, 7)
+
+
 def rewards(results: Mapping[str, Any]) -> list[str]:
-    """A line a set: our draws and rewards, every rival at its default and at its best setting, and who is best."""
+    """The same with persistence, and with every rival at its default and at its best setting."""
+    return _table(reward_rows(results)) + _missing(results, 8 + len(results["rivals"]))
+
+
+def reward_rows(results: Mapping[str, Any]) -> list[list[str]]:
     rivals = list(results["rivals"])
     ours = [STATIC, AUTO, CLICKS, "best half-life", PERSISTENCE]
-    lines = _head(["set, rounds", "draws", *ours, *rivals, "best rival", "best of all"])
+    found = [["set, rounds", "draws", *ours, *rivals, "best rival", "best of all"]]
     for name, one in _played(results):
         rows = {row["policy"]: row for row in one["rows"]}
         half, best = best_half_life(rows), best_rival(rows, rivals)
@@ -40,8 +53,8 @@ def rewards(results: Mapping[str, Any]) -> list[str]:
         cells += [_rival(rows, rival, results["rivals"][rival]["failed"]) for rival in rivals]
         cells += [_named(best, best_rival(rows, rivals, 0.0)), best_of_all(rows, best)]
         draws = str(min(row["draws"] for row in (rows.get(STATIC), rows.get(AUTO), rows.get(CLICKS)) if row))
-        lines.append(_line(f"{name}, {one['rounds']:,}", [draws, *cells]))
-    return [*lines, *_missing(results, 8 + len(rivals))]
+        found.append([f"{name}, {one['rounds']:,}", draws, *cells])
+    return found
 
 
 def differences(results: Mapping[str, Any]) -> list[str]:
@@ -160,6 +173,10 @@ def _less_auto(rival: Row | None) -> str:
 
 def _head(columns: Sequence[str]) -> list[str]:
     return [_line(columns[0], columns[1:]), "|" + "---|" * len(columns)]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    return _head(rows[0]) + [_line(first, cells) for first, *cells in rows[1:]]
 
 
 def _line(first: str, cells: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ import numpy as np
 
 import driftwise as dw
 from driftwise._internal.python_first import compile_at_once
-from driftwise.experiments.bench import rivals
+from driftwise.lab.bench import rivals
 from driftwise.policies import engines
 
 compile_at_once()  # times of compiled code are measured

@@ -1,8 +1,8 @@
 """Levels that all arms share, distinguished from preferences; and audits of arms that are not played.
 
-    python bench/levels.py [--trials 20] [--seed 0] [--only levels|turning|jumps|weak|ordinary|clicks|audits|late]
+    python bench/levels.py [--trials 20] [--seed 0] [--only levels|weak|clicks|audits]
 
-Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed. A trial of the level worlds has
+Every table is Markdown on stdout; docs/lab/unknown-drift-tables.md has them. A trial of the level worlds has
 its own arms, preferences, level and noise.
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 import driftwise as dw
-from drifts import linear_worlds, logistic_worlds
-from driftwise.worlds import Given, Jumps, World
+from drifts import linear_worlds
+from driftwise.worlds import Given, World
 from unknown_drift import told
 
 T = 6000
@@ -172,31 +172,6 @@ def levels(trials: int, seed: int) -> None:
     print()
 
 
-def turning(trials: int, seed: int) -> None:
-    """A level that moves, and preferences that turn slowly."""
-    head("level, turning", *AGAINST)
-    for name in LEVELS:
-        for turns in (0.25, 1.0):
-            for noise in (1.0, 0.3):
-                worlds: list[World] = [level_world(name, seed, k, noise, turns=turns) for k in range(trials)]
-                against(f"{name}, {turns:g} turns, noise {noise:g}", worlds, seed)
-    print()
-
-
-def jumps(trials: int, seed: int) -> None:
-    """Jumps of preferences that a level must not absorb."""
-    head("jumps", "Auto, no levels", "Auto, levels", "worst trial")
-    for noise in (0.1, 0.3, 1.0):
-        world = Jumps(horizon=T, jumps=3, noise=noise)
-        run = dw.simulate(
-            {name: auto(world, levels=on) for name, on in (("off", False), ("on", True))}, world, trials=trials,
-            seed=seed, record="last", progress=False,
-        )  # fmt: skip
-        off, on = run.final("off"), run.final("on")
-        print(f"| 3, noise {noise:g} | {off.mean():.0f} | {on.mean():.0f} | {on.max():.0f} |", flush=True)
-    print()
-
-
 def weak(trials: int, seed: int) -> None:
     """Worlds where a level and preferences are hard to distinguish: two arms, fresh arms."""
     head("weak spot", *AGAINST)
@@ -211,26 +186,8 @@ def weak(trials: int, seed: int) -> None:
     print()
 
 
-def beside(worlds: dict[str, World], trials: int, seed: int, **fields: object) -> None:
-    """Worlds none of which has a level, without levels and with."""
-    head("world", "no levels", "levels", "ratio")
-    ratios = []
-    for title, world in worlds.items():
-        pair = {"off": auto(world, levels=False, **fields), "on": auto(world, levels=True, **fields)}
-        run = dw.simulate(pair, world, trials=trials, seed=seed, record="last", progress=False)
-        off, on = float(run.final("off").mean()), float(run.final("on").mean())
-        ratios.append(on / off)
-        print(f"| {title} | {off:.0f} | {on:.0f} | {on / off:.2f} |", flush=True)
-    print(f"| **mean** | | | {np.mean(ratios):.3f} |\n| **max** | | | {max(ratios):.2f} |\n")
-
-
-def ordinary(trials: int, seed: int) -> None:
-    """The worlds of bench/drifts.py."""
-    beside(linear_worlds(), trials, seed)
-
-
 def clicks(trials: int, seed: int) -> None:
-    """A level inside the link: worlds with one, weak spots, and the ordinary worlds of clicks."""
+    """A level inside the link: worlds with one, and weak spots."""
     head("level of log odds", *AGAINST)
     spots: list[tuple[str, dict[str, object]]] = [
         ("", {}), (", basis of 20", {"arms": 20, "basis": True}), (", fresh arms", {"fresh": True}),
@@ -242,7 +199,6 @@ def clicks(trials: int, seed: int) -> None:
             worlds: list[World] = [click_world(name, seed, k, **fields) for k in range(trials)]  # type: ignore[arg-type]
             against(name + more, worlds, seed, clicks=True)
     print()
-    beside(logistic_worlds(radii=(1.0, 3.0, 5.0)), trials, seed, link="logistic")
 
 
 def hidden_rise(rng: np.random.Generator, noise: float, rises: bool) -> Given:
@@ -274,54 +230,8 @@ def audits(trials: int, seed: int) -> None:
     print()
 
 
-def reported(policy: object, trial: tuple[int, int], delay: float, deadline: int, turns: float) -> float:
-    """Regret of an agent whose readers differ, whose clicks come late, and which learns a 0 at the deadline."""
-    rng, visits, arms = np.random.default_rng(trial), 4000, 6
-    items, readers = sphere(rng, arms, 3), sphere(rng, visits, 3)
-    tape, delays = rng.random(visits), rng.exponential(delay, visits)
-    agent = dw.Agent(policy, rewards=(0.0, 1.0), expire_after=deadline, default_reward=0.0)
-    coming: dict[int, list[str]] = {}
-    lost = 0.0
-    for visit, reader in enumerate(readers):
-        for id in coming.pop(visit, ()):
-            agent.reward(id, 1.0)
-        angle = 2.0 * np.pi * turns * visit / visits
-        turned = np.array([
-            [math.cos(angle), -math.sin(angle), 0.0], [math.sin(angle), math.cos(angle), 0.0], [0.0, 0.0, 1.0],
-        ])  # fmt: skip
-        clicked = 1.0 / (1.0 + np.exp(1.0 - 3.0 * (reader @ turned @ items.T)))
-        crossed = (reader[None, :, None] * items[:, None, :]).reshape(arms, 9)
-        shown = agent.decide(np.column_stack([np.ones(arms), crossed]) / math.sqrt(2.0))
-        lost += float(clicked.max() - clicked[shown.arm])
-        if tape[visit] < clicked[shown.arm] and delays[visit] < deadline:
-            coming.setdefault(visit + max(1, math.ceil(delays[visit])), []).append(shown.id)
-    return lost
-
-
-def late(trials: int, seed: int) -> None:
-    """Late clicks, and defaults at a deadline: only the level of what is reported moves."""
-    def static(memory: dw.Keep | dw.Fade) -> object:
-        return dw.PosteriorUCB(dim=10, memory=memory, S=None, L=None, estimate="one-pass")
-
-    made = {
-        "Auto": dw.make("Auto", dim=10, link="logistic"),
-        "no levels": dw.make("Auto", dim=10, link="logistic", levels=False),
-        "static": static(dw.Keep()), "half-life 300": static(dw.Fade(1.0 - 0.5 ** (1.0 / 300.0))),
-    }  # fmt: skip
-    head("mean delay, deadline, turns", *made)
-    for delay, deadline in ((15.0, 60), (60.0, 300)):
-        for turns in (0.0, 0.5):
-            cells = []
-            for policy in made.values():
-                seen = [reported(policy, (seed, trial), delay, deadline, turns) for trial in range(max(2, trials // 3))]
-                cells.append(f"{np.mean(seen):.0f} ± {np.std(seen, ddof=1) / math.sqrt(len(seen)):.0f}")
-            print(f"| {delay:g}, {deadline}, {turns:g} | {' | '.join(cells)} |", flush=True)
-    print()
-
-
 TABLES = {
-    "levels": levels, "turning": turning, "jumps": jumps, "weak": weak, "ordinary": ordinary, "clicks": clicks,
-    "audits": audits, "late": late,
+    "levels": levels, "weak": weak, "clicks": clicks, "audits": audits,
 }  # fmt: skip
 
 

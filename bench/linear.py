@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import driftwise as dw
-from driftwise.experiments.bench.rivals import c_compiler, compile_limit
+from driftwise.lab.bench.rivals import c_compiler, compile_limit
 from driftwise.policies.base import Compiled
 from driftwise.worlds import Tape, World
 

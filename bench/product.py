@@ -3,7 +3,7 @@
     python bench/product.py [--rounds 6000] [--trials 6] [--out docs/agent]
 
 Against the same agent whose rewards come at once. Allowed: 1.3 times its regret, and once per start and jump the mean
-delay times the mean regret of uniform play. With --out, draws the figure of docs/measured.md.
+delay times the mean regret of uniform play. With --out, draws the figure of docs/lab/measured.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 fault rows.
 
 Each row that is run is kept in build/reliability.json with its number, the load of the machine and whether it passed,
-and docs/reliability.md is written anew from all of them; a row that was not run says so. Sizes are those of the table
+and docs/lab/reliability.md is written anew; a row that was not run says so. Sizes are those of the table
 unless --share makes them smaller, which the row then says. The fault rows are in
 faults.py, those of PostgreSQL in replicas.py.
 """
@@ -308,7 +308,7 @@ def write(kept: dict[str, Any], rows: Sequence[str] = ()) -> None:
         "| row | measure | pass | found | sizes | load | passed |",
         "|---|---|---|---|---|---|---|",
     ]
-    page = ROOT / "docs" / "reliability.md"
+    page = ROOT / "docs" / "lab" / "reliability.md"
     old = {line.split(" | ")[0]: line for line in page.read_text(encoding="utf-8").splitlines()}
     for row, (what, wanted, _) in ROWS.items():
         one = kept.get(row)

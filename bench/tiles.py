@@ -4,7 +4,7 @@
 
 The sides alternate; times are the processor's, and ratios those of medians. Targets are for 512-bit vectors: the first
 line says what is here. The last lines say what share of the arms lazy rounds score, and what it would be if widths were
-bounded by growth and the ridge alone (docs/lazy.md).
+bounded by growth and the ridge alone (docs/lab/lazy.md).
 """
 
 # ruff: noqa: E402

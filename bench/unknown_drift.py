@@ -2,7 +2,7 @@
 
     python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation|cost] [--world NAME]
 
-Every table is Markdown on stdout; docs/unknown-drift-tables.md holds what it printed.
+Every table is Markdown on stdout; docs/lab/unknown-drift-tables.md has them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ installs the wheel in clean environments (without extras, with each, at the lowe
 every Python from 3.11 up that this machine has) and runs release/smoke.py there; without numba also release/first.py,
 tests/golden/guard.py on every level of machine code and with the C library's FMA variants off, and with a test runner
 the README's examples, hostile states and the service; installs the pure wheel with and without numba, the sdist with
-and without a C compiler, and this folder (pip install .); holds docs/measured.md to what an installation weighs.
+and without a C compiler, and this folder (pip install .); holds docs/lab/measured.md to what an installation weighs.
 --quick installs once, without extras.
 
 Wheels for aarch64 and musl are built where DRIFTWISE_AARCH64 and DRIFTWISE_MUSL name an interpreter that runs here
@@ -301,14 +301,14 @@ def weights(python: Path) -> Iterator[tuple[str, float]]:
 
 
 def check_weights(sizes: dict[str, float]) -> None:
-    """The numbers of docs/measured.md are those of this installation, to a tenth or two megabytes."""
-    text = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    """The numbers of docs/lab/measured.md are those of this installation, to a tenth or two megabytes."""
+    text = (ROOT / "docs" / "lab" / "measured.md").read_text(encoding="utf-8")
     said = re.search(r"(\d+) MB installed without extras.*?numpy (\d+), driftwise (\d+)", text)
     if said is None:
-        raise Broken("docs/measured.md: wanted a line `… MB installed without extras …: numpy …, driftwise …`")
+        raise Broken("docs/lab/measured.md: wanted a line `… MB installed without extras …: numpy …, driftwise …`")
     for name, claimed in zip(("all", "numpy", "driftwise"), map(float, said.groups()), strict=True):
         if abs(sizes[name] - claimed) > max(2.0, 0.1 * claimed):
-            raise Broken(f"docs/measured.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
+            raise Broken(f"docs/lab/measured.md: {name} weighs {sizes[name]:.0f} MB, and not {claimed:.0f}")
     if sizes["driftwise"] > MOST_INSTALLED:
         raise Broken(f"driftwise weighs {sizes['driftwise']:.1f} MB, wanted {MOST_INSTALLED:g} at most")
 

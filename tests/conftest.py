@@ -20,7 +20,7 @@ settings.load_profile("driftwise")
 
 def shorter(spec):
     """A spec of the package with a tenth of its rounds; horizons of growth specs double from a hundred."""
-    from driftwise.experiments.run.spec import parse
+    from driftwise.lab.run.spec import parse
 
     def doubling(found):
         return f"values = [{', '.join(str(100 * 2**place) for place in range(found[1].count(',') + 1))}]"
@@ -34,7 +34,7 @@ def shorter(spec):
 def reproduced(folder, cut=None):
     """`driftwise reproduce all` with two trials, all of it or a cut of every spec."""
     from driftwise.cli import main
-    from driftwise.experiments.paper import panels
+    from driftwise.lab.paper import panels
 
     with pytest.MonkeyPatch.context() as patched:
         if cut is not None:

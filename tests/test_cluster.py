@@ -21,9 +21,9 @@ from driftwise import cluster
 from driftwise._internal import work
 from driftwise.cli import main
 from driftwise.errors import BadInput, DriftwiseError, NumericalError
-from driftwise.experiments.run import chunks, results, trials
-from driftwise.experiments.run.folder import writable
-from driftwise.experiments.run.spec import parse
+from driftwise.lab.run import chunks, results, trials
+from driftwise.lab.run.folder import writable
+from driftwise.lab.run.spec import parse
 from refusing import refused
 from scheduling import Scheduler, command, contents, played
 

@@ -81,6 +81,7 @@ def test_the_changelog_keeps_its_form():
     assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", one) for one in heads[1:])
     kinds = set(re.findall(r"^### (.*)$", text, flags=re.M))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"} and "Added" in kinds
+    assert len(text.splitlines()) <= 60 * len(heads), "a version has 60 lines; reasons are in docs/decisions.md"
 
 
 def test_the_page_on_installing_names_every_extra_and_what_it_brings():

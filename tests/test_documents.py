@@ -37,7 +37,7 @@ def test_the_READMEs_evidence_is_that_of_its_page():
         lines = re.findall(r"^\| *(\w+)[,:][^|]*\|(.*)\|$", (ROOT / name).read_text(encoding="utf-8"), flags=re.M)
         return {first: [cell.strip() for cell in rest.split("|")] for first, rest in lines}
 
-    page, shown = rows("docs/evidence.md"), rows("README.md")
+    page, shown = rows("docs/lab/evidence.md"), rows("README.md")
     assert shown and set(shown) == set(page) - {"set"}
     for name, (draws, *rewards, _) in shown.items():
         told = [page[name][i].split()[0].rstrip(",") for i in (1, 2, 4)]  # static, Auto, the best half-life
@@ -68,7 +68,7 @@ def test_docs_theory_prints_the_horizon_it_names(capsys):
 
 
 def test_the_spec_in_the_docs_is_one_with_either_sweep():
-    from driftwise.experiments.run.spec import parse
+    from driftwise.lab.run.spec import parse
 
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     spec, sweeps = re.findall(r"```toml\n(.*?)```", text, flags=re.S)

@@ -409,8 +409,8 @@ def test_a_world(tmp_path):
 
 def try_panel():
     """The spec as it is, and its section of the report from a short run of it."""
-    from driftwise.experiments.paper import claims, panels, report
-    from driftwise.experiments.run import results
+    from driftwise.lab.paper import claims, panels, report
+    from driftwise.lab.run import results
 
     (spec,) = panels.experiment("seasons")
     assert [type(policy.memory).__name__ for policy in spec.contests[0][0].policies.values()] == [
@@ -430,7 +430,7 @@ def try_panel():
 def test_a_panel(tmp_path):
     pytest.importorskip("matplotlib")
     copy = carry_out(tmp_path, "A memory", "A world", "A panel")
-    spec = (copy / "src/driftwise/experiments/specs/seasons.toml").read_text(encoding="utf-8")
+    spec = (copy / "src/driftwise/lab/specs/seasons.toml").read_text(encoding="utf-8")
     short = spec.replace("horizon = 6000", "horizon = 60").replace("period = 750", "period = 7")
     assert short.count("horizon = 60\n") == 1 and short.count("period = 7\n") + short.count("period = 7 }") == 2
     (copy / "seasons.toml").write_text(short, encoding="utf-8")

@@ -8,12 +8,12 @@ import pytest
 
 import driftwise as dw
 from driftwise.cli import main
-from driftwise.experiments.field import board, slips
-from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
-from driftwise.experiments.paper.panels import built_in
-from driftwise.experiments.run.results import figures
-from driftwise.experiments.run.spec import parse
+from driftwise.lab.field import board, slips
+from driftwise.lab.field.papers import papers, published
+from driftwise.lab.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
+from driftwise.lab.paper.panels import built_in
+from driftwise.lab.run.results import figures
+from driftwise.lab.run.spec import parse
 
 
 def test_cheungs_world_swings_as_its_formula_says():

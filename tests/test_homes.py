@@ -27,7 +27,7 @@ ALLOWED = {
 # Type checks on policies (0 outside policies), on memories, on a user's own policy and on continuous sets.
 QUESTIONS = {
     "simulation": (0, 0, 0, 0), "eight": (0, 0, 0, 0), "agent": (0, 1, 0, 0), "data": (0, 0, 0, 0),
-    "experiments": (0, 0, 0, 0), "service": (0, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
+    "lab": (0, 0, 0, 0), "service": (0, 0, 0, 0), "cli": (0, 0, 0, 0), "commands": (0, 0, 0, 0),
     "checks": (2, 1, 0, 0), "worlds": (0, 0, 0, 3), "policies": (9, 3, 1, 1),
 }  # fmt: skip
 KERNELS, POLICIES = homes.modules("kernels"), homes.modules("policies")
@@ -70,11 +70,21 @@ def test_no_layer_asks_more_questions_of_class_than_it_did(layer):
     assert not any(more), f"{layer}: {asked}, at most {QUESTIONS[layer]}: ask the policy what it does, not what it is"
 
 
-@pytest.mark.parametrize("layer", ["simulation", "agent", "data", "experiments", "service", "cli", "commands"])
+@pytest.mark.parametrize("layer", ["simulation", "agent", "data", "lab", "service", "cli", "commands"])
 def test_nobody_above_policies_reads_how_a_state_is_laid_out(layer):
     trees = homes.modules(layer if (homes.SOURCES / layer).is_dir() else f"{layer}.py")
     read = {path: found for path, tree in trees.items() if (found := homes.layout_reads(tree))}
     assert not read, f"ask the policy (policies/questions.py), or the state by a method: {read}"
+
+
+def test_the_product_loads_nothing_of_the_laboratory():
+    """Layers let the command line import the laboratory, and it does so inside commands and for type checkers alone."""
+    loaded = [
+        path for path, tree in homes.modules("*.py", "agent", "data", "policies", "service").items()
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom) and "driftwise.lab" in ast.unparse(node)
+    ]  # fmt: skip
+    assert not loaded
 
 
 def privately_read(tree):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import driftwise as dw
-from driftwise.experiments.paper import panels
+from driftwise.lab.paper import panels
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = pytest.mark.slow
@@ -43,7 +43,7 @@ def table(text, first):
 def test_the_reports_panel_is_what_a_run_of_its_spec_gives(name):
     spec = panels.built_in(name)
     ((contest,),) = spec.contests
-    section = page("report/report.md").split(f"\n## {spec.title}\n")[1].split("\n## ")[0]
+    section = page("lab/report/report.md").split(f"\n## {spec.title}\n")[1].split("\n## ")[0]
     told = table(section, spec.entries[0].label)
     for entry in spec.entries:
         policies, trials = {entry.label: contest.policies[entry.label]}, spec.trials_of(entry)
@@ -60,7 +60,7 @@ WORLDS = ("one turn", "3 jumps", "still, d=5, quiet")
 @pytest.mark.parametrize("worlds", [WORLDS, pytest.param(None, marks=SLOW)], ids=["some", "all"])
 def test_what_Auto_loses_is_what_its_page_says(bench, worlds):
     every, told = bench("drifts").linear_worlds(), bench("unknown_drift").told
-    lines = table(page("unknown-drift-tables.md"), "one turn")
+    lines = table(page("lab/unknown-drift-tables.md"), "one turn")
     assert {name for name in lines if not name.startswith("**")} == set(every)
     for name in worlds or every:
         world = every[name]
@@ -77,7 +77,7 @@ def test_the_late_product_loses_what_the_page_of_measurements_says(bench, monkey
     monkeypatch.setattr(sys, "argv", ["product.py"])
     bench("product").main()
     printed = dict(line.split(":") for line in capsys.readouterr().out.strip().splitlines())
-    told = [value for (value,) in table(page("measured.md"), "rewards at once").values()]
+    told = [value for (value,) in table(page("lab/measured.md"), "rewards at once").values()]
     assert told == sorted((value.strip() for value in printed.values()), key=float)
 
 
@@ -85,4 +85,5 @@ def test_the_late_product_loses_what_the_page_of_measurements_says(bench, monkey
 def test_as_many_arms_are_scored_as_the_page_on_lazy_rounds_says(bench, capsys):
     bench("tiles").shares(32, 1000, 800)
     ours, simple = re.findall(r"([\d.]+)%", capsys.readouterr().out)
-    assert f"{ours}% of the arms are scored in a round; with 1. and the cap alone {simple}% would be" in page("lazy.md")
+    told = f"{ours}% of the arms are scored in a round; with 1. and the cap alone {simple}% would be"
+    assert told in page("lab/lazy.md")

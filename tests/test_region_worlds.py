@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.experiments.run.spec import parse
+from driftwise.lab.run.spec import parse
 from refusing import refused
 
 ROOT = Path(__file__).resolve().parent.parent

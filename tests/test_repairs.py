@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftwise import theory as th
-from driftwise.experiments.paper import slips
-from driftwise.experiments.paper.theorems import THEOREMS, Setting
+from driftwise.lab.paper import slips
+from driftwise.lab.paper.theorems import THEOREMS, Setting
 from driftwise.theory.orders import ORDERS, PREVIOUS
 
 few = settings(max_examples=40, deadline=None, derandomize=True)
@@ -354,7 +354,7 @@ def test_the_virtual_window_covers_the_drift_and_is_looser_than_lemma_1_at_its_b
 
 
 def crossings():
-    with (files("driftwise.experiments.paper") / "crossings.csv").open(encoding="utf-8") as lines:
+    with (files("driftwise.lab.paper") / "crossings.csv").open(encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import driftwise as dw
 from conftest import reproduced
-from driftwise.experiments.paper import claims, growth, lemmas, panels
-from driftwise.experiments.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
-from driftwise.experiments.paper.theorems import THEOREMS, Setting
-from driftwise.experiments.run.results import figures
+from driftwise.lab.paper import claims, growth, lemmas, panels
+from driftwise.lab.paper.claims import NO, OPEN, YES, Measured, below, decide, difference
+from driftwise.lab.paper.theorems import THEOREMS, Setting
+from driftwise.lab.run.results import figures
 
 
 def outcome(name, value, trials=8):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise.experiments.run import trials
-from driftwise.experiments.run.spec import parse
-from driftwise.experiments.run.store import Played
+from driftwise.lab.run import trials
+from driftwise.lab.run.spec import parse
+from driftwise.lab.run.store import Played
 from driftwise.policies.own import asked
 from driftwise.policies.plain import revision_in, revision_of
 from driftwise.policies.trend_bank import TrendBank

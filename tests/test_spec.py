@@ -8,10 +8,10 @@ import pytest
 import driftwise as dw
 from driftwise.cli import main
 from driftwise.errors import BadInput
-from driftwise.experiments.field.papers import papers, published
-from driftwise.experiments.paper import panels
-from driftwise.experiments.paper.published import published_curves
-from driftwise.experiments.run.spec import load, parse
+from driftwise.lab.field.papers import papers, published
+from driftwise.lab.paper import panels
+from driftwise.lab.paper.published import published_curves
+from driftwise.lab.run.spec import load, parse
 
 GOOD = """\
 # A comment, so that lines are not counted from the first field.

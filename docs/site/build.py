@@ -109,8 +109,8 @@ def linear(trials: int) -> str:
     """The paper's linear figure, drawn anew."""
     from driftwise.cli import main
     from driftwise.draw.plots import draw_each
-    from driftwise.experiments.paper.published import beside_published
-    from driftwise.experiments.run import results
+    from driftwise.lab.paper.published import beside_published
+    from driftwise.lab.run import results
 
     began, folder = time.perf_counter(), BUILD / "lb"
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
@@ -178,7 +178,8 @@ def with_rest(text: str, docs: Path) -> str:
         for line in tree.splitlines()
         if line.strip() and not line.startswith(":")
     }
-    pages = {str(page.relative_to(docs).with_suffix("")) for page in docs.glob("*.md")} - {"index"}
+    pages = {str(page.relative_to(docs).with_suffix("")) for at in ("", "lab/") for page in docs.glob(f"{at}*.md")}
+    pages -= {"index"}
     return text.replace("REST\n", "".join(f"{page}\n" for page in sorted(pages - named)))
 
 

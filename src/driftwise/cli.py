@@ -25,8 +25,8 @@ from driftwise.errors import BadInput, DriftwiseError
 from driftwise.service.operate.commands import register
 
 if TYPE_CHECKING:
-    from driftwise.experiments.run.results import Outcome
-    from driftwise.experiments.run.spec import Spec
+    from driftwise.lab.run.results import Outcome
+    from driftwise.lab.run.spec import Spec
 
 
 class _Group(typer.core.TyperGroup):
@@ -80,7 +80,7 @@ def tune(
     link: Annotated[str, typer.Option(help="Link of the generalized families.")] = "logistic",
 ) -> None:
     """Print how fast to forget when the drift is known, by the theorems, for each family."""
-    from driftwise.experiments.paper.tuning import advice
+    from driftwise.lab.paper.tuning import advice
 
     columns = ("family", "γ", "1-γ", "memory in rounds", "window", "period", "λ")
     _table(
@@ -127,11 +127,11 @@ def compare(
 ) -> None:
     """Compare your own policy with those of the field's page on its worlds: ranks, intervals, and the page."""
     from driftwise._internal.validate import whole
-    from driftwise.experiments.field import board, page
-    from driftwise.experiments.field.papers import chosen, specs_of
-    from driftwise.experiments.field.verdicts import beside
-    from driftwise.experiments.run.folder import alone
-    from driftwise.experiments.run.trials import play
+    from driftwise.lab.field import board, page
+    from driftwise.lab.field.papers import chosen, specs_of
+    from driftwise.lab.field.verdicts import beside
+    from driftwise.lab.run.folder import alone
+    from driftwise.lab.run.trials import play
 
     maker, label = board.find_maker(policy), policy.rpartition(":")[2]
     whole("trials", trials, 2, "two make an interval")
@@ -159,7 +159,7 @@ def run(
     tls: Tls = None,
 ) -> None:
     """Run an experiment of your own; after an interruption the same command continues it."""
-    from driftwise.experiments.paper.panels import find
+    from driftwise.lab.paper.panels import find
 
     found = find(spec)
     _run([found], f"driftwise run {Path(spec).name}", trials, seed, out, jobs, on, tls)
@@ -168,8 +168,8 @@ def run(
 @app.command()
 def plot(folder: Annotated[Path, typer.Argument(help="A folder that `run` or `reproduce` wrote.")]) -> None:
     """Draw the figures of stored results again, and the page if there is one."""
-    from driftwise.experiments.run import results
-    from driftwise.experiments.run.folder import alone
+    from driftwise.lab.run import results
+    from driftwise.lab.run.folder import alone
 
     outcomes, page = results.read_results(folder)
     with alone(folder):
@@ -183,9 +183,9 @@ def _run(
     """Run specs, store the results, draw figures and print tables. `page` is "report", a page of the field, or
     empty."""
     from driftwise.draw import plots
-    from driftwise.experiments.run import results
-    from driftwise.experiments.run.folder import alone
-    from driftwise.experiments.run.trials import play
+    from driftwise.lab.run import results
+    from driftwise.lab.run.folder import alone
+    from driftwise.lab.run.trials import play
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
@@ -208,8 +208,8 @@ def _run(
 def _experiment(name: str) -> tuple[list[Spec], str]:
     """The specs of an experiment by its name, and that name where its page is one of the field."""
     from driftwise._internal.validate import one_of
-    from driftwise.experiments.field.papers import ALL, chosen, papers, specs_of
-    from driftwise.experiments.paper.panels import EXPERIMENTS, experiment
+    from driftwise.lab.field.papers import ALL, chosen, papers, specs_of
+    from driftwise.lab.paper.panels import EXPERIMENTS, experiment
 
     one_of("experiment", name, [*EXPERIMENTS, "all", *papers(), ALL])
     return (specs_of(chosen(name)), name) if name == ALL or name in papers() else (experiment(name), "")
@@ -217,8 +217,8 @@ def _experiment(name: str) -> tuple[list[Spec], str]:
 
 def _beside(page: str) -> Callable[[Outcome], Outcome]:
     """The function that adds the published values of a page to an outcome."""
-    from driftwise.experiments.field import verdicts
-    from driftwise.experiments.paper import published
+    from driftwise.lab.field import verdicts
+    from driftwise.lab.paper import published
 
     return published.beside_published if page in ("", "report") else verdicts.beside
 
@@ -235,8 +235,8 @@ def _executor(on: str | None, tls: Path | None) -> AbstractContextManager[Execut
 def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[str] = ()) -> None:
     """Draw figures or the page, and print which files were written."""
     from driftwise.draw import plots
-    from driftwise.experiments.field import page as field
-    from driftwise.experiments.paper import report
+    from driftwise.lab.field import page as field
+    from driftwise.lab.paper import report
 
     if page not in ("", "report"):
         papers = field.write_field(page, outcomes, folder)
@@ -265,7 +265,7 @@ def bench(
 
     from driftwise._internal.files import keep
     from driftwise._internal.validate import one_of, whole
-    from driftwise.experiments.bench import chart, rounds
+    from driftwise.lab.bench import chart, rounds
     from driftwise.policies.names import catalogue
 
     whole("horizon", horizon, 2, "pass the number of rounds"), whole("repeats", repeats)
@@ -283,13 +283,13 @@ def bench(
 @app.command()
 def evidence(
     out: Annotated[Path, typer.Option(help="Folder for evidence.html, evidence.md, results.json and all plays.")],
-    only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.data.sets; may be repeated.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="A set of driftwise.lab.sets; may be repeated.")] = None,
     draws: Annotated[int, typer.Option(help="Number of draws: each has its own order of arms and its own chance.")] = 8,
 ) -> None:
     """Play Auto, half-lives and a static policy on real data; the same command continues an interrupted run."""
-    from driftwise.experiments.evidence.page import signed_difference
-    from driftwise.experiments.evidence.run import evidence as gather
-    from driftwise.experiments.run.folder import alone
+    from driftwise.lab.evidence.page import signed_difference
+    from driftwise.lab.evidence.run import evidence as gather
+    from driftwise.lab.run.folder import alone
 
     words = "driftwise evidence " + "".join(f"--only {name} " for name in only or ()) + f"--draws {draws}"
     with alone(out) as folder:

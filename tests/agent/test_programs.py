@@ -1,4 +1,4 @@
-"""The Python of docs/agent.md runs, and late rewards cost no more than docs/measured.md says."""
+"""The Python of docs/agent.md runs, and late rewards cost no more than docs/lab/measured.md says."""
 
 import importlib.util
 import re

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 
-from driftwise.data.sets import hours, models, shops, travel
+from driftwise.lab.sets import hours, models, shops, travel
 
 ROWS = 300
 

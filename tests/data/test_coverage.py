@@ -3,29 +3,24 @@ has no information."""
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import driftwise as dw
 import naive_evaluate as naive
+from data import intervals
 from driftwise.data.estimate import RowTerms, estimates
 from driftwise.data.likelihood import Sample, likelihood_interval
 from driftwise.data.page import verdict
 from driftwise.tables import log_of
 
-_SPEC = importlib.util.spec_from_file_location("intervals", Path(__file__).parents[2] / "bench" / "intervals.py")
-bench = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(bench)
-
 
 @pytest.mark.parametrize("model", [False, True])
 @pytest.mark.parametrize(("arms", "explore", "rows"), [(4, 0.2, 300), (20, 0.2, 400), (20, 0.05, 200)])
 def test_an_interval_is_what_its_definition_says(arms, explore, rows, model):
-    terms, _, _ = bench.log_of_world(np.random.default_rng(1), arms, explore, rows, bench.WORLDS["A"])
+    terms, _, _ = intervals.log_of_world(np.random.default_rng(1), arms, explore, rows, intervals.WORLDS["A"])
     more = (terms.logged, terms.expected) if model else ()
     found = likelihood_interval(Sample(terms.weight, terms.reward, np.full(rows, 1.0 / rows), rows, terms.most, *more))
     assert found == pytest.approx(naive.likelihood_interval(terms.weight, terms.reward, terms.most, *more), abs=2e-5)
@@ -35,24 +30,24 @@ def test_an_interval_is_what_its_definition_says(arms, explore, rows, model):
 def test_three_cells_of_the_grid_cover(arms, explore, rows):
     """40 logs: fewer than 33 hits of 40 come by chance in 1 of 500 cases at 95%. Normal intervals have about 10 of 40
     with 100 arms."""
-    for name, found in bench.cell(arms, explore, rows, 40, "ABCDEFG").items():
-        answers, cover, *_ = bench.summary(found)
+    for name, found in intervals.cell(arms, explore, rows, 40, "ABCDEFG").items():
+        answers, cover, *_ = intervals.summary(found)
         assert cover >= 33 / 40 and answers > 0.5, name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", bench.ROWS)
-@pytest.mark.parametrize("arms", bench.ARMS)
-@pytest.mark.parametrize("explore", bench.EXPLORES)
+@pytest.mark.parametrize("rows", intervals.ROWS)
+@pytest.mark.parametrize("arms", intervals.ARMS)
+@pytest.mark.parametrize("explore", intervals.EXPLORES)
 def test_every_cell_of_the_grid_covers(arms, explore, rows):
     """1000 logs a cell. Widths are held to twice the normal one's where rewards are not rare (worlds C and G aside)."""
-    for name, found in bench.cell(arms, explore, rows, 1000, "ABCDEFG").items():
-        answers, cover, wide, answers_there, _ = bench.summary(found)
+    for name, found in intervals.cell(arms, explore, rows, 1000, "ABCDEFG").items():
+        answers, cover, wide, answers_there, _ = intervals.summary(found)
         print(f"{arms} arms, {explore}, {rows} rows, {name}: {answers:.3f} answers, {cover:.3f} covered")
         assert not cover < 0.92, name
         assert wide < 0.02 or answers_there >= 0.95, name
-    for name, found in bench.cell(arms, explore, rows, 200, "ABDEF").items():
-        *_, wide, _, width = bench.summary(found)
+    for name, found in intervals.cell(arms, explore, rows, 200, "ABDEF").items():
+        *_, wide, _, width = intervals.summary(found)
         assert wide < 0.02 or width <= 2.0, name
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from data import set_formats as formats
-from driftwise.data import sets
-from driftwise.data.sets import fetched, hours, models, shops, travel
+from driftwise.lab import sets
+from driftwise.lab.sets import fetched, hours, models, shops, travel
 from refusing import refused
 
 nan = np.nan

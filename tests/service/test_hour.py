@@ -1,17 +1,10 @@
-"""bench/hour.py at a small size: through a restart, a deploy and a kill; an agent then learns its log."""
+"""An hour of a product at a small size: through a restart, a deploy and a kill; an agent then learns its log."""
 
-import importlib.util
-from pathlib import Path
-
+from service import hour
 from service.nursery import Nursery
-
-PATH = Path(__file__).resolve().parents[2] / "bench" / "hour.py"
 
 
 def test_a_product_lives_through_a_restart_a_deploy_and_a_kill_and_its_log_says_all_of_it():
-    spec = importlib.util.spec_from_file_location("hour", PATH)
-    hour = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hour)
     nursery = Nursery()
 
     def start(db, port):

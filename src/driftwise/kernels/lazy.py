@@ -4,7 +4,7 @@ The number is an upper bound of the arm's width ‖low⁻¹x‖. A round that on
 a width w becomes at most the smaller of w/√γ and γw + (1-γ)‖x‖/√λ. An arm whose x'θ̂ plus a slope times that bound is
 below a score that was computed is not the best, nor ties with it, and its quadratic form is left out. Those that remain
 are scored as all would be. What rounding may do to either side is bounded by numbers computed in every round, from the
-factor itself: docs/lazy.md has the proof, whose letters are used here.
+factor itself: docs/lab/lazy.md has the proof, whose letters are used here.
 """
 
 from __future__ import annotations

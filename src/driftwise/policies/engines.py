@@ -30,7 +30,7 @@ LAZY_DIM, LAZY_WORK = 12, 20_000
 LAZY_ROUNDS = 16
 # The arms from which a live choice uses tiles if numba compiles: with fewer, it saves little compared with the compile.
 TILED_WORK = 20_000
-# The proof in docs/lazy.md does not cover a smaller ridge or weight, or longer arms.
+# The proof in docs/lab/lazy.md does not cover a smaller ridge or weight, or longer arms.
 LEAST_RIDGE, LEAST_GAMMA, MOST_LENGTH = 1e-100, 1e-6, 1e70
 # Eight trials together take as long as two or three one by one: from this number per thread on they are played
 # together.

@@ -345,7 +345,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def neighbours() -> list[dict[str, Any]]:
-    """The algorithms of the papers around ours, as rows of `catalogue`: `make` makes them too (docs/field)."""
+    """The algorithms of the papers around ours, as rows of `catalogue`: `make` makes them too (docs/lab/field)."""
     public = ("name", "family", "memory", "adaptation", "reference", "needs")
     return [{key: getattr(row, key) for key in public} for row in NEIGHBOURS]
 

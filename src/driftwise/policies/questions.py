@@ -1,4 +1,4 @@
-"""The protocol by which simulation, agent, data, experiments, service and the command line use a policy.
+"""The protocol by which simulation, agent, data, lab, service and the command line use a policy.
 
 Built-in policies answer in answers.py and, where one differs, in its own file. A policy of the user's own, with start,
 choose and learn only, answers through the adapter in own.py. No other module checks the class of a policy or reads the

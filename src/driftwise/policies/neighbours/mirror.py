@@ -31,7 +31,7 @@ class GLBOMD(Stepped):
 
     H starts at λI. lam=None is the theorem's λ = max(14dη, 6ηS/4); the authors' experiments have λ = d. After n rewards
     β² = 4λS² + 2η log(1/δ) + d(6η² + η) log(1 + n/(4λ)). The text that could be read lacks the formula of β: this one
-    follows from the paper's proof, step by step (docs/field). Arms are divided by L and θ is multiplied by it, so S
+    follows from the paper's proof, step by step (docs/lab/field). Arms are divided by L and θ is multiplied by it, so S
     above is S·L.
     """
 

@@ -3,7 +3,7 @@
 A framework does work for requests of every kind, which is most of the cost of a small request. An ordinary decision or
 reward is read completely, waits with its group, and is answered by a callback when the group is on disk. An unusual
 request (a body in chunks, a query, a request before the last is answered) takes the normal path. This saves about a
-quarter of the CPU of a decision, at 8 clients and at 32 (bench/straight.py).
+quarter of the CPU of a decision, at 8 clients and at 32.
 
 This file has everything that the service uses of uvicorn's private parts. `missing` lists the parts that a version of
 uvicorn lacks; then the server runs without this file (run.py).

@@ -1,1 +1,0 @@
-"""Experiments: how they are run, and those of the paper and of the field."""
