@@ -54,10 +54,10 @@ def level_world(
     return Given(arms=features, theta=math.sqrt(2.0) * np.column_stack([a, v]), tape=tape, noise=noise)
 
 
-def auto(world: World, **fields: object) -> dw.TrendBank:
+def auto(world: World, **fields: object) -> dw.research.TrendBank:
     """The default, with levels and without."""
     policy = dw.make("Auto", dim=world.dim, **fields)
-    assert isinstance(policy, dw.TrendBank)
+    assert isinstance(policy, dw.research.TrendBank)
     return policy
 
 

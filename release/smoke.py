@@ -140,8 +140,8 @@ def links():
     def slope(z):
         return np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))) ** 2
 
-    link = dw.Link(mean=lambda z: 1 / (1 + np.exp(-z)), slope=slope, k=0.25, c=0.19)
-    policy = dw.GLMUCB(dim=2, memory=dw.Keep(), lam=0.05, delta=0.1, S=1.0, link=link, R=0.5, capacity=16)
+    link = dw.research.Link(mean=lambda z: 1 / (1 + np.exp(-z)), slope=slope, k=0.25, c=0.19)
+    policy = dw.research.GLMUCB(dim=2, memory=dw.Keep(), lam=0.05, delta=0.1, S=1.0, link=link, R=0.5, capacity=16)
     state = policy.start()
     for _ in range(12):
         policy.learn(state, np.eye(2), 0, 1.0)  # far outside the ball of S = 1: it is projected

@@ -8,6 +8,7 @@ import pytest
 from scipy import special
 
 import driftwise as dw
+from driftwise import research
 from driftwise.kernels.adapt import book
 from driftwise.policies import trend_bank
 from naive_belief import Bank, NaiveClickBank, NaiveClicks, NaiveFadeBank, NaivePosterior, NaiveTrendBank, Units
@@ -152,7 +153,7 @@ BANKED = {one: TOLD[one] for one in TOLD if one != "a ridge"}  # see test_a_told
 def test_the_trend_bank_is_its_slow_twin(told):
     taken_over = []
     for dim, fresh, live, zeros in ((1, False, True, 0), (2, True, True, 5), (2, False, False, 0), (3, False, True, 3)):
-        fast = dw.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8))
+        fast = research.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8))
         slow = NaiveTrendBank(dim=dim, exploration=0.8, **TOLD[told])
         replay(fast, slow, lessons(2, 80, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=40), every=4)
         taken_over += slow.taken_over
@@ -166,7 +167,7 @@ def test_lanes_with_a_level_are_their_slow_twins(told):
     for dim, fresh, live, zeros, level in (
         (1, True, True, 0, 2.0), (2, True, True, 5, 3.0), (2, False, False, 0, 0.0), (3, False, True, 3, 2.0),
     ):  # fmt: skip
-        fast = dw.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8), levels=True)
+        fast = research.TrendBank(base=linear(TOLD[told], dim=dim, exploration=0.8), levels=True)
         slow = NaiveTrendBank(dim=dim, exploration=0.8, levels=True, **TOLD[told])
         stream = lessons(2, 70, dim=dim, fresh=fresh, live=live, zeros=zeros, jump=45, level=level)
         replay(fast, slow, stream, every=4)
@@ -179,7 +180,7 @@ def test_a_level_outlives_silences_of_any_length():
         for t, (arms, rewards, ticks, age, pause) in enumerate(lessons(4, 90, live=True, level=3.0)):
             yield arms, rewards, 900.0 if t == 50 else ticks, age, {30: 5e3, 40: 5e8, 41: 1e12}.get(t, pause)
 
-    fast = dw.TrendBank(base=linear(TOLD["nothing"], dim=2), levels=True, longest=64)
+    fast = research.TrendBank(base=linear(TOLD["nothing"], dim=2), levels=True, longest=64)
     slow = NaiveTrendBank(dim=2, levels=True, longest=64, **TOLD["nothing"])
     replay(fast, slow, steps(), every=3)
     assert slow.apart is not None
@@ -194,7 +195,7 @@ def early(monkeypatch):
 
 @pytest.mark.parametrize("told", ["all", "R", "nothing"])
 def test_lanes_wake_as_the_next_shorter_of_their_kind(told, early):
-    fast = dw.TrendBank(base=linear(TOLD[told], dim=2))
+    fast = research.TrendBank(base=linear(TOLD[told], dim=2))
     slow = NaiveTrendBank(dim=2, awake=early, **TOLD[told])
 
     def steps():
@@ -213,7 +214,7 @@ def test_take_overs_go_between_all_kinds_but_from_a_trend_to_a_plain_memory(earl
     kinds = set()
     near, nearer = {"gap": 1.0}, {"gap": 0.5, "back": 0.2}  # behind again as soon as it has taken over, and not
     for told, seed, fields in (("nothing", 3, near), ("all", 3, near), ("all", 5, nearer)):
-        fast = dw.TrendBank(base=linear(TOLD[told], dim=2), **fields)
+        fast = research.TrendBank(base=linear(TOLD[told], dim=2), **fields)
         slow = NaiveTrendBank(dim=2, awake=early, **TOLD[told], **fields)
         replay(fast, slow, lessons(seed, 130, live=True, speed=0.1), every=5)
         for _, source, lane in slow.taken_over:
@@ -227,7 +228,7 @@ def test_take_overs_go_between_all_kinds_but_from_a_trend_to_a_plain_memory(earl
     {"back": 0.0},
 ], ids=str)  # fmt: skip
 def test_the_settings_of_the_bank_are_those_of_its_twin(fields):
-    fast = dw.TrendBank(base=linear(TOLD["nothing"], dim=2), **fields)
+    fast = research.TrendBank(base=linear(TOLD["nothing"], dim=2), **fields)
     slow = NaiveTrendBank(dim=2, **TOLD["nothing"], **fields)
     replay(fast, slow, lessons(3, 90, live=True, jump=50), every=5)
 
@@ -236,7 +237,8 @@ def test_the_settings_of_the_bank_are_those_of_its_twin(fields):
 def test_a_bank_of_fades_over_what_is_learned_is_its_slow_twin(told):
     memories, taken_over = (4.0, 16.0, 64.0, math.inf), []
     for dim, live in ((1, False), (2, True), (3, True)):
-        fast = dw.FadeBank(base=linear(TOLD[told], dim=dim, exploration=0.7), memories=memories, gap=3.0, back=2.0)
+        base = linear(TOLD[told], dim=dim, exploration=0.7)
+        fast = research.FadeBank(base=base, memories=memories, gap=3.0, back=2.0)
         slow = NaiveFadeBank(dim=dim, exploration=0.7, memories=memories, gap=3.0, back=2.0, **TOLD[told])
         state = replay(fast, slow, lessons(5, 110, dim=dim, live=live, zeros=6, jump=50), every=5)
         assert fast.memory(state) == slow.lanes[slow.played()].rounds
@@ -248,7 +250,7 @@ def test_a_bank_of_fades_over_a_told_posterior_is_its_slow_twin():
     memories = (4.0, 16.0, 64.0, math.inf)
     base = dw.LinearUCB(dim=2, memory=dw.Keep(), radius="posterior", L=1.5, **TOLD["all"])
     slow = NaiveFadeBank(dim=2, memories=memories, **TOLD["all"])
-    replay(dw.FadeBank(base=base, memories=memories), slow, lessons(5, 110, live=True, jump=50), every=5)
+    replay(research.FadeBank(base=base, memories=memories), slow, lessons(5, 110, live=True, jump=50), every=5)
     assert slow.taken_over
 
 
@@ -275,7 +277,7 @@ def test_the_bank_of_clicks_is_its_slow_twin(link, early):
     near = {"gap": 1.5, "back": 0.5, "margin": 1.0}
     for dim, live, fields in ((1, True, {}), (2, False, {}), (2, True, near), (3, True, {})):
         base = dw.PosteriorUCB(dim=dim, memory=dw.Keep(), link=link, S=2.0, estimate="one-pass", L=None)
-        fast = dw.TrendBank(base=base, **{"margin": 0.3, "share": 3e-4, **fields})
+        fast = research.TrendBank(base=base, **{"margin": 0.3, "share": 3e-4, **fields})
         slow = NaiveClickBank(dim=dim, link=link, S=2.0, awake=early, **fields)
         replay(fast, slow, lessons(7, 90, dim=dim, live=live, clicks=True, jump=45), every=5)
         assert all(source == lane - 2 for _, source, lane in slow.woken) and slow.woken
@@ -292,7 +294,7 @@ def test_lanes_of_clicks_with_a_level_are_their_slow_twins(link):
     ):  # fmt: skip
         told = {"dim": dim, "link": link, "exploration": 0.8, **told}
         base = dw.PosteriorUCB(memory=dw.Keep(), estimate="one-pass", L=None, **told)
-        fast = dw.TrendBank(base=base, levels=True, longest=64, margin=0.3)
+        fast = research.TrendBank(base=base, levels=True, longest=64, margin=0.3)
         slow = NaiveClickBank(levels=True, longest=64, share=1e-3, **told)
         replay(fast, slow, lessons(3, 110, dim=dim, fresh=fresh, live=live, clicks=True, level=level), every=5)
         believed.append(slow.apart)
@@ -312,7 +314,7 @@ def test_a_level_of_clicks_outlives_silences_of_any_length():
 def test_what_is_held_for_impossible_costs_a_lane_no_more_than_a_chance_of_1e12(usual):
     told = {"longest": 8, "share": 0.0, "gap": 1e3, "margin": 0.0}
     base = dw.PosteriorUCB(dim=1, memory=dw.Keep(), S=5.0, estimate="one-pass", L=None)
-    fast, slow = dw.TrendBank(base=base, **told), NaiveClickBank(dim=1, S=5.0, **told)
+    fast, slow = research.TrendBank(base=base, **told), NaiveClickBank(dim=1, S=5.0, **told)
     state, short, long = fast.start(), np.ones((1, 1)), np.full((1, 1), 1000.0)
     for t in range(1500):  # short arms nearly always give the usual reward, and then a long one does not
         arms, reward = (short, usual if t % 10 else 1.0 - usual) if t < 1499 else (long, 1.0 - usual)
@@ -662,9 +664,9 @@ def test_noise_is_learned_from_a_guess_ten_times_off():
 def test_MASTER_and_BOB_refuse_a_base_that_is_not_told(base):
     policy = dw.LinearUCB(dim=2, memory=dw.Keep(), radius="posterior", **base)
     with refused("base"):
-        dw.Master(base=policy, horizon=100)
+        research.Master(base=policy, horizon=100)
     with refused("base"):
-        dw.BanditOverBandit(base=policy, horizon=100)
+        research.BanditOverBandit(base=policy, horizon=100)
 
 
 @pytest.mark.parametrize(("fields", "parameter"), [
@@ -691,14 +693,14 @@ def test_what_no_belief_can_be_is_refused(fields, parameter):
 def test_a_trend_bank_is_of_beliefs_that_keep_everything():
     posterior = {"dim": 2, "radius": "posterior"}
     with refused("base"):
-        dw.TrendBank(base=dw.LinearUCB(dim=2, memory=dw.Keep(), lam=1.0))
+        research.TrendBank(base=dw.LinearUCB(dim=2, memory=dw.Keep(), lam=1.0))
     with refused("base"):
-        dw.TrendBank(base=dw.LinearUCB(memory=dw.Fade(0.1), **posterior))
+        research.TrendBank(base=dw.LinearUCB(memory=dw.Fade(0.1), **posterior))
     with refused("base"):
-        dw.FadeBank(base=dw.LinearUCB(memory=dw.Trend(9.0), **posterior))
+        research.FadeBank(base=dw.LinearUCB(memory=dw.Trend(9.0), **posterior))
     for name, value in (("longest", 4), ("share", 1.0), ("margin", -1.0), ("gap", -1.0), ("back", math.nan)):
         with refused(name):
-            dw.TrendBank(base=dw.LinearUCB(memory=dw.Keep(), **posterior), **{name: value})
+            research.TrendBank(base=dw.LinearUCB(memory=dw.Keep(), **posterior), **{name: value})
     with refused("length"):
         dw.Trend(1.0)
 
@@ -710,7 +712,7 @@ def test_a_told_ridge_is_that_of_a_trend_too():
     for fast, slow in (
         (linear(TOLD["a ridge"], dw.Trend(15.0), dim=2),
          NaivePosterior(dim=2, memory=("trend", 15.0), **TOLD["a ridge"])),
-        (dw.TrendBank(base=linear(TOLD["a ridge"], dim=2)), NaiveTrendBank(dim=2, **TOLD["a ridge"])),
+        (research.TrendBank(base=linear(TOLD["a ridge"], dim=2)), NaiveTrendBank(dim=2, **TOLD["a ridge"])),
     ):  # fmt: skip
         replay(fast, slow, lessons(1, 40, live=True))
 
@@ -718,7 +720,7 @@ def test_a_told_ridge_is_that_of_a_trend_too():
 def test_a_bank_of_fades_over_a_told_posterior_takes_arms_of_any_length():
     memories = (4.0, 16.0, 64.0, math.inf)
     slow = NaiveFadeBank(dim=2, memories=memories, **TOLD["all"])
-    replay(dw.FadeBank(base=linear(TOLD["all"], dim=2), memories=memories), slow, lessons(5, 60), every=5)
+    replay(research.FadeBank(base=linear(TOLD["all"], dim=2), memories=memories), slow, lessons(5, 60), every=5)
 
 
 @pytest.mark.parametrize("memory", [dw.Keep(), dw.Trend(100.0)], ids=str)

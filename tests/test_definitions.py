@@ -166,12 +166,12 @@ def test_one_pass_is_refused_exactly_where_it_cannot_follow(memory):
     known = {"dim": 3, "memory": memory, "lam": 1.0, "delta": 0.1}
     if not memory.still:
         with pytest.raises(dw.BadInput, match="a trend is for LinearUCB"):
-            dw.GLMUCB(**known)
+            dw.research.GLMUCB(**known)
     elif memory.one_pass:
-        dw.GLMUCB(**known, estimate="one-pass")
+        dw.research.GLMUCB(**known, estimate="one-pass")
     else:
         with pytest.raises(dw.BadInput, match=r"Keep\(\), Fade\(forget\) or Restart\(period\)"):
-            dw.GLMUCB(**known, estimate="one-pass")
+            dw.research.GLMUCB(**known, estimate="one-pass")
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
@@ -189,9 +189,9 @@ def test_every_memory_is_defined_here():
 @pytest.mark.parametrize("memory", [dw.Keep(), dw.Fade(0.1), dw.Restart(7)], ids=repr)
 def test_one_pass_follows_a_memory_with_a_link_of_the_users_own_as_with_ours(memory):
     # Here Python fades, clears and projects, as compiled code does for others. A small ridge moves θ̂ out of the ball.
-    link = dw.Link(mean=expit, slope=lambda z: expit(z) * expit(-z), k=0.25, c=float(expit(1.0) * expit(-1.0)))
+    link = dw.research.Link(mean=expit, slope=lambda z: expit(z) * expit(-z), k=0.25, c=float(expit(1.0) * expit(-1.0)))
     known = {"dim": 2, "memory": memory, "lam": 0.7, "delta": 0.1, "R": 0.5, "estimate": "one-pass"}
-    pair = [dw.GLMUCB(**known, link=one) for one in (link, "logistic")]
+    pair = [dw.research.GLMUCB(**known, link=one) for one in (link, "logistic")]
     states, left = [policy.start() for policy in pair], 0
     for t in range(30):
         for policy, state in zip(pair, states, strict=True):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
-from driftwise import checks
+from driftwise import checks, research
 from driftwise.kernels import entries, point
 from driftwise.policies import engines
 
@@ -32,9 +32,9 @@ def points():
     for memory in MEMORIES:
         for fields in ({}, {"two_matrix": "correct"}, {"radius": "posterior", "lam": None}):
             alone.append(dw.LinearUCB(**{**common, "memory": memory, **fields}))
-        alone.append(dw.LinearSampling(**{**common, "memory": memory}))
+        alone.append(research.LinearSampling(**{**common, "memory": memory}))
         alone.append(dw.LinearUCB(dim=2, memory=memory, radius="posterior", R="learn", S=None))
-        for kind, estimate in itertools.product((dw.GLMUCB, dw.SelfConcordantUCB), ("exact", "one-pass")):
+        for kind, estimate in itertools.product((research.GLMUCB, research.SelfConcordantUCB), ("exact", "one-pass")):
             if estimate == "exact" or not memory.room():
                 alone.append(kind(**common, memory=memory, estimate=estimate, horizon=60, R=0.5, link="logistic"))
         alone.append(dw.PosteriorUCB(dim=2, memory=memory, horizon=60, estimate="exact"))
@@ -42,10 +42,10 @@ def points():
     alone.append(dw.LinearUCB(dim=2, memory=dw.Trend(30.0), radius="posterior"))
     made |= {f"{number}: {one!r}": one for number, one in enumerate(alone)}
     for name, one in list(made.items()):
-        if isinstance(one, (dw.LinearUCB, dw.GLMUCB)) and not isinstance(one, dw.LinearSampling):
-            for wrap in (lambda b: dw.Master(base=b, horizon=60), lambda b: dw.FadeBank(base=b),
-                         lambda b: dw.BanditOverBandit(base=b, horizon=60, grid=(b.memory,)),
-                         lambda b: dw.TrendBank(base=b)):  # fmt: skip
+        if isinstance(one, (dw.LinearUCB, research.GLMUCB)) and not isinstance(one, research.LinearSampling):
+            for wrap in (lambda b: research.Master(base=b, horizon=60), lambda b: research.FadeBank(base=b),
+                         lambda b: research.BanditOverBandit(base=b, horizon=60, grid=(b.memory,)),
+                         lambda b: research.TrendBank(base=b)):  # fmt: skip
                 try:
                     made[f"{len(made)} over {name}"] = wrap(one)
                 except dw.BadInput:  # a base that this adaptation refuses

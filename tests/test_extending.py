@@ -276,15 +276,16 @@ def try_memory():
     known = {"dim": 2, "lam": 0.7, "delta": 0.01}
     for fast, slow in (({}, {}), ({"two_matrix": "correct"}, {"bonus": "two"})):
         replay(dw.LinearUCB(memory=ours, **known, **fast), NaiveLinear(memory=theirs, **known, **slow), gaussian, 1e-9)
-    for policy, rule in ((dw.GLMUCB, "glb"), (dw.SelfConcordantUCB, "scb")):
+    for policy, rule in ((dw.research.GLMUCB, "glb"), (dw.research.SelfConcordantUCB, "scb")):
         for estimate in ("exact", "one-pass"):
             both = {**known, "lam": 20.0, "estimate": estimate, "horizon": 300, "link": "logistic", "R": 0.5}
             replay(policy(memory=ours, **both), NaiveGLM(memory=theirs, rule=rule, **both), click, 1e-6, rounds=30)
     # A link of the user's own fades in Python what compiled code fades for ours.
     from scipy.special import expit
 
-    own = dw.Link(mean=expit, slope=lambda z: expit(z) * expit(-z), k=0.25, c=float(expit(1.0) * expit(-1.0)))
-    pair = [dw.GLMUCB(memory=ours, **known, R=0.5, link=link, estimate="one-pass") for link in (own, "logistic")]
+    own = dw.research.Link(mean=expit, slope=lambda z: expit(z) * expit(-z), k=0.25, c=float(expit(1.0) * expit(-1.0)))
+    known |= {"R": 0.5, "estimate": "one-pass"}
+    pair = [dw.research.GLMUCB(memory=ours, **known, link=link) for link in (own, "logistic")]
     states = [policy.start() for policy in pair]
     for t in range(30):
         arms = in_the_ball(np.random.default_rng(t), 4, 2)
@@ -324,10 +325,10 @@ def try_power():
     for fast, slow in (({}, {}), ({"two_matrix": "correct"}, {"bonus": "two"})):
         replay(dw.LinearUCB(memory=ours, **known, **fast), NaiveLinear(memory=theirs, **known, **slow), gaussian, 1e-9)
     both = {**known, "lam": 20.0, "horizon": 300, "link": "logistic", "R": 0.5}
-    for policy, rule in ((dw.GLMUCB, "glb"), (dw.SelfConcordantUCB, "scb")):
+    for policy, rule in ((dw.research.GLMUCB, "glb"), (dw.research.SelfConcordantUCB, "scb")):
         replay(policy(memory=ours, **both), NaiveGLM(memory=theirs, rule=rule, **both), click, 1e-6, rounds=20)
-    full = dw.GLMUCB(memory=dw.Power(1.0, 3), **both)
-    state, few = full.start(), dw.GLMUCB(memory=dw.Power(1.0, 200), **both)
+    full = dw.research.GLMUCB(memory=dw.Power(1.0, 3), **both)
+    state, few = full.start(), dw.research.GLMUCB(memory=dw.Power(1.0, 200), **both)
     with pytest.warns(RuntimeWarning, match=r"^Power with room for 3 observations is full .* capacity= to Power"):
         for t in range(9):
             full.learn(state, in_the_ball(np.random.default_rng(t % 5), 1, 2), 0, 1.0)
@@ -338,9 +339,9 @@ def try_power():
     refused = {
         "a Window and a delta": lambda: dw.LinearUCB(memory=ours, **known, radius="cheung"),
         "Fade or Keep": lambda: dw.LinearUCB(memory=ours, **known, two_matrix="as-published"),
-        "cannot take a reward out again": lambda: dw.GLMUCB(memory=ours, **known, estimate="one-pass"),
-        "a static base": lambda: dw.Master(base=dw.LinearUCB(memory=ours, **known), horizon=100),
-        "a base that keeps or fades": lambda: dw.FadeBank(base=dw.LinearUCB(memory=ours, **known)),
+        "cannot take a reward out again": lambda: dw.research.GLMUCB(memory=ours, **known, estimate="one-pass"),
+        "a static base": lambda: dw.research.Master(base=dw.LinearUCB(memory=ours, **known), horizon=100),
+        "a base that keeps or fades": lambda: dw.research.FadeBank(base=dw.LinearUCB(memory=ours, **known)),
     }
     for sentence, make in refused.items():
         with pytest.raises(dw.BadInput, match=sentence):
@@ -374,16 +375,17 @@ def try_link():
         assert math.isclose(row.concordance(radius), bends.max(), rel_tol=1e-12)
         assert links.bend(code, radius) >= bends.max() * (1.0 - 1e-12) and not links.tame(code, radius)
     known = {"dim": 2, "link": "cloglog", "delta": 0.01, "S": 0.6, "R": 0.5, "horizon": 300, "exploration": 0.3}
-    for policy, rule in ((dw.GLMUCB, "glb"), (dw.SelfConcordantUCB, "scb")):
+    for policy, rule in ((dw.research.GLMUCB, "glb"), (dw.research.SelfConcordantUCB, "scb")):
         for lam, estimate in ((30.0, "exact"), (0.1, "exact"), (0.1, "one-pass")):  # in the ball, and out of it
             both = {**known, "lam": lam, "estimate": estimate}
             fast, slow = policy(memory=dw.Fade(0.1), **both), NaiveGLM(memory=("fade", 0.1), rule=rule, **both)
             state = replay(fast, slow, click, 1e-6, rounds=20)
             assert lam > 1.0 or np.linalg.norm(state.theta[0]) > 0.6
     with pytest.raises(dw.BadInput, match=r"reaches 1\.72 μ'"):
-        dw.SelfConcordantUCB(dim=2, memory=dw.Fade(0.1), lam=1.0, delta=0.1, link="cloglog")
+        dw.research.SelfConcordantUCB(dim=2, memory=dw.Fade(0.1), lam=1.0, delta=0.1, link="cloglog")
+    base = dw.research.GLMUCB(dim=2, memory=dw.Keep(), lam=1.0, delta=0.1, link="cloglog", horizon=9)
     with pytest.raises(dw.BadInput, match="linear, logistic or probit base"):
-        dw.FadeBank(base=dw.GLMUCB(dim=2, memory=dw.Keep(), lam=1.0, delta=0.1, link="cloglog", horizon=9))
+        dw.research.FadeBank(base=base)
 
 
 def test_a_link(tmp_path):

@@ -8,25 +8,26 @@ import pytest
 from scipy import special
 
 import driftwise as dw
+from driftwise import research
 from driftwise.kernels.point import FAILED, USED
 from naive import NaiveGLM
 from refusing import refused, unchanged
 
-RULES = {"GLB": dw.GLMUCB, "SCB": dw.SelfConcordantUCB, "SC-D": dw.DiscountedSelfConcordantUCB}
+RULES = {"GLB": research.GLMUCB, "SCB": research.SelfConcordantUCB, "SC-D": research.DiscountedSelfConcordantUCB}
 COMMON = {"dim": 2, "lam": 1.0, "delta": 0.05}
 EPSILON = 1e-9  # where a fading history is cut
 
 
 def glb(**fields):
-    return dw.GLMUCB(**{**COMMON, "memory": dw.Fade(0.1), **fields})
+    return research.GLMUCB(**{**COMMON, "memory": dw.Fade(0.1), **fields})
 
 
 def scb(**fields):
-    return dw.SelfConcordantUCB(**{**COMMON, "memory": dw.Fade(0.1), **fields})
+    return research.SelfConcordantUCB(**{**COMMON, "memory": dw.Fade(0.1), **fields})
 
 
 def sc_d(**fields):
-    return dw.DiscountedSelfConcordantUCB(**{**COMMON, "memory": dw.Fade(0.1), "horizon": 100, **fields})
+    return research.DiscountedSelfConcordantUCB(**{**COMMON, "memory": dw.Fade(0.1), "horizon": 100, **fields})
 
 
 def unit(rng, n, dim=2):
@@ -71,7 +72,7 @@ def test_the_identity_link_is_the_linear_policy_with_twice_the_bonus():
     rng = np.random.default_rng(0)
     for memory in (dw.Keep(), dw.Fade(0.05), dw.Window(15), dw.Restart(20)):
         linear = dw.LinearUCB(memory=memory, S=3.0, R=0.2, **COMMON)
-        policy = dw.GLMUCB(memory=memory, S=3.0, R=0.2, link="identity", horizon=60, exploration=0.5, **COMMON)
+        policy = research.GLMUCB(memory=memory, S=3.0, R=0.2, link="identity", horizon=60, exploration=0.5, **COMMON)
         states, arms = (linear.start(), policy.start()), unit(rng, 7)
         for t in range(60):
             assert policy.choose(states[1], arms).arm == linear.choose(states[0], arms).arm
@@ -87,15 +88,15 @@ K, C = 0.25, math.exp(2) / (1 + math.exp(2)) ** 2
 LOG = math.log(5000)
 H = math.floor(3**0.25 * math.sqrt(5000 / 5))
 TUNING = {
-    "GLM-UCB": (dw.GLMUCB, dw.Keep(), 3.0),
-    "GLB-WeightUCB": (dw.GLMUCB, dw.Fade(math.sqrt(C * 4 / 15000)), 3 / C**2),
-    "GLB-SW": (dw.GLMUCB, dw.Window(H), 3.0),
-    "GLB-RestartUCB": (dw.GLMUCB, dw.Restart(H), 3.0),
-    "LogUCB1": (dw.SelfConcordantUCB, dw.Keep(), 3 * LOG / C),
-    "SCB-WeightUCB": (dw.SelfConcordantUCB, dw.Fade(math.sqrt(4 / 15000)), 3 * LOG / C),
-    "SCB-SW": (dw.SelfConcordantUCB, dw.Window(H), 3 * LOG / C),
-    "SCB-RestartUCB": (dw.SelfConcordantUCB, dw.Restart(H), 3 * LOG / C),
-    "SC-D-GLUCB": (dw.DiscountedSelfConcordantUCB, dw.Fade((math.sqrt(C) * 2 / 15000) ** (2 / 3)), 3 * LOG),
+    "GLM-UCB": (research.GLMUCB, dw.Keep(), 3.0),
+    "GLB-WeightUCB": (research.GLMUCB, dw.Fade(math.sqrt(C * 4 / 15000)), 3 / C**2),
+    "GLB-SW": (research.GLMUCB, dw.Window(H), 3.0),
+    "GLB-RestartUCB": (research.GLMUCB, dw.Restart(H), 3.0),
+    "LogUCB1": (research.SelfConcordantUCB, dw.Keep(), 3 * LOG / C),
+    "SCB-WeightUCB": (research.SelfConcordantUCB, dw.Fade(math.sqrt(4 / 15000)), 3 * LOG / C),
+    "SCB-SW": (research.SelfConcordantUCB, dw.Window(H), 3 * LOG / C),
+    "SCB-RestartUCB": (research.SelfConcordantUCB, dw.Restart(H), 3 * LOG / C),
+    "SC-D-GLUCB": (research.DiscountedSelfConcordantUCB, dw.Fade((math.sqrt(C) * 2 / 15000) ** (2 / 3)), 3 * LOG),
 }
 
 
@@ -108,7 +109,7 @@ def test_make_tunes_as_the_papers_do(name):
     assert policy.memory.numbers() == pytest.approx(memory.numbers(), rel=1e-12)
     assert policy.lam == pytest.approx(lam, rel=1e-12)
     assert policy.delta == 1 / 5000
-    ridges = (lam / C, lam) if kind is dw.DiscountedSelfConcordantUCB else (lam, lam * C)
+    ridges = (lam / C, lam) if kind is research.DiscountedSelfConcordantUCB else (lam, lam * C)
     assert (policy.ridge, policy.reg) == pytest.approx(ridges, rel=1e-12)
 
 
@@ -363,7 +364,7 @@ def estimates(memory, S, rounds):
     """Exact and one-pass estimates along one still, logistic run with fresh arms: their largest distance after 100."""
     rng = np.random.default_rng(6)
     facts = {"dim": 2, "memory": memory, "lam": 2 * math.log(1500) / C, "delta": 1 / 1500, "S": S, "horizon": rounds}
-    pair = [dw.SelfConcordantUCB(**facts, estimate=kind) for kind in ("exact", "one-pass")]
+    pair = [research.SelfConcordantUCB(**facts, estimate=kind) for kind in ("exact", "one-pass")]
     states, far = [one.start() for one in pair], 0.0
     for t in range(rounds):
         arms = unit(rng, 10)
@@ -402,7 +403,7 @@ def own(**fields):
         return special.expit(z) * special.expit(-z)
 
     facts = {"mean": special.expit, "slope": slope, "k": 0.25, "c": float(slope(1.0)), "self_concordant": True}
-    return dw.Link(**{**facts, "bounded": True, **fields})
+    return research.Link(**{**facts, "bounded": True, **fields})
 
 
 MEMORIES = [dw.Keep(), dw.Fade(0.1), dw.Window(12), dw.Restart(15)]
@@ -544,7 +545,7 @@ def endure(policy, arms, reward_of, rounds, fresh=False):
             assert 0 <= choice.arm < len(shown)
             assert math.isfinite(choice.score)
             in_ball = np.linalg.norm(state.shown[0]) <= policy.S * (1 + 1e-9)
-            assert in_ball or isinstance(policy, dw.DiscountedSelfConcordantUCB)
+            assert in_ball or isinstance(policy, research.DiscountedSelfConcordantUCB)
             policy.learn(state, shown, choice.arm, reward_of(shown[choice.arm], t))
     except dw.NumericalError as error:
         text = str(error)

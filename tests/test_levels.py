@@ -16,7 +16,7 @@ from refusing import refused
 def bank(dim=3, **fields):
     """A TrendBank without given noise or scale."""
     base = dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R="learn", S=None, L=None)
-    return dw.TrendBank(base=base, **{"levels": True, **fields})
+    return dw.research.TrendBank(base=base, **{"levels": True, **fields})
 
 
 def seasons(rounds, *, seed=1, swing=0.5, noise=0.3, arms=20):

@@ -55,7 +55,7 @@ def test_the_sums_hold_an_observation_with_the_weight_of_its_age(memory):
 
 @pytest.mark.parametrize("memory", [one for one in MEMORIES if one.still], ids=repr)
 def test_the_atoms_hold_an_observation_with_the_weight_of_its_age(memory):
-    policy = dw.GLMUCB(dim=2, memory=memory, lam=1.0, delta=0.1, horizon=50)
+    policy = dw.research.GLMUCB(dim=2, memory=memory, lam=1.0, delta=0.1, horizon=50)
     by_policy(memory, policy, lambda state: np.array([state.weights[0].sum(), 2.0 * state.targets[0].sum()]))
 
 
@@ -72,7 +72,7 @@ def by_phases(memory, file, atoms=False):
     from driftwise.kernels.point import Lesson, history_of, sums_of
 
     known = {"dim": 2, "memory": memory, "lam": 1.0, "delta": 0.1}
-    policy = dw.GLMUCB(**known, horizon=50) if atoms else dw.LinearUCB(**known, radius="posterior")
+    policy = dw.research.GLMUCB(**known, horizon=50) if atoms else dw.LinearUCB(**known, radius="posterior")
     learns, X = phases_of(file, atoms).learn_, ARM.T[None].copy()
 
     def lesson(state, arm, ticks, age=0.0):

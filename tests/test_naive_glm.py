@@ -9,9 +9,9 @@ import driftwise as dw
 from naive import LINKS, NaiveGLM
 from replaying import in_the_ball, lives, memories, same_choice
 
-GLB = (dw.GLMUCB, "glb", ("logistic", "probit", "poisson"))
-SCB = (dw.SelfConcordantUCB, "scb", ("logistic", "probit"))
-SC_D = (dw.DiscountedSelfConcordantUCB, "sc-d-glucb", ("logistic", "probit"))
+GLB = (dw.research.GLMUCB, "glb", ("logistic", "probit", "poisson"))
+SCB = (dw.research.SelfConcordantUCB, "scb", ("logistic", "probit"))
+SC_D = (dw.research.DiscountedSelfConcordantUCB, "sc-d-glucb", ("logistic", "probit"))
 # name -> (the rule, its memory, fields of both)
 ALGORITHMS = {
     "GLM-UCB": (GLB, "keep", {}),

@@ -510,5 +510,5 @@ def test_a_restart_has_a_period_or_a_list_and_a_list_no_wall_clock():
     with pytest.raises(dw.BadInput, match="wall clock"):
         dw.Restart(at=(2,)).phase(3)
     with pytest.raises(dw.BadInput, match="one kind"):
-        dw.BanditOverBandit(base=dw.make("OFUL", dim=2, horizon=10), horizon=10, grid=(dw.Restart(at=(2,)),))
+        dw.research.BanditOverBandit(base=dw.make("OFUL", dim=2, horizon=10), horizon=10, grid=(dw.Restart(at=(2,)),))
     assert dataclasses.asdict(dw.Restart(at=[1, 2])) == {"period": None, "at": (1.0, 2.0)}

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import driftwise as dw
+from driftwise import research
 from driftwise.kernels.chance import normal, uniform
 from naive_sampling import NaiveGLMTSL, NaiveLinTS, NaiveRandLinUCB
 from refusing import refused
@@ -68,13 +69,13 @@ def linear_twins(name, dim, kind="fade", lam=0.7, **numbers):
     fast, slow, more = LINEAR[name]
     ours, theirs = memories(kind, 0.95, 20)
     common = {"dim": dim, "lam": lam, "delta": 0.05, "S": 0.7, "L": 1.5, "R": 0.4, "exploration": 0.8, **numbers}
-    return dw.LinearSampling(memory=ours, **common, **fast), slow(memory=theirs, **common, **more)
+    return research.LinearSampling(memory=ours, **common, **fast), slow(memory=theirs, **common, **more)
 
 
 def click_twins(dim, kind="fade", **fields):
     ours, theirs = memories(kind, 0.95, 20)
     common = {"dim": dim, "S": 2.0, "exploration": 0.8, **fields}
-    return dw.PosteriorSampling(memory=ours, L=1.5, horizon=100, **common), NaiveGLMTSL(memory=theirs, **common)
+    return research.PosteriorSampling(memory=ours, L=1.5, horizon=100, **common), NaiveGLMTSL(memory=theirs, **common)
 
 
 def same_draw(fast, slow, state, arms, draw, tolerance):
@@ -279,13 +280,13 @@ def test_an_agent_draws_by_decision_and_says_its_propensity(name):
 
 
 def test_bases_that_sample_are_refused_by_whoever_adapts():
-    linear = dw.LinearSampling(dim=2, memory=dw.Keep(), lam=1.0)
-    clicks = dw.PosteriorSampling(dim=2, memory=dw.Keep(), estimate="one-pass")
+    linear = research.LinearSampling(dim=2, memory=dw.Keep(), lam=1.0)
+    clicks = research.PosteriorSampling(dim=2, memory=dw.Keep(), estimate="one-pass")
     for base in (linear, clicks):
-        for wrap in (dw.FadeBank, dw.TrendBank):
+        for wrap in (research.FadeBank, research.TrendBank):
             with refused("base", "sample"):
                 wrap(base=base)
-        for wrap in (dw.Master, dw.BanditOverBandit):
+        for wrap in (research.Master, research.BanditOverBandit):
             with refused("base", "sample"):
                 wrap(base=base, horizon=100)
     with refused("name"):
@@ -295,19 +296,20 @@ def test_bases_that_sample_are_refused_by_whoever_adapts():
 def test_bad_fields_get_the_sentence():
     good = {"dim": 2, "memory": dw.Fade(0.1), "lam": 1.0}
     with refused("drawn", "multiplier"):
-        dw.LinearSampling(**good, drawn="arm")
+        research.LinearSampling(**good, drawn="arm")
     with refused("optimistic"):
-        dw.LinearSampling(**good, drawn="multiplier", optimistic=2)
+        research.LinearSampling(**good, drawn="multiplier", optimistic=2)
     with refused("optimistic", "multiplier"):
-        dw.LinearSampling(**good, optimistic=True)
+        research.LinearSampling(**good, optimistic=True)
     with refused("radius", "noise"):
-        dw.LinearSampling(**good, radius="posterior")
+        research.LinearSampling(**good, radius="posterior")
     with refused("memory"):
-        dw.LinearSampling(**{**good, "memory": dw.Trend(20)})
+        research.LinearSampling(**{**good, "memory": dw.Trend(20)})
     with refused("R"):
-        dw.LinearSampling(**good, R="learn")
+        research.LinearSampling(**good, R="learn")
     with refused("lam"):
-        dw.LinearSampling(dim=2, memory=dw.Keep())
+        research.LinearSampling(dim=2, memory=dw.Keep())
+    link = research.Link(mean=np.tanh, slope=np.cosh, k=1.0, c=0.1)
     with refused("link"):
-        dw.PosteriorSampling(dim=2, memory=dw.Fade(0.1), link=dw.Link(mean=np.tanh, slope=np.cosh, k=1.0, c=0.1))
+        research.PosteriorSampling(dim=2, memory=dw.Fade(0.1), link=link)
     assert dw.make("D-GLM-TSL", dim=2, **KNOWN, L=None, S=None).reach > 1e50

@@ -100,7 +100,7 @@ def test_the_true_parameter_stays_in_the_set_of_a_stationary_stretch():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         theta = np.array([math.cos(seed), math.sin(seed)])
-        policy = dw.PiecewiseUCB(
+        policy = dw.research.PiecewiseUCB(
             dim=2, memory=dw.Fade(0.05), lam=20.0, delta=delta, horizon=horizon, S=1.0, uniform=False
         )
         state = policy.start()

@@ -386,7 +386,7 @@ def test_machine_code_that_cannot_be_loaded_is_not_run_and_said(code, damage, tm
 def test_a_link_of_your_own_without_numba_names_the_extra(monkeypatch):
     monkeypatch.setattr("driftwise._internal.compiling.compiles", lambda: False)
     with pytest.raises(BadInput, match=r'a link of your own: .*pip install "driftwise\[jit\]"'):
-        dw.Link(mean=lambda z: z, slope=lambda z: z, k=1.0, c=0.5)
+        dw.research.Link(mean=lambda z: z, slope=lambda z: z, k=1.0, c=0.5)
 
 
 def test_without_numba_rounds_are_played_by_the_loops_of_the_list(monkeypatch):

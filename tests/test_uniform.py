@@ -47,20 +47,20 @@ def test_a_uniform_linear_radius_shares_delta_over_rounds(horizon, two_matrix):
         assert ratio == pytest.approx(radii[0] / radii[1], rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [dw.GLMUCB, dw.BVDGLMUCB, dw.SelfConcordantUCB])
+@pytest.mark.parametrize("kind", [dw.research.GLMUCB, dw.research.BVDGLMUCB, dw.research.SelfConcordantUCB])
 @pytest.mark.parametrize("horizon", [T, None])
 def test_a_uniform_radius_of_clicks_shares_delta_over_rounds(kind, horizon):
     def make(uniform):
         return kind(memory=dw.Fade(FORGET), uniform=uniform, horizon=horizon, **CLICKS)
 
-    if kind is dw.BVDGLMUCB and horizon is None:
+    if kind is dw.research.BVDGLMUCB and horizon is None:
         with pytest.raises(dw.BadInput, match="horizon"):
             make(True)
         return
     policy = make(False)
     for n, ratio in enumerate(widening(make)):
         E, log = th.geometric(FORGET, float(n)), logs(horizon)[n]
-        if kind is dw.SelfConcordantUCB:
+        if kind is dw.research.SelfConcordantUCB:
             tail = th.scb_tail(FORGET, float(horizon)) if horizon else 1.0
             log = th.drifting_log(log, policy.reg, 1.0, 1.0, tail)
             radii = [th.scb_radius(E, 2.0, policy.reg, one, 1.0, 1.0, 1.0, policy.k) for one in (log, -math.log(DELTA))]
@@ -70,7 +70,7 @@ def test_a_uniform_radius_of_clicks_shares_delta_over_rounds(kind, horizon):
 
 
 def test_where_nothing_fades_beta_tilde_needs_no_repair_of_variances():
-    policy = dw.SelfConcordantUCB(memory=dw.Keep(), uniform=True, horizon=T, **CLICKS)
+    policy = dw.research.SelfConcordantUCB(memory=dw.Keep(), uniform=True, horizon=T, **CLICKS)
     radius = th.scb_radius(0.0, 2.0, policy.reg, math.log(T / DELTA), 1.0, 1.0, 1.0, policy.k)
     spread = math.sqrt(float(ARMS[0] @ ARMS[0]) / 30.0)
     bonus = th.scb_multiplier(policy.k, policy.c, 1.0, 1.0) * radius * spread
@@ -82,10 +82,10 @@ def test_the_constant_radius_and_the_piecewise_one_are_uniform_too():
     wide = dw.LinearUCB(uniform=True, horizon=T, **window)
     expected = th.cheung_radius(9.0, 2.0, 2.0, math.log(T / DELTA), 1.0, 1.0, 1.0) * math.sqrt(0.89 / 2.0)
     assert wide.scores(wide.start(), ARMS).bonus[0] == pytest.approx(expected, rel=1e-12)
-    piecewise = dw.PiecewiseUCB(memory=dw.Fade(FORGET), horizon=T, uniform=True, D=7, **CLICKS)
+    piecewise = dw.research.PiecewiseUCB(memory=dw.Fade(FORGET), horizon=T, uniform=True, D=7, **CLICKS)
     rho = th.pw_radius(7.0, FORGET, 2.0, piecewise.reg, math.log(T / DELTA), 1.0, 1.0, 1.0, piecewise.k, False)
     assert piecewise.delay == 7 and piecewise.set_radius(piecewise.start()) == pytest.approx(rho, rel=1e-12)
-    assert dw.PiecewiseUCB(memory=dw.Fade(FORGET), horizon=T, **CLICKS).delay == th.pw_delay(FORGET, float(T))
+    assert dw.research.PiecewiseUCB(memory=dw.Fade(FORGET), horizon=T, **CLICKS).delay == th.pw_delay(FORGET, float(T))
 
 
 @pytest.mark.parametrize("fields", [

@@ -14,10 +14,10 @@ HALF_LIVES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 def main(rounds=6000, trials=6, seed=0):
     world = dw.worlds.Turn(dim=2, arms=50, horizon=rounds, turns=1)
-    policies = {
-        half_life: dw.LinearUCB(dim=2, memory=dw.Fade(dw.half_life_to_forget(half_life)), radius="posterior")
-        for half_life in HALF_LIVES
-    }
+    policies = {}
+    for half_life in HALF_LIVES:
+        memory = dw.Fade(dw.convert_memory(half_life, "half_life", "forget"))
+        policies[half_life] = dw.LinearUCB(dim=2, memory=memory, radius="posterior")
     every = {str(half_life): policy for half_life, policy in policies.items()} | {"Auto": dw.make("Auto", dim=2)}
     result = dw.simulate(every, world, trials=trials, seed=seed, record="last")
     lost = {name: float(result.final(name).mean()) for name in every}

@@ -27,7 +27,7 @@ ROOMS = {
     "simulation": ("driftwise.simulation",),
     "errors": ("driftwise.errors",),
 }
-MODULES = ("theory", "worlds", "checks")
+MODULES = ("theory", "worlds", "checks", "research")
 
 
 def room(name: str) -> str:

@@ -9,40 +9,23 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the names of `_HOMES` for type checkers; a test holds the two together
-    from driftwise import checks, theory, worlds
+    from driftwise import checks, research, theory, worlds
     from driftwise.agent import Agent, Decision, Verdict
     from driftwise.data.evaluate import Evaluation, evaluate
     from driftwise.data.outcomes import Backtest, Outcomes, backtest
     from driftwise.data.reduce import sums
     from driftwise.data.sums import Sums
     from driftwise.errors import BadInput, DriftwiseError, NumericalError
-    from driftwise.policies.adapt import BanditOverBandit, FadeBank, Master
     from driftwise.policies.advice import advise
     from driftwise.policies.arms import ArmSet, Choice, Scores
-    from driftwise.policies.bvd import BVDGLMUCB
     from driftwise.policies.curves import Curve, Fourier, Polynomial, Spline
-    from driftwise.policies.glm import GLMUCB
-    from driftwise.policies.half_life import (
-        convert_memory,
-        forget_to_half_life,
-        forget_to_rounds,
-        forget_to_window,
-        half_life_to_forget,
-        rounds_to_forget,
-        span_to_ticks,
-        window_to_forget,
-    )
+    from driftwise.policies.half_life import convert_memory
     from driftwise.policies.linear import LinearUCB
     from driftwise.policies.memory import Fade, Keep, Restart, Trend, Window
-    from driftwise.policies.model import Link
     from driftwise.policies.names import catalogue, make
-    from driftwise.policies.optimistic import LogisticUCB2, OFULog, PiecewiseUCB
     from driftwise.policies.posterior import PosteriorUCB
-    from driftwise.policies.sampling import LinearSampling, PosteriorSampling
-    from driftwise.policies.self_concordant import DiscountedSelfConcordantUCB, SelfConcordantUCB
     from driftwise.policies.shapes import Ball, Box, Ellipsoid, Union
     from driftwise.policies.state import State
-    from driftwise.policies.trend_bank import TrendBank
     from driftwise.simulation import Result, simulate
     from driftwise.tables import Features, read_log
 
@@ -58,25 +41,16 @@ _HOMES = {
     "data.reduce": "sums",
     "data.sums": "Sums",
     "errors": "BadInput DriftwiseError NumericalError",
-    "policies.adapt": "BanditOverBandit FadeBank Master",
     "policies.advice": "advise",
     "policies.arms": "ArmSet Choice Scores",
-    "policies.bvd": "BVDGLMUCB",
     "policies.curves": "Curve Fourier Polynomial Spline",
-    "policies.glm": "GLMUCB",
-    "policies.half_life": "convert_memory forget_to_half_life forget_to_rounds forget_to_window half_life_to_forget "
-    "rounds_to_forget span_to_ticks window_to_forget",
+    "policies.half_life": "convert_memory",
     "policies.linear": "LinearUCB",
     "policies.memory": "Fade Keep Restart Trend Window",
-    "policies.model": "Link",
     "policies.names": "catalogue make",
-    "policies.optimistic": "LogisticUCB2 OFULog PiecewiseUCB",
     "policies.posterior": "PosteriorUCB",
-    "policies.sampling": "LinearSampling PosteriorSampling",
-    "policies.self_concordant": "DiscountedSelfConcordantUCB SelfConcordantUCB",
     "policies.shapes": "Ball Box Ellipsoid Union",
     "policies.state": "State",
-    "policies.trend_bank": "TrendBank",
     "simulation": "Result simulate",
     "tables": "Features read_log",
 }
@@ -99,48 +73,34 @@ if not TYPE_CHECKING:
 
 
 __all__ = [
-    "BVDGLMUCB",
-    "GLMUCB",
     "Agent",
     "ArmSet",
     "Backtest",
     "BadInput",
     "Ball",
-    "BanditOverBandit",
     "Box",
     "Choice",
     "Curve",
     "Decision",
-    "DiscountedSelfConcordantUCB",
     "DriftwiseError",
     "Ellipsoid",
     "Evaluation",
     "Fade",
-    "FadeBank",
     "Features",
     "Fourier",
     "Keep",
-    "LinearSampling",
     "LinearUCB",
-    "Link",
-    "LogisticUCB2",
-    "Master",
     "NumericalError",
-    "OFULog",
     "Outcomes",
-    "PiecewiseUCB",
     "Polynomial",
-    "PosteriorSampling",
     "PosteriorUCB",
     "Restart",
     "Result",
     "Scores",
-    "SelfConcordantUCB",
     "Spline",
     "State",
     "Sums",
     "Trend",
-    "TrendBank",
     "Union",
     "Verdict",
     "Window",
@@ -150,17 +110,11 @@ __all__ = [
     "checks",
     "convert_memory",
     "evaluate",
-    "forget_to_half_life",
-    "forget_to_rounds",
-    "forget_to_window",
-    "half_life_to_forget",
     "make",
     "read_log",
-    "rounds_to_forget",
+    "research",
     "simulate",
-    "span_to_ticks",
     "sums",
     "theory",
-    "window_to_forget",
     "worlds",
 ]

@@ -225,7 +225,7 @@ def test_agents_that_learned_apart_merge_to_one_that_learned_all(name, forget):
     policy = {
         "linear": linear(memory, dim=3),
         "two matrices": linear(memory, dim=3, two_matrix="correct"),
-        "clicks": dw.SelfConcordantUCB(dim=3, memory=memory, lam=3.0, delta=0.1, horizon=200, capacity=50),
+        "clicks": dw.research.SelfConcordantUCB(dim=3, memory=memory, lam=3.0, delta=0.1, horizon=200, capacity=50),
     }[name]
     hand = Hand(1000.0)
     made = [dw.Agent(policy, rewards=(0, 1), clock="wall", tick=1.0, now=hand) for _ in range(3)]
@@ -273,7 +273,7 @@ def test_what_a_bank_for_clicks_draws_at_random_has_its_estimate_and_no_bonus():
 
 def test_ready_made_agents():
     clicks, values = dw.Agent.for_clicks(3, click_rate=0.03), dw.Agent.for_values(3, -1.0, 5.0)
-    assert isinstance(clicks.policy, dw.TrendBank) and isinstance(values.policy, dw.TrendBank)
+    assert isinstance(clicks.policy, dw.research.TrendBank) and isinstance(values.policy, dw.research.TrendBank)
     assert clicks.policy.base.S == pytest.approx(dw.advise(click_rate=0.03)["S"])
     for agent, value in ((clicks, True), (values, 4.5)):
         assert agent.reward(agent.decide(ARMS).id, value) == "learned"

@@ -255,7 +255,7 @@ def test_a_wall_clock_that_jumps_moves_nothing_but_later_verdicts():
     hand = Hand(1000.0)
     policy = linear(dw.Keep(), delta=0.01)
     agent = dw.Agent(policy, rewards=(-1, 1), clock="wall", half_life="100s", expire_after="50s", now=hand)
-    assert agent.policy.memory == dw.Fade(dw.half_life_to_forget(1000.0))
+    assert agent.policy.memory == dw.Fade(dw.convert_memory(1000.0, "half_life", "forget"))
     one = agent.decide(ARMS)
     assert one.born == 10_000
     hand.at = 10.0  # backwards
@@ -317,29 +317,28 @@ def test_combinations_without_meaning_are_refused():
 
 def test_conversions_go_there_and_back():
     for rounds in (2.0, 10.0, 1000.0):
-        forget = dw.rounds_to_forget(rounds)
-        assert dw.forget_to_rounds(forget) == pytest.approx(rounds)
-        assert dw.half_life_to_forget(dw.forget_to_half_life(forget)) == pytest.approx(forget)
-        assert dw.window_to_forget(dw.forget_to_window(forget)) == pytest.approx(forget)
-        gamma, length = 1.0 - forget, dw.forget_to_window(forget)
+        forget = dw.convert_memory(rounds, "rounds", "forget")
+        assert dw.convert_memory(forget, "forget", "rounds") == pytest.approx(rounds)
+        for unit in ("half_life", "window"):
+            there = dw.convert_memory(forget, "forget", unit)
+            assert dw.convert_memory(there, unit, "forget") == pytest.approx(forget)
+        gamma, length = 1.0 - forget, dw.convert_memory(forget, "forget", "window")
         weights = gamma ** np.arange(100_000)
         assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(length, rel=1e-6)
-    assert dw.half_life_to_forget("14d", tick="1h") == pytest.approx(1 - 0.5 ** (1 / 336))
-    assert dw.forget_to_rounds(0.0) == dw.forget_to_half_life(0.0) == dw.forget_to_window(0.0) == math.inf
+    assert dw.convert_memory("14d", "half_life", "forget", tick="1h") == pytest.approx(1 - 0.5 ** (1 / 336))
+    assert all(dw.convert_memory(0.0, "forget", unit) == math.inf for unit in ("rounds", "half_life", "window"))
     with refused("half_life", "tick"):
-        dw.half_life_to_forget("14d")
+        dw.convert_memory("14d", "half_life", "forget")
     with refused("rounds"):
-        dw.rounds_to_forget(0.5)
+        dw.convert_memory(0.5, "rounds", "forget")
 
 
-def test_one_function_converts_between_all_units_and_the_old_names_are_its_aliases():
-    assert dw.convert_memory("14d", "half_life", "window", tick="1h") == dw.forget_to_window(
-        dw.half_life_to_forget("14d", tick="1h")
-    )
-    for value, source, alias in ((50.0, "half_life", dw.half_life_to_forget), (50.0, "rounds", dw.rounds_to_forget),
-                                 (50.0, "window", dw.window_to_forget)):  # fmt: skip
-        forget = dw.convert_memory(value, source, "forget")
-        assert forget == alias(value) and dw.convert_memory(forget, "forget", source) == pytest.approx(value)
+def test_one_function_converts_between_all_units():
+    forget = dw.convert_memory("14d", "half_life", "forget", tick="1h")
+    assert dw.convert_memory("14d", "half_life", "window", tick="1h") == dw.convert_memory(forget, "forget", "window")
+    for source in ("half_life", "rounds", "window"):
+        forget = dw.convert_memory(50.0, source, "forget")
+        assert dw.convert_memory(forget, "forget", source) == pytest.approx(50.0)
     assert dw.convert_memory(math.inf, "rounds", "half_life") == math.inf
     for parameter, call in (
         ("source", lambda: dw.convert_memory(1.0, "weeks", "forget")),

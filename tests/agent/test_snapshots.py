@@ -48,8 +48,8 @@ def test_a_loaded_agent_goes_on_bit_for_bit(name, tmp_path):
 
 
 def test_a_link_of_ones_own_is_given_again():
-    link = dw.Link(mean=np.tanh, slope=lambda z: 1 / np.cosh(z) ** 2, k=1.0, c=0.4)
-    policy = dw.GLMUCB(dim=3, memory=dw.Fade(0.1), lam=3.0, delta=0.1, link=link, R=0.5, horizon=50)
+    link = dw.research.Link(mean=np.tanh, slope=lambda z: 1 / np.cosh(z) ** 2, k=1.0, c=0.4)
+    policy = dw.research.GLMUCB(dim=3, memory=dw.Fade(0.1), lam=3.0, delta=0.1, link=link, R=0.5, horizon=50)
     data = lived(policy, 5).to_bytes()
     with refused("policy"):
         dw.Agent.from_bytes(data)

@@ -17,7 +17,7 @@ ARMS = unit_arms(5, 2, 3)
 DAY = 86400.0
 TIMED = {"fade": dw.Fade("14d"), "window": dw.Window("7d", capacity=60), "restart": dw.Restart("1d")}
 SAME = {  # in ticks of an hour
-    "fade": dw.Fade(dw.half_life_to_forget(14 * 24)),
+    "fade": dw.Fade(dw.convert_memory(14 * 24, "half_life", "forget")),
     "window": dw.Window(7 * 24, capacity=60),
     "restart": dw.Restart(24),
 }
@@ -100,7 +100,7 @@ def test_words_that_are_no_time_are_refused_by_the_memory():
 
 
 def test_clicks_forget_in_time_too():
-    policy = dw.GLMUCB(dim=2, memory=dw.Fade("2d"), lam=2.0, delta=0.1, S=2.0, capacity=40)
+    policy = dw.research.GLMUCB(dim=2, memory=dw.Fade("2d"), lam=2.0, delta=0.1, S=2.0, capacity=40)
     hand = Hand(50 * DAY)
     agent = dw.Agent(policy, rewards=(0, 1), clock="wall", now=hand)
     agent.reward(agent.decide(ARMS).id, 1.0)

@@ -34,7 +34,7 @@ def live(agent, hand, turns=60, every=3 * 3600.0):
 
 
 @pytest.mark.parametrize("tick", ["1d", "12h", "1h", "7h", "16h", "3d"])
-@pytest.mark.parametrize("policy", [linear, lambda memory: dw.SelfConcordantUCB(
+@pytest.mark.parametrize("policy", [linear, lambda memory: dw.research.SelfConcordantUCB(
     dim=2, memory=memory, lam=1.0, delta=0.01, link="logistic", S=1.0, L=1.0, estimate="one-pass")],
     ids=["linear", "clicks"])  # fmt: skip
 def test_the_first_tick_of_a_period_belongs_to_it(policy, tick):

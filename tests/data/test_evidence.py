@@ -19,7 +19,7 @@ from driftwise.data.outcomes import Outcomes, backtest, block_means
 from driftwise.errors import BadInput
 from driftwise.lab import sets
 from driftwise.lab.evidence import plays, rows, run
-from driftwise.policies.half_life import half_life_to_forget
+from driftwise.policies.half_life import convert_memory
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep
 
@@ -172,7 +172,7 @@ def test_numbers_are_those_of_a_plain_backtest(small, monkeypatch):
         logs = [listed.draw(seed).reordered(seed) for seed in range(2)]
         untold = {"dim": logs[0].dim, "radius": "posterior", "R": "learn", "S": None, "L": None}
         policies = {"static": LinearUCB(memory=Keep(), **untold),
-                    "fade": LinearUCB(memory=Fade(half_life_to_forget(2000)), **untold)}  # fmt: skip
+                    "fade": LinearUCB(memory=Fade(convert_memory(2000, "half_life", "forget")), **untold)}  # fmt: skip
         played = [backtest(policies, log, seed=seed) for seed, log in enumerate(logs)]
         mixed = [backtest(policies, log.shuffled(seed), seed=seed) for seed, log in enumerate(logs)]
         static, fade = one["rows"]

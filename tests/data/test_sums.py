@@ -64,7 +64,7 @@ POLICIES = [
     dw.LinearUCB(dim=D, memory=dw.Keep(), lam=1.0),
     dw.LinearUCB(dim=D, memory=dw.Fade(0.02), lam=1.0),
     dw.LinearUCB(dim=D, memory=dw.Fade(0.2), lam=1.0, two_matrix="correct"),
-    dw.LinearSampling(dim=D, memory=dw.Fade(0.01), lam=1.0),
+    dw.research.LinearSampling(dim=D, memory=dw.Fade(0.01), lam=1.0),
 ]
 
 
@@ -281,6 +281,6 @@ def test_the_command_reduces_and_prints_the_query(tmp_path, capsys):
     assert len(list((tmp_path / "sums").iterdir())) == 1
     with pytest.raises(SystemExit, match="0"):
         main([*asked, "--sql"])
-    policy = dw.LinearUCB(dim=D, memory=dw.Fade(dw.half_life_to_forget(50)), lam=1.0)
+    policy = dw.LinearUCB(dim=D, memory=dw.Fade(dw.convert_memory(50, "half_life", "forget")), lam=1.0)
     last = sums(log_of(**rows()), policy).tick
     assert capsys.readouterr().out.strip() == sql(policy, last)

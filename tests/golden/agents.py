@@ -60,7 +60,7 @@ def agents() -> dict[str, Callable[[], dw.Agent]]:
 
 def _live(agent: dw.Agent, arms: Any, first: int, last: int) -> tuple[list[Any], list[float]]:
     """Decisions with rewards that come late, in bursts or never, or cancelled; MASTER and BOB get rewards at once."""
-    alone = isinstance(agent.policy, (dw.Master, dw.BanditOverBandit))
+    alone = isinstance(agent.policy, (dw.research.Master, dw.research.BanditOverBandit))
     clicks, found, numbers, waiting = click(agent.policy), [], [], []
     for t in range(first, last):
         one = agent.decide(arms, id=f"visit {t}", now=BEGUN + 60.0 * t)

@@ -68,7 +68,7 @@ def policies(dim: int, rounds: int) -> dict[str, object]:
     made["MASTER that tests often"] = dw.make("MASTER+LogUCB1", **known, n0=2, test_scale=1e-4)
     made["MASTER that tests often, linear"] = dw.make("MASTER+OFUL", **known, n0=2, test_scale=1e-3)
     made["a bank of two, exact"] = dw.make("Bank+SCB-WeightUCB", **known, memories=(8.0, 64.0), estimate="exact")
-    made["a bank of two matrices"] = dw.FadeBank(
+    made["a bank of two matrices"] = dw.research.FadeBank(
         base=dw.LinearUCB(dim=dim, memory=dw.Keep(), lam=1.0, delta=0.01, two_matrix="correct"), memories=(8.0, 64.0)
     )
     made["SCB in one pass"] = dw.make("SCB-WeightUCB", **known, estimate="one-pass")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import driftwise as dw
+from driftwise import research
 from driftwise.service.core.fold import Fold
 from driftwise.service.stores.records import AT_FIRST_LESSON, RewardRow
 from golden import guard
@@ -165,7 +166,8 @@ def cases() -> Iterator[Case]:
             yield f"learn: {family}, {memory}", lambda p=policy: _late(p)
             yield f"fold: {family}, {memory}", lambda p=policy: _folded(p)
             yield f"read: {family}, {memory}", lambda p=policy: _vetted(p)
-            repeats = policy.deterministic or isinstance(policy, dw.TrendBank)  # looks are drawn by key and number
-            if repeats and not policy.stepped and not isinstance(policy, (dw.Master, dw.BanditOverBandit)):
+            repeats = policy.deterministic or isinstance(policy, research.TrendBank)  # looks are drawn by key and number
+            drawn = research.Master | research.BanditOverBandit
+            if repeats and not policy.stepped and not isinstance(policy, drawn):
                 for origin, word in ((1000, "from a tick"), (AT_FIRST_LESSON, "from the first lesson")):
                     yield f"service: {family}, {memory}, {word}", lambda p=policy, o=origin: _served(p, o)

@@ -48,7 +48,7 @@ def searchers() -> dict[str, Any]:
     made["posterior, trend"] = dw.LinearUCB(dim=DIM, memory=dw.Trend(50), radius="posterior", R="learn", S=None)
     made["posterior, clicks"] = dw.PosteriorUCB(dim=DIM, memory=dw.Fade(0.02))
     made["Auto, clicks"] = dw.make("Auto", dim=DIM, link="logistic")
-    made["a bank of two matrices"] = dw.FadeBank(
+    made["a bank of two matrices"] = dw.research.FadeBank(
         base=dw.LinearUCB(dim=DIM, memory=dw.Keep(), lam=1.0, delta=0.01, two_matrix="correct"), memories=(8.0, 64.0)
     )
     return made

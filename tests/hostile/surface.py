@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 import driftwise as dw
+from driftwise import research
 from hostile.battery import DIM, arms_of, lived, policies
 
 # Invalid arguments.
@@ -58,7 +59,7 @@ class Caller:
 
     def link(self):
         return self.one("logistic", "probit", "identity", "poisson",
-                        dw.Link(mean=lambda z: z, slope=np.ones_like, k=1.0, c=1.0))  # fmt: skip
+                        research.Link(mean=lambda z: z, slope=np.ones_like, k=1.0, c=1.0))  # fmt: skip
 
     def base(self):
         return self.one(dw.make("OFUL", dim=DIM, horizon=50), dw.make("LogUCB1", dim=DIM, horizon=50),
@@ -77,26 +78,27 @@ def constructor(caller):
     """A memory, a policy, a link: and a state of it, if there is one."""
     glm = {"link": caller.link, "R": (0.5, None), "m": (1.0, 2), "estimate": ("exact", "one-pass"), "horizon_": (40,),
            "capacity": (9, None)}  # fmt: skip
-    kind = caller.one(dw.Fade, dw.Window, dw.Restart, dw.Link, dw.LinearUCB, dw.GLMUCB, dw.SelfConcordantUCB,
-                      dw.BVDGLMUCB, dw.DiscountedSelfConcordantUCB, dw.PiecewiseUCB, dw.OFULog, dw.LogisticUCB2,
-                      dw.BanditOverBandit, dw.Master, dw.FadeBank)  # fmt: skip
+    kind = caller.one(dw.Fade, dw.Window, dw.Restart, research.Link, dw.LinearUCB, research.GLMUCB,
+                      research.SelfConcordantUCB, research.BVDGLMUCB, research.DiscountedSelfConcordantUCB,
+                      research.PiecewiseUCB, research.OFULog, research.LogisticUCB2, research.BanditOverBandit,
+                      research.Master, research.FadeBank)  # fmt: skip
     if kind is dw.Fade:
         return kind, caller.some(forget_=(0.1,))
     if kind is dw.Window:
         return kind, caller.some(length_=(7, 3.5), capacity=(4,))
     if kind is dw.Restart:
         return kind, caller.some(period_=(7, 3.5))
-    if kind is dw.Link:
+    if kind is research.Link:
         return kind, caller.some(mean_=lambda: np.tanh, slope_=lambda: np.ones_like, k_=(1.0,), c_=(0.5,))
     if kind is dw.LinearUCB:
         matrices = ("correct", "as-published", None)
         return kind, index_fields(caller, R=(1.0,), two_matrix=matrices, radius=("weighted", "cheung"))
-    if kind is dw.BanditOverBandit:
+    if kind is research.BanditOverBandit:
         grid = (caller.memory(), caller.memory())
         return kind, caller.some(base_=caller.base, horizon_=(50,), grid=(grid,), block=(5,))
-    if kind is dw.Master:
+    if kind is research.Master:
         return kind, caller.some(base_=caller.base, horizon_=(50,), n0=(0, 3), test_scale=(1.0, math.inf))
-    if kind is dw.FadeBank:
+    if kind is research.FadeBank:
         return kind, caller.some(base_=caller.base, memories=((8.0, 64.0), [5, math.inf]), share=(0.01,), margin=(1.0,),
                                  gap=(6.0,), back=(3.0,), tilt=(0.5, None), kappa=(1.5,))  # fmt: skip
     return kind, index_fields(caller, **glm)

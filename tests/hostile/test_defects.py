@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from driftwise import research
 from driftwise.kernels.adapt import book
 from hostile.battery import KNOWN, lived, policies
 from hostile.cases import joined, parts
@@ -39,7 +40,8 @@ def scb(**fields):
 
 
 def glm(**fields):
-    return dw.GLMUCB(**{"dim": 3, "memory": dw.Keep(), "lam": 1.0, "delta": 0.1, "R": 1.0, "horizon": 200, **fields})
+    common = {"dim": 3, "memory": dw.Keep(), "lam": 1.0, "delta": 0.1, "R": 1.0, "horizon": 200}
+    return research.GLMUCB(**{**common, **fields})
 
 
 def heard(call):
@@ -61,7 +63,7 @@ def test_a_second_thread_is_refused_while_the_first_learns_and_both_go_on_after(
         assert go_on.wait(200)
         return 0.5 * z
 
-    policy = glm(link=dw.Link(mean=slow, slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5))
+    policy = glm(link=research.Link(mean=slow, slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5))
     state = policy.start()
     first = threading.Thread(target=policy.learn, args=(state, A, 0, 1.0))
     first.start()
@@ -82,7 +84,7 @@ def test_a_link_that_uses_the_state_it_is_asked_for_is_refused_and_does_not_hang
         policy.choose(state, A)
         return 0.5 * z
 
-    policy = glm(link=dw.Link(mean=nosy, slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5))
+    policy = glm(link=research.Link(mean=nosy, slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5))
     state = policy.start()
     with refused("state", "thread"):
         policy.learn(state, A, 0, 1.0)
@@ -96,7 +98,7 @@ sys.setswitchinterval(1e-6)
 A, prepared = np.eye(8), dw.ArmSet(np.eye(8))
 kinds = {
     "SCB": dw.make("SCB-WeightUCB", dim=8, horizon=20000, path_length=3.0),
-    "window": dw.GLMUCB(dim=8, memory=dw.Window(7), lam=10.0, delta=0.01),
+    "window": research.GLMUCB(dim=8, memory=dw.Window(7), lam=10.0, delta=0.01),
     "SW-UCB": dw.make("SW-UCB", dim=8, horizon=300, path_length=3.0),
     "bank": dw.make("Bank+LB-WeightUCB", dim=8),
     "MASTER": dw.make("MASTER+OFUL", dim=8, horizon=20000),
@@ -657,7 +659,7 @@ def wayward(trouble):
         "none": lambda z: 0.5 * z, "waves": lambda z: 10.0 * np.sin(50.0 * z), "NaN": lambda z: np.full_like(z, np.nan),
         "raises": lambda z: 1 / 0,
     }  # fmt: skip
-    return dw.Link(mean=lambda z: ways[trouble["now"]](z), slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5)
+    return research.Link(mean=lambda z: ways[trouble["now"]](z), slope=lambda z: np.full_like(z, 0.5), k=0.5, c=0.5)
 
 
 @pytest.mark.parametrize(

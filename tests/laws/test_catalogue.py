@@ -45,7 +45,7 @@ def variants(dim):
         policies[f"posterior, untold, {kind}"] = dw.LinearUCB(dim=dim, memory=memory, radius="posterior", **untold)
         if kind != "Trend":
             policies[f"posterior clicks, {kind}"] = dw.PosteriorUCB(dim=dim, memory=memory, horizon=400)
-    policies["a bank of posteriors"] = dw.FadeBank(
+    policies["a bank of posteriors"] = dw.research.FadeBank(
         base=dw.LinearUCB(dim=dim, memory=dw.Keep(), radius="posterior", R=("learn", 0.5))
     )
     policies["posterior clicks in one pass"] = dw.PosteriorUCB(dim=dim, memory=dw.Fade(0.02), estimate="one-pass")

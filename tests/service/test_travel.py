@@ -146,8 +146,8 @@ def _forget(db, count):
 
 
 def test_numbers_of_a_policy_that_another_machine_rounds_otherwise_are_not_damage(tmp_path):
-    db, forget_of = tmp_path / "a.db", clock.half_life_to_forget
-    with patch.object(clock, "half_life_to_forget", lambda ticks: np.nextafter(forget_of(ticks), 1.0)):
+    db, convert = tmp_path / "a.db", clock.convert_memory
+    with patch.object(clock, "convert_memory", lambda *asked: np.nextafter(convert(*asked), 1.0)):
         made(db, bits=False)
         with another():
             _forget(db, 2)

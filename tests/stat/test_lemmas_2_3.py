@@ -20,7 +20,7 @@ DELTA, RUNS = 0.05, 200
 def lemma(policy, theta, spread):
     """The right-hand side at round t = len(theta), at an arm of norm `spread` in V⁻¹."""
     common = {"lam": policy.lam, "delta": policy.delta, "S": policy.S, "L": policy.L, "k": policy.k, "c": policy.c}
-    if isinstance(policy, dw.GLMUCB):
+    if isinstance(policy, dw.research.GLMUCB):
         return theory.glb_estimation_bound(theta, policy.memory.forget, spread, R=policy.R or 0.5, **common)
     extra = {"m": policy.m, "uniform": policy.uniform, "horizon": float(policy.horizon)}
     return theory.scb_estimation_bound(theta, policy.memory.forget, spread, **extra, **common)

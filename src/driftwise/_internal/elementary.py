@@ -4,7 +4,7 @@ cosine.
 The C library's functions differ by processor and version. These are made of + - * / and of bits alone, in a fixed
 order, so compiled, shipped and interpreted code agree. test_elementary.py measures how far results are from the exact
 values, in units in the last place: at most 0.54 on 10^6 points each (exp, expm1, log, log1p), 0.56 on 4,000 (erfc,
-power), 0.81 on 4,000 (log2, sine, cosine). tests/test_elementary.py measures fewer.
+power), 0.81 on 4,000 (log2, sine, cosine).
 
 All follow one plan. The argument is reduced exactly, or with its rounding error kept beside it, to a small one. A table
 has the function at the nearest node as a leading part and a rest. A short polynomial adds what is left. The leading

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from driftwise._internal.validate import one_of, real
 from driftwise.agent.sections import ANEW, no, section_count
 from driftwise.errors import BadInput
-from driftwise.policies.half_life import half_life_to_forget, seconds, ticks
+from driftwise.policies.half_life import convert_memory, seconds, ticks
 from driftwise.policies.memory import Fade, Keep
 from driftwise.policies.questions import Asked
 from driftwise.policies.vetting import LATEST
@@ -165,7 +165,7 @@ def in_ticks(policy: Asked, half_life: object, clock: Clock) -> Any:
     if not isinstance(memory, Keep):
         got = "a bank, which finds its memory itself" if policy.adapts else memory
         raise BadInput("half_life", got, "a policy with memory=Keep(), which a half-life replaces", "leave it out")
-    return policy.remembering(Fade(half_life_to_forget(clock.span("half_life", half_life))))
+    return policy.remembering(Fade(convert_memory(clock.span("half_life", half_life), "half_life", "forget")))
 
 
 def check_meaning(policy: Asked, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwise.errors import BadInput
-from driftwise.policies.half_life import half_life_to_forget
+from driftwise.policies.half_life import convert_memory
 from driftwise.policies.memory import Fade, Keep
 from driftwise.policies.names import catalogue, make
 from driftwise.tables.logs import Log
@@ -42,7 +42,7 @@ def named_policy(
         fields["horizon"] = max(2, log.rows)
     if L is not None:
         fields["L"] = L
-    memory = Keep() if half_life is None else Fade(half_life_to_forget(half_life))
+    memory = Keep() if half_life is None else Fade(convert_memory(half_life, "half_life", "forget"))
     if name == "Auto":
         if clicks:
             fields["link"] = "logistic"

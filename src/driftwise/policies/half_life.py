@@ -48,7 +48,7 @@ class Timed(float):
 
     @staticmethod
     def _number(ticks: float, halves: bool) -> float:
-        return half_life_to_forget(ticks) if halves else ticks
+        return convert_memory(ticks, "half_life", "forget") if halves else ticks
 
     def in_ticks(self, tick: float) -> float:
         """The number itself, with ticks of so many seconds."""
@@ -81,11 +81,6 @@ def ticks(name: str, span: object, tick: object = None) -> float:
     return real(name, span, 0.0, low_open=True, way_out="pass a number of rounds, e.g. 500")
 
 
-def span_to_ticks(span: float | str, *, tick: float | str) -> float:
-    """A span of time in ticks of this length."""
-    return ticks("span", span, tick)
-
-
 Unit = Literal["forget", "half_life", "rounds", "window"]
 UNITS = ("forget", "half_life", "rounds", "window")
 
@@ -116,7 +111,7 @@ def convert_memory(
 
 
 def _forget_of(value: float | str, source: Unit | None, tick: float | str | None) -> float:
-    """forget of a memory in another unit. An error names the parameter of the alias below."""
+    """forget of a memory in another unit."""
     if source == "forget":
         if tick is not None:
             raise BadInput("tick", tick, "no tick beside forget, which is a share and no time", "leave it out")
@@ -129,33 +124,3 @@ def _forget_of(value: float | str, source: Unit | None, tick: float | str | None
     name = "rounds" if source == "rounds" else "length"
     length = real(name, ticks(name, value, tick), 1.0, low_open=True, way_out="pass more than one round")
     return 1.0 / length if source == "rounds" else 2.0 / (length + 1.0)
-
-
-def half_life_to_forget(half_life: float | str, *, tick: float | str | None = None) -> float:
-    """An alias: `convert_memory(half_life, "half_life", "forget", tick=tick)`."""
-    return convert_memory(half_life, "half_life", "forget", tick=tick)
-
-
-def forget_to_half_life(forget: float) -> float:
-    """An alias: `convert_memory(forget, "forget", "half_life")`."""
-    return convert_memory(forget, "forget", "half_life")
-
-
-def rounds_to_forget(rounds: float | str, *, tick: float | str | None = None) -> float:
-    """An alias: `convert_memory(rounds, "rounds", "forget", tick=tick)`."""
-    return convert_memory(rounds, "rounds", "forget", tick=tick)
-
-
-def forget_to_rounds(forget: float) -> float:
-    """An alias: `convert_memory(forget, "forget", "rounds")`."""
-    return convert_memory(forget, "forget", "rounds")
-
-
-def window_to_forget(length: float | str, *, tick: float | str | None = None) -> float:
-    """An alias: `convert_memory(length, "window", "forget", tick=tick)`."""
-    return convert_memory(length, "window", "forget", tick=tick)
-
-
-def forget_to_window(forget: float) -> float:
-    """An alias: `convert_memory(forget, "forget", "window")`."""
-    return convert_memory(forget, "forget", "window")

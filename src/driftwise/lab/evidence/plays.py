@@ -17,7 +17,7 @@ from driftwise._internal.sources import source_hash
 from driftwise.data.outcomes import Outcomes, walk
 from driftwise.kernels.point import Floats
 from driftwise.lab.sets import ListedSet
-from driftwise.policies.half_life import half_life_to_forget
+from driftwise.policies.half_life import convert_memory
 from driftwise.policies.linear import LinearUCB
 from driftwise.policies.memory import Fade, Keep
 from driftwise.policies.names import make
@@ -64,7 +64,7 @@ def contenders(dim: int, clicks: bool) -> dict[str, Contender]:
     untold: dict[str, Any] = {"dim": dim, "radius": "posterior", "R": "learn", "S": None, "L": None}
     found: dict[str, Any] = {STATIC: LinearUCB(memory=Keep(), **untold)}
     for rounds in HALF_LIVES:
-        found[f"half-life {rounds}"] = LinearUCB(memory=Fade(half_life_to_forget(rounds)), **untold)
+        found[f"half-life {rounds}"] = LinearUCB(memory=Fade(convert_memory(rounds, "half_life", "forget")), **untold)
     found[AUTO] = make("Auto", dim=dim)
     if clicks:
         found[CLICKS] = make("Auto", dim=dim, link="logistic")
