@@ -166,7 +166,7 @@ def cases() -> Iterator[Case]:
             yield f"learn: {family}, {memory}", lambda p=policy: _late(p)
             yield f"fold: {family}, {memory}", lambda p=policy: _folded(p)
             yield f"read: {family}, {memory}", lambda p=policy: _vetted(p)
-            repeats = policy.deterministic or isinstance(policy, research.TrendBank)  # looks are drawn by key and number
+            repeats = policy.deterministic or isinstance(policy, research.TrendBank)  # looks are drawn by key
             drawn = research.Master | research.BanditOverBandit
             if repeats and not policy.stepped and not isinstance(policy, drawn):
                 for origin, word in ((1000, "from a tick"), (AT_FIRST_LESSON, "from the first lesson")):
