@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import driftwise as dw
+from driftwise import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -119,8 +120,11 @@ def test_output_that_cannot_be_written_is_one_sentence(unbuffered):
 
 
 def test_list_and_tune_print_tables():
-    listed = command("list").stdout
+    listed = command("list", "--all").stdout
     assert all(row["name"] in listed for row in dw.catalogue())
+    for _, _, call in cli._CHOICES:  # what a product chooses from runs as it stands
+        assert call.replace('"', "") in command("list").stdout.replace('"', "")
+        assert isinstance(eval(call), dw.Agent)
     tuned = command("tune", "--dim", "2", "--horizon", "6000", "--path-length", "6.283").stdout
     assert "0.977118" in tuned and "34" in tuned
 

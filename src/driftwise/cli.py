@@ -58,11 +58,26 @@ def _options(
     """Choosing under drift."""
 
 
+# What a product chooses from: what it needs to know, and the call that makes it.
+_CHOICES = (
+    ("Auto", "you do not know how fast tastes change", "dw.Agent.for_clicks(dim=5)"),
+    ("a half-life", "you know how long things stay true", 'dw.Agent.for_clicks(dim=5, half_life="14d")'),
+    ("keep everything", "nothing changes", 'dw.Agent(dw.make("OFUL", dim=5, horizon=10_000), rewards=(0, 1))'),
+    ("LinTS", "you want Thompson sampling", 'dw.Agent(dw.make("LinTS", dim=5, horizon=10_000), rewards=(0, 1))'),
+)
+
+
 @app.command("list")
-def list_() -> None:
-    """List the algorithms."""
+def list_(
+    all_: Annotated[bool, typer.Option("--all", help="Every algorithm that `driftwise.make` knows by name.")] = False,
+) -> None:
+    """List the algorithms: those for a product, or all."""
     from driftwise.policies.names import catalogue
 
+    if not all_:
+        _table("import driftwise as dw", ("name", "if", "call"), _CHOICES)
+        print("driftwise list --all has the algorithms of the paper and the field", file=sys.stderr)
+        return
     rows = [
         (row["name"], row["family"], row["memory"], row["adaptation"], ", ".join(row["needs"]), row["reference"])
         for row in sorted(catalogue(), key=lambda row: row["name"] != "Auto")  # Auto comes first

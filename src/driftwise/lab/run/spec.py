@@ -172,7 +172,7 @@ def _entries(source: SpecSource, tables: Any) -> Iterator[PolicyEntry]:
     for number, table in enumerate(tables):
         place = ("policies", number)
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-            source.fail((*place, "name"), "name", table, "the name of an algorithm", "see `driftwise list`")
+            source.fail((*place, "name"), "name", table, "the name of an algorithm", "see `driftwise list --all`")
         for key, kind in (("label", str), ("published", str), ("drawn", bool)):
             source.kind(place, table, key, kind)
         label = str(table.get("label", table["name"]))
