@@ -178,8 +178,7 @@ def with_rest(text: str, docs: Path) -> str:
         for line in tree.splitlines()
         if line.strip() and not line.startswith(":")
     }
-    pages = {str(page.relative_to(docs).with_suffix("")) for at in ("", "lab/") for page in docs.glob(f"{at}*.md")}
-    pages -= {"index"}
+    pages = {str(page.relative_to(docs).with_suffix("")) for page in docs.glob("*.md")} - {"index"}
     return text.replace("REST\n", "".join(f"{page}\n" for page in sorted(pages - named)))
 
 
