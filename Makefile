@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow lint bench reliability docs links dist clean
+.PHONY: run test test-slow lint warm bench reliability docs links dist clean
 
 run: $(READY)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
@@ -20,6 +20,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+test test-slow: warm
+warm: $(READY)
+	$(BIN)/python tests/warm.py
 
 bench: $(READY)  ## a compiled round against the same loop in C (needs gcc)
 	$(BIN)/python bench/linear.py

@@ -1,11 +1,14 @@
 """README and docs: their Python runs, their tables match the catalogue, and commands do what the pages say."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,9 +91,11 @@ def test_the_page_of_algorithms_names_all_of_them():
 
 
 def command(*words, ok=0):
-    done = subprocess.run([sys.executable, "-m", "driftwise.cli", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == ok, done.stderr
-    return done
+    out, told = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(told), pytest.raises(SystemExit) as ended:
+        cli.main(list(words))
+    assert (ended.value.code or 0) == ok, told.getvalue()
+    return SimpleNamespace(stdout=out.getvalue(), stderr=told.getvalue())
 
 
 def test_reproduce_writes_figure_curves_and_summary(tmp_path):

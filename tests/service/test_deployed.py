@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from driftwise.cli import main
 from driftwise.service.http.app import ROUTES
 from driftwise.service.operate import keeping
 from driftwise.service.stores.sqlite import SQLiteStore
@@ -94,14 +95,17 @@ def unit():
     return read
 
 
-def test_the_unit_starts_what_there_is_and_leaves_compiled_code_alone():
+def test_the_unit_starts_what_there_is_and_leaves_compiled_code_alone(monkeypatch, capsys):
     service = unit()["Service"]
     words = service["ExecStart"].split()
     assert words[0].endswith("/driftwise") and words[1] == "serve"
-    help = subprocess.run([sys.executable, "-m", "driftwise.cli", "serve", "--help"], capture_output=True, text=True,
-                          check=True, env={**os.environ, "COLUMNS": "200", "TERM": "dumb"})  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    with pytest.raises(SystemExit, match="0"):
+        main(["serve", "--help"])
+    help = capsys.readouterr().out
     for option in (word for word in words if word.startswith("--")):
-        assert option in help.stdout
+        assert option in help
     assert "MemoryDenyWriteExecute" not in service  # numba's code would not load
     assert service["DynamicUser"] == service["NoNewPrivileges"] == "yes" and service["ProtectSystem"] == "strict"
     assert set(service["RestartPreventExitStatus"].split()) == {"3", "4"}
