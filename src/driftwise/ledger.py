@@ -13,7 +13,7 @@ import numpy as np
 
 from driftwise._internal.validate import real
 from driftwise.errors import BadInput
-from driftwise.tables.schema import LESSONS, VERDICTS
+from driftwise.tables.schema import LESSONS
 
 __all__ = ["CLOSED", "LESSONS", "NOT_SENT", "Conflict", "Terms", "Verdict", "settle", "terms_of"]
 
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 
 # The statuses of a decision, in the order of their codes in a snapshot.
-CLOSED = tuple(map(Verdict, VERDICTS))
+CLOSED = (Verdict.OPEN, Verdict.LEARNED, Verdict.DEFAULTED, Verdict.EXPIRED, Verdict.CANCELLED)
 # The statuses of a decision that closed before a reward was sent.
 NOT_SENT = (Verdict.DEFAULTED, Verdict.EXPIRED)
 

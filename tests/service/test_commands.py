@@ -247,7 +247,8 @@ def test_a_wanted_stream_is_named_where_there_are_several(tmp_path, capsys):
     assert told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--stream", "one")[0] == 0
 
 
-@pytest.mark.parametrize("words", [["forget", "--before", "2026-01-31"], ["keys", "revoke", "1"], ["keys", "list"]])
+@pytest.mark.parametrize("words", [["forget", "--before", "2026-01-31"], ["keys", "revoke", "1"], ["keys", "list"],
+                                   ["refold"]])
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_database_that_is_not_there_is_refused_and_not_made(tmp_path, capsys, words, empty):
     path = tmp_path / "slip.db"
@@ -257,3 +258,22 @@ def test_a_database_that_is_not_there_is_refused_and_not_made(tmp_path, capsys, 
     code, _, err = told(capsys, *words[:at], path, *words[at:])
     assert code == 2 and "db: wanted a database" in err
     assert [one.name for one in tmp_path.iterdir()] == ["slip.db"] * empty and (not empty or not path.stat().st_size)
+
+
+def test_a_server_that_is_refused_names_the_database_and_leaves_no_file(tmp_path, capsys):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("no database " * 500)
+    for wanted, *words in (
+        ("db:", folder / "notes.txt"), ("db:", folder), ("host:", folder / "new.db", "--host", "192.0.2.1"),
+    ):  # fmt: skip
+        code, _, err = told(capsys, "serve", "--db", *words)
+        assert code == 2 and wanted in err, err
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["here", "notes.txt"]
+
+
+def test_an_export_of_a_stream_that_is_not_there_is_refused_where_there_is_none(tmp_path, capsys):
+    with living(tmp_path / "a.db"):
+        pass
+    code, _, err = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--stream", "home")
+    assert code == 2 and "stream:" in err

@@ -6,7 +6,8 @@ import pytest
 
 from driftwise.service.core.verify import verify
 from driftwise.service.stores.opening import open_store
-from service.living import BODY, living, soon
+from driftwise.service.wire.protocol import DecideBody, Refusal, RewardBody
+from service.living import ARMS, BODY, living, soon
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -75,3 +76,61 @@ def test_another_replica_hears_of_a_deletion(database):
         assert a.put().status_code == 201 and soon(lambda: b.decide("a").status_code == 200)
         assert delete(a, name="home", force=True).status_code == 200
         assert soon(lambda: gone(b))
+
+
+def test_a_request_that_waited_while_the_stream_was_deleted_is_refused(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put().status_code == 201 and asked.decide("a").status_code == 200
+        stream, submit = asked.service.stream("home"), asked.service.engine.submit
+        body = DecideBody(id="b", arms=ARMS)
+        offer = stream.offers.offer(body)
+        assert delete(asked, name="home", force=True).status_code == 200
+
+        async def waited(work):
+            return await submit(work)
+
+        for work in (lambda: stream.decide(body, offer, 1.0), lambda: stream.reward(RewardBody(id="a", value=1), 1.0)):
+            with pytest.raises(Refusal, match="deleted"):
+                asked.wait(waited(work))
+        with pytest.raises(Refusal, match="deleted"):
+            asked.wait(asked.service.changed(asked.service._pause, stream, True, None))
+
+
+@pytest.mark.parametrize("verb", ["decide", "reward", "pause", "reset", "delete", "put", "expire"])
+def test_every_write_on_another_replica_sees_a_deletion_in_its_own_transaction(database, verb):
+    more = {"expire_after": 1, "default_reward": 0.0} if verb == "expire" else {}
+    with living(database) as a, living(database) as b:
+        assert a.put(**more).status_code == 201 and soon(lambda: b.decide("a").status_code == 200)
+        for one in "cd":
+            assert b.decide(one).status_code == b.reward(one, 1.0).status_code == 200
+        b.service.watch.refresh = lambda: None  # it neither listens nor polls any more
+        assert delete(a, name="home", force=True).status_code == 200
+        number = a.service.deleted["home"]
+        if verb != "expire":  # which it does by itself
+            assert "home" not in b.service.deleted
+            asked = {
+                "decide": lambda: b.decide("b"), "reward": lambda: b.reward("a", 1.0), "put": lambda: b.put(**more),
+                "pause": lambda: b.ask("POST", "home/pause"), "delete": lambda: delete(b, name="home", force=True),
+                "reset": lambda: b.ask("POST", "home/reset"),
+            }[verb]()  # fmt: skip
+            assert (asked.status_code, asked.json()["code"]) == (410, "stream_deleted")
+        assert soon(lambda: "home" in b.service.deleted) and b.decide("b").status_code == 410
+        assert gone(a) and gone(b)
+        with closing(open_store(database, writes=False)) as store:
+            assert not store.has_rows(number)
+            assert [one.kind for one in store.events(number)] == ["deleted"]
+    (found,) = verify(database)
+    assert found.deleted and not found.differs
+
+
+def test_two_events_of_one_deletion_are_no_damage(tmp_path):
+    """Two replicas of an earlier version wrote one each."""
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put().status_code == 201 and delete(asked, name="home").status_code == 200
+    with closing(open_store(tmp_path / "a.db")) as store:
+        (event,) = store.events(1)
+        store.begin()
+        store.add_events([event._replace(seq=2)])
+        store.commit()
+    (found,) = verify(tmp_path / "a.db")
+    assert found.deleted and not found.differs

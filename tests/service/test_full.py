@@ -6,8 +6,21 @@ import httpx
 import numpy as np
 import pytest
 
+from service.living import living, soon
 from service.loading import Clients, Server, wrong
 from service.nursery import Nursery
+
+
+def test_a_full_database_is_full_after_a_restart_too_and_says_when_there_is_room(tmp_path):
+    rng = np.random.default_rng(0)
+    with living(tmp_path / "a.db", pages=100) as asked:
+        assert asked.put().status_code == 201
+        while asked.decide(arms=(rng.normal(size=(200, 2)) / 10).tolist()).status_code == 200:
+            pass
+    with living(tmp_path / "a.db", pages=100) as asked:
+        assert soon(lambda: asked.get("/healthz").json()["status"] == "full", 20.0)
+        asked.service.store.run("PRAGMA max_page_count=10000")
+        assert soon(lambda: asked.get("/healthz").json()["status"] == "fine", 20.0)
 
 
 @pytest.fixture

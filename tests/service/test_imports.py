@@ -96,14 +96,16 @@ def test_the_log_of_an_agent_that_counts_rewards_becomes_a_stream(tmp_path):
 
 @pytest.mark.parametrize("column, row, value, wanted", (
     ("reward", 7, 1.5, "a reward from 0 to 1"), ("score", 11, 0.125, "can be recomputed"), ("reward_seq", 5, 1, "rise"),
-    ("policy", 3, "another", "the stream's policy"), ("arm", 2, 9, "n - 1"), ("born", 4, -3, "that of the decision"),
-    ("state_seq", 6, 200, "learned rewards"), ("x", 8, 0.5, "the vector of the arm"),
+    ("policy", -1, "another", "newest decision the stream's policy made"),
+    ("arm", 2, 9, "n - 1"), ("born", 4, -3, "that of the decision"),
+    ("state_seq", 6, 200, "the lessons so far"), ("x", 8, 0.5, "the vector of the arm"),
 ))  # fmt: skip
 def test_a_log_with_an_error_names_the_row_and_imports_nothing(lived, tmp_path, column, row, value, wanted):
     log, made = lived
     (batch,) = log.batches(log.columns)
     columns = {name: getattr(batch, name) for name in log.columns}
     changed = columns[column].copy() if isinstance(columns[column], np.ndarray) else list(columns[column])
+    row = int(np.argmax(batch.at)) if row < 0 else row
     changed[row] = value
     wrong = Log([MemoryPart({**columns, column: changed})])
     with living(tmp_path / "b.db") as asked:
@@ -177,3 +179,47 @@ def test_a_log_that_begins_after_a_reset_is_imported_by_its_own_numbers(tmp_path
         assert asked.stream("copy")["counts"] == {**before["counts"], "decided": 20, "learned": 20}
         assert asked.decide("next", stream="copy").json()["seq"] == 41
     assert not [one for found in verify(tmp_path / "a.db") for one in found.differs]
+
+
+def test_what_was_sent_and_not_learned_survives_a_move(db, tmp_path):
+    """Late rewards, those of a fallback and of units that do not teach: their rows, their units, and their counts."""
+    settings = {"mode": "holdback", "keep_out": 0.3, "expire_after": 8}
+    with living(tmp_path / "a.db", now=lambda: 1_700_000_000.0) as asked:
+        asked.put(**settings)
+        for number in range(40):
+            if number in (10, 20):
+                asked.ask("POST", f"home/{'pause' if number == 10 else 'resume'}", json={"fallback": 1})
+            assert asked.decide(f"d{number}", unit=f"u{number % 7}").status_code == 200
+            if number % 4:
+                assert asked.reward(f"d{number}", number % 2).status_code == 200
+        verdicts = {asked.reward(f"d{number}", 1.0).json()["verdict"] for number in (0, 4, 12)}
+        before = asked.stream()
+        assert before["counts"]["kept"] > 9 and before["counts"]["late"] > 0 and verdicts >= {"late"}
+    export(tmp_path / "a.db", tmp_path / "log", format="jsonl")
+    with living(db) as asked:
+        asked.put("copy", **settings)
+    assert import_log(db, "copy", tmp_path / "log").digest == before["digest"]
+
+    def outcome(path, name):
+        decisions, rewards, _ = rows(path, name)
+        with closing(open_store(path, writes=False)) as store:
+            units = [one.unit for one in store.decisions(1)]
+        return decisions, [one._replace(tick=0) for one in rewards], sorted(units)
+
+    theirs, ours = outcome(tmp_path / "a.db", "home"), outcome(db, "copy")
+    assert ours[1:] == theirs[1:] and [one.id for one in ours[0]] == [one.id for one in theirs[0]]
+    with living(db, now=lambda: 1_700_000_000.0) as asked:
+        assert asked.stream("copy")["counts"] == before["counts"]
+        assert asked.ask("POST", "copy/forget", json={"unit": "u3"}).json()["forgotten"] == 6
+    (found,) = verify(db)
+    assert not found.differs
+
+
+def test_a_unit_is_kept_and_forgotten_in_every_mode(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        for name, more in (("live", {}), ("shadow", {"action": 1}), ("holdback", {})):
+            asked.put(name, mode=name)
+            assert asked.decide("a", stream=name, unit="u", **more).status_code == 200
+            asked.ask("POST", f"{name}/pause", json={"fallback": 0})
+            assert asked.decide("b", stream=name, unit="u", **more).status_code == 200
+            assert asked.ask("POST", f"{name}/forget", json={"unit": "u"}).json() == {"forgotten": 2}

@@ -115,6 +115,13 @@ def test_a_request_without_an_end_is_cut_off_and_takes_nothing_from_others(serve
 # ------------------------------------------------------------------------------------------ the limits
 
 
+def test_requests_before_one_too_many_get_their_answers(server):
+    told = ask(server, (GET + b"\r\n") * (MOST_PIPELINED + 16))
+    assert told.count(b"HTTP/1.1 200 ") == MOST_PIPELINED
+    assert told.count(b"HTTP/1.1 431 ") == 1 and told.count(b"many_pipelined") == 1
+    assert told.index(b"HTTP/1.1 431 ") > told.rindex(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize(("raw", "status"), [
     (b"GET /%s HTTP/1.1\r\n" % (b"a" * (MOST_HEAD - 200)) + HOST, 404),
     (b"GET /%s HTTP/1.1\r\n" % (b"a" * MOST_HEAD) + HOST, 414),

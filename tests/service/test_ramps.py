@@ -213,3 +213,47 @@ def test_a_default_that_is_sent_is_no_other_stream(tmp_path):
         assert asked.put("rail", **rail).status_code == 200
     with living(tmp_path / "a.db") as asked:
         assert asked.put("sent").status_code == 200 and asked.put(**DEFAULTS).status_code == 200
+
+
+def test_a_metric_that_no_guardrail_names_is_refused_and_one_that_has_gone_is_not(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        rails = {"ms": {"margin": 5}, "errors": {"margin": 1}}
+        assert asked.put(mode="holdback", holdback=0.1, ramp=[0.5, 0.9], guardrails=rails).status_code == 201
+        for id in "abc":
+            assert asked.decide(id).status_code == 200
+
+        def send(id, **metrics):
+            return asked.ask("POST", "home/reward", json={"id": id, "value": 1, "metrics": metrics})
+
+        for wrong in ({"msec": 3.0}, {"ms": 1e308}, {"ms": -1e16}):
+            refused = send("a", **wrong)
+            assert refused.status_code == 422 and "ms" in refused.json()["field"] + refused.json()["error"]
+        assert asked.stream()["counts"]["learned"] == 0
+        assert send("a", ms=3.0, errors=0.0).json()["verdict"] == "learned"
+        body = {**BODY, "mode": "holdback", "guardrails": {"ms": {"margin": 5}}}
+        assert asked.ask("PUT", "home/policy", json=body).status_code == 200
+        assert send("b", ms=3.0, errors=0.0).json()["verdict"] == "learned"
+    with living(tmp_path / "a.db") as asked:
+        reward = {"id": "c", "value": 1, "metrics": {"errors": 0.0}}
+        assert asked.ask("POST", "home/reward", json=reward).json()["verdict"] == "learned"
+
+
+def test_a_live_stream_takes_no_action_while_it_is_paused(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put().status_code == 201
+        assert asked.ask("POST", "home/pause", json={"fallback": 0}).status_code == 200
+        for _ in range(2):
+            assert asked.decide("a", action=1).json()["code"] == "unexpected_action"
+        assert asked.decide("a").json()["cohort"] == "fallback"
+
+
+def test_a_shadow_that_is_paused_with_a_fallback_records_what_the_caller_played(tmp_path):
+    with living(tmp_path / "a.db") as asked:
+        assert asked.put(mode="shadow").status_code == 201
+        assert asked.ask("POST", "home/pause", json={"fallback": 0}).status_code == 200
+        first = asked.decide("a", action=1, propensity=0.25).json()
+        assert (first["arm"], first["propensity"], first["cohort"]) == (1, 0.25, "shadow")
+        assert asked.decide("a", action=1, propensity=0.25).json() == first
+        assert asked.reward("a", 1.0).json()["verdict"] == "learned"
+    (found,) = verify(tmp_path / "a.db")
+    assert not found.differs

@@ -67,7 +67,7 @@ def one_of(name: str, value: object, choices: Sequence[object]) -> None:
         pass
     words = [str(choice) for choice in choices]
     near = get_close_matches(str(value), words, n=3, cutoff=0.4)
-    hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r} for example"
+    hint = f"the nearest: {', '.join(near)}" if near else f"pass {words[0]!r} for example" if words else "there is none"
     listed = words if len(words) <= 14 else [*words[:8], f"and {len(words) - 8} more"]
     raise BadInput(name, value, "one of " + ", ".join(listed), hint)
 

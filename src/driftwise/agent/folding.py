@@ -22,7 +22,7 @@ from driftwise.policies.arms import NORM_SLACK, ArmSet
 from driftwise.policies.own import Lent
 from driftwise.policies.vetting import LATEST
 from driftwise.tables.logs import Log, read_log
-from driftwise.tables.schema import Batch, Ints
+from driftwise.tables.schema import UNLEARNED, Batch, Ints
 
 if TYPE_CHECKING:
     from driftwise.agent.parts import AgentParts
@@ -251,7 +251,9 @@ def _quiet(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
     opened = parts.book.open
     for row in rows.tolist():
         verdict, id = batch.verdict[row], None if batch.decision_id is None else batch.decision_id[row]
-        if verdict not in ("expired", "cancelled"):
+        if verdict in UNLEARNED:
+            verdict = "expired"
+        elif verdict != "cancelled":
             continue
         if id in opened:
             at.closed.append((id, verdict, 0.0))

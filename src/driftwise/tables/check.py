@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftwise.tables.logs import Log, read_log
-from driftwise.tables.schema import COHORTS, COLUMNS, LESSONS, VERDICTS, Batch, Ints, bad_row
+from driftwise.tables.schema import COHORTS, COLUMNS, LESSONS, UNLEARNED, VERDICTS, Batch, Ints, bad_row
 
 # A rule that a row breaks: the column that is named, which rows keep it, what was found, and what is wanted.
 _Rule = tuple[str, Any, Any, str]
@@ -91,6 +91,10 @@ def _lessons(batch: Batch) -> Iterator[_Rule]:
     if batch.verdict is not None:
         told = np.array([one in LESSONS for one in batch.verdict])
         yield "reward", told == there, batch.reward, "a reward where the verdict is learned or defaulted, none else"
+        if batch.reward_sent is not None:
+            good = np.isnan(batch.reward_sent) | np.array([one in UNLEARNED for one in batch.verdict])
+            wanted = f"nothing unless the verdict is one of {', '.join(UNLEARNED)}"
+            yield "reward_sent", good, batch.reward_sent, wanted
     for name, least in (("reward_seq", 1), ("reward_tick", 0)):
         values = getattr(batch, name)
         if values is not None:

@@ -33,8 +33,9 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
 COHORTS = ("live", "baseline", "shadow", "fallback")
-VERDICTS = ("open", "learned", "defaulted", "expired", "cancelled")
+VERDICTS = ("open", "learned", "defaulted", "expired", "cancelled", "late", "kept")
 LESSONS = ("learned", "defaulted")
+UNLEARNED = ("expired", "late", "kept")  # verdicts of a reward that came to a service and was not learned
 
 
 class Column(NamedTuple):
@@ -78,6 +79,8 @@ COLUMNS = {
         Column("upon", "int", True),
         Column("draws", "int", True),
         Column("trace", "text", True),
+        Column("reward_sent", "float", True),
+        Column("unit_hash", "int", True),
     )
 }
 
@@ -138,6 +141,8 @@ class Batch:
     measure: Sequence[str | None] | None = None
     cohort: Sequence[str | None] | None = None
     upon: Ints | None = None
+    reward_sent: Floats | None = None
+    unit_hash: Ints | None = None
     draws: Ints | None = None
     trace: Sequence[str | None] | None = None
 

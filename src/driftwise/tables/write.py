@@ -38,8 +38,8 @@ from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
 # Columns that are left out if no row of a part has a value: `measure` for continuous sets, `cohort` for streams,
-# `trace` for decisions that were sent with a traceparent.
-_RARE = ("measure", "cohort", "trace")
+# `trace` for decisions that were sent with a traceparent, the others for streams with such rewards and units.
+_RARE = ("measure", "cohort", "trace", "reward_sent", "unit_hash")
 
 
 class LogRow(NamedTuple):
@@ -74,6 +74,8 @@ class LogRow(NamedTuple):
     upon: int | None = None
     draws: int | None = None
     trace: str | None = None
+    reward_sent: float | None = None
+    unit_hash: int | None = None
 
 
 class Status(NamedTuple):
@@ -330,7 +332,7 @@ def _parquet(rows: list[LogRow], arms: bool, fields: dict[str, bool] | None, ori
         elif name == "arms":
             if arms:
                 made[name] = _arms(values, vector)
-        elif name in _RARE and not any(values):
+        elif name in _RARE and all(value is None for value in values):
             continue
         elif name == "context":
             if fields is not None:

@@ -76,15 +76,18 @@ class Standing:
         places = [place for place, event in enumerate(events) if event.kind in ("paused", "resumed", "ramp")]
         self._after = [events[place].decided for place in places]
         self._steps = [steps_of(events[:place], era, made) for place in (0, *(place + 1 for place in places))]
-        self._from = max((event.decided for event in events if event.kind == "imported"), default=0)
+        imports = [event for event in events if event.kind == "imported"]
+        self.imported = max((event.decided for event in imports), default=0)  # the number of the last such decision
 
     def wrong(self, row: DecisionRow) -> str:
         """What is wrong with the cohort or arm of a decision; "" if nothing is."""
-        if row.seq <= self._from:
+        if row.seq <= self.imported:
             return ""  # another server made it
         steps = self._steps[bisect_left(self._after, row.seq)]
         if steps.paused and steps.fallback is None:
             return "was made while the stream was paused"
+        if row.cohort == "shadow":
+            return ""  # the caller played it
         if (row.cohort == "fallback") != steps.paused:
             return "was played by a fallback" if row.cohort == "fallback" else "was not played by the fallback"
         if steps.paused:

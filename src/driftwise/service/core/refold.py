@@ -16,7 +16,7 @@ from driftwise.service.core.origin import begun, earlier, elsewhere, foreign, re
 from driftwise.service.core.recompute import eras_of
 from driftwise.service.core.setup import Era
 from driftwise.service.core.verify import Found, check_era
-from driftwise.service.stores.opening import written_alone
+from driftwise.service.stores.opening import check_there, written_alone
 from driftwise.service.stores.records import Damaged, EraRow, StreamRow
 from driftwise.service.stores.store import seal_era
 
@@ -25,6 +25,7 @@ _MOST = 20_000  # decisions of an era that are recomputed before a machine is re
 
 def refold(db: str | Path) -> dict[str, int]:
     """Refold a database. Returns the streams that began a new era, with its number."""
+    check_there(db)
     with written_alone(db) as store:
         found = {row.name: _stream(store, row) for row in store.streams()}
     return {name: number for name, number in found.items() if number}

@@ -147,14 +147,22 @@ class Service:
         """Start; the event loop runs."""
         self._keys.start()
         self.watch.start()
+        self._look_for_room()
         self._erasing = [asyncio.create_task(self.erase(number)) for number in self._unerased]
 
     async def answer(self, name: str) -> StreamAnswer:
         """The state of a stream as it is on disk."""
         return await self.watch.answer(self.stream(name))
 
+    def _look_for_room(self) -> None:
+        """Write something, so that health says whether the disk is full."""
+        asked = self.engine.submit(partial(self.engine.also, self.store.probe, lambda: None))
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+
     def expire(self) -> None:
-        """Learn the defaults that are due, with the next group."""
+        """Learn the defaults that are due, with the next group; look whether a full disk has room again."""
+        if self.engine.full and not self.engine.stopping:
+            self._look_for_room()
         for stream in self.engine.streams.values():
             idle = self.engine.stopping or stream.row.name in self.compiling
             if stream.setup.terms.default is not None and not idle:
@@ -202,6 +210,7 @@ class Service:
         return await self.changed(self._put, checked_name(name), body)
 
     async def _put(self, name: str, body: StreamBody) -> tuple[int, StreamAnswer]:
+        await self.watch.look()  # another replica may have deleted it
         found = self.engine.streams.get(name)
         if found is not None:
             if not same_stream(found.setup, body):
@@ -261,6 +270,8 @@ class Service:
             raise BadInput("name", body.name, f"{name}, the stream's name again", "send the name to confirm")
         stream = self.stream(name)
         await self.changed(self._delete, stream, body.force)
+        if self.store.shared:
+            await self.drop_sets()  # waits for the decisions of other replicas that began before it was deleted
         await self.erase(stream.row.id)
         return {"deleted": name}
 
@@ -269,11 +280,13 @@ class Service:
             if not force and stream.counts.open:
                 raise Refusal("open_decisions", f"{stream.counts.open} decisions of the stream wait for their rewards")
             self.event(stream, "deleted", decisions=stream.counts.decided, rewards=stream.kept[1], forced=force)
+            self.store.end_stream(stream.row.id)
 
         await self.written(write, lambda: self.drop(stream), stream)
 
     def drop(self, stream: Stream) -> None:
         """Stop serving a deleted stream."""
+        stream.gone = True
         self.deleted = {**self.deleted, stream.row.name: stream.row.id}
         self.engine.streams = {name: one for name, one in self.engine.streams.items() if one is not stream}
 
@@ -434,6 +447,8 @@ class Service:
             write()
 
         def work() -> None:
+            if stream is not None:
+                stream.check_there()
             self.engine.also(under_lock, then)
 
         await self.engine.submit(work if stream is None else leading(stream, work))

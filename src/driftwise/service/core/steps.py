@@ -50,6 +50,10 @@ def steps_of(events: Sequence[EventRow], era: EraRow, made: Setup) -> Steps:
             found = found._replace(fallback=told.get("fallback"), paused=True)
         elif event.kind == "resumed":
             found = found._replace(fallback=None, paused=False)
+        elif event.kind == "imported":  # a comparison begins after it: another stream drew the cohorts
+            found = found._replace(
+                after=max(found.after, event.decided), begun_at=max(found.begun_at, event.rewarded)
+            )
         elif event.kind == "ramp" and told["era"] == era.number and ramp is not None:
             stopped = told["step"] == "stopped"
             place = found.place + (not stopped)

@@ -24,7 +24,15 @@ from driftwise.service.core.offers import FREE, Offer, Offers, stored_arms
 from driftwise.service.core.peers import Alone, Peers
 from driftwise.service.core.setup import Setup
 from driftwise.service.core.steps import hashed_unit, steps_of
-from driftwise.service.stores.records import DecisionRow, DetailRow, EraRow, GuardrailRow, RewardRow, StreamRow
+from driftwise.service.stores.records import (
+    DecisionRow,
+    DetailRow,
+    EraRow,
+    Failed,
+    GuardrailRow,
+    RewardRow,
+    StreamRow,
+)
 from driftwise.service.stores.store import Store
 from driftwise.service.wire.protocol import (
     Counts,
@@ -38,6 +46,7 @@ from driftwise.service.wire.protocol import (
 )
 
 SNAPSHOT_EVERY = 10_000  # rewards
+_MOST_METRIC = 1e15  # of which intervals take fourth powers
 _KEPT = 20_000  # decisions in memory, which are found without reading the store
 _TEXT = msgspec.json.Encoder().encode
 _NO_LIMITS: tuple[bytes | None, bytes | None] = (None, None)
@@ -71,13 +80,15 @@ class Stream:
 
     kept: tuple[int, int, int]  # seq, rewarded and learned as they are on disk
     defaults: dict[str, int]  # numbers of rewards on disk that are defaults, by verdict
-    skipped: int  # numbers before the first decision, if the stream was imported
+    skipped: int  # numbers up to the last imported decision that no decision has
 
     def __init__(
         self, row: StreamRow, setup: Setup, fold: Fold, store: Store, peers_of: Callable[[Stream], Peers] = Alone
     ) -> None:
         self.row, self.setup, self.fold, self.store = row, setup, fold, store
         self.paused = row.paused
+        self.gone = False  # whether it was deleted; requests that waited meanwhile are refused
+        self.metrics: set[str] = set()  # the guardrails that it has or had
         self.clock = setup.clock()
         last = store.last_decision(row.id)
         self.seq, self.clock.newest = (0, 0) if last is None else (last.seq, last.born)
@@ -107,6 +118,7 @@ class Stream:
     def begin_era(self, setup: Setup, fold: Fold) -> None:
         """Decide with another fold from now on."""
         self.setup, self.fold = setup, fold
+        self.metrics |= set(setup.body.guardrails or ())
         self.read_steps()
         self.offers = Offers(setup.policy, setup.encoder())
         drawn = key(setup.body.seed, "baseline")
@@ -124,15 +136,28 @@ class Stream:
 
     def decide(self, asked: DecideBody, offer: Offer, at: float, trace: str | None = None) -> Decided:
         """Make a decision, or return the one that this id already has."""
+        self.check_there()
         stored = _NO_LIMITS if offer.limits is FREE else offer.limits.stored(offer.arms.count)
+        found = None if asked.id is None else self.find(checked_id(asked.id))
+        if found is None:
+            try:
+                return self._decide(asked, offer, at, trace, stored)
+            except Failed:
+                raise
+            except DriftwiseError:  # another replica may have made the decision of an id that was assumed to be new
+                found = None if asked.id is None else self.find(asked.id, surely=True)
+                if found is None:
+                    raise
+        if found.limits is None:
+            detail = self.store.detail(self.row.id, found.answer.seq)
+            found.limits = hash(_NO_LIMITS if detail is None else (detail.allowed, detail.cost))
+        _check_same(found, asked, offer, hash(stored))
+        return found.answer
+
+    def _decide(
+        self, asked: DecideBody, offer: Offer, at: float, trace: str | None, stored: tuple[bytes | None, bytes | None]
+    ) -> Decided:
         if asked.id is not None:
-            found = self.find(checked_id(asked.id))
-            if found is not None:
-                if found.limits is None:
-                    detail = self.store.detail(self.row.id, found.answer.seq)
-                    found.limits = hash(_NO_LIMITS if detail is None else (detail.allowed, detail.cost))
-                _check_same(found, asked, offer, hash(stored))
-                return found.answer
             check_not_automatic(asked.id)
         if self.paused and self.steps.fallback is None:
             raise Refusal("stream_paused")
@@ -143,10 +168,7 @@ class Stream:
             got = f"score {choice.score}, mean {choice.mean}"
             raise BadInput("policy", got, "finite scores", "PUT …/policy with numbers of another size, or reset")
         id = automatic_id(seq, self.process) if asked.id is None else asked.id
-        arm, propensity, cohort, unit = (
-            (_fallback(self.steps.fallback, offer), 1.0, "fallback", None) if self.paused
-            else self._played(asked, choice.arm, share, offer, seq)
-        )  # fmt: skip
+        arm, propensity, cohort, unit = self._played(asked, choice.arm, share, offer, seq)
         item = None if offer.items is None else offer.items[arm]
         score, mean, bonus = choice.score + 0.0, choice.mean + 0.0, choice.bonus + 0.0
         answer = Decided(
@@ -170,21 +192,23 @@ class Stream:
         self, asked: DecideBody, arm: int, share: float, offer: Offer, seq: int
     ) -> tuple[int, float | None, str, int | None]:
         """The arm that is played, its propensity, the cohort, and the unit to which it is counted."""
-        body, limits, count = self.setup.body, offer.limits, offer.arms.count
-        if body.mode == "shadow":
+        body, limits, count, unit = self.setup.body, offer.limits, offer.arms.count, asked.unit
+        if body.mode == "holdback" and unit is None:
+            unit = asked.id
+        hashed = None if unit is None else hashed_unit(body.seed, unit)
+        if body.mode == "shadow":  # a fallback cannot change what the caller plays
             if asked.action is None or asked.action >= count:
                 raise Refusal("missing_action", f"a shadow stream needs action: the arm played, 0 to {count - 1}")
             if limits.place(asked.action) is None:
                 raise BadInput("action", asked.action, "an arm that is allowed", "leave allowed out, or add the action")
-            return asked.action, asked.propensity, "shadow", None
+            return asked.action, asked.propensity, "shadow", hashed
         if asked.action is not None or asked.propensity is not None:
             raise Refusal("unexpected_action")
-        hashed = None
+        if self.paused:
+            return _fallback(self.steps.fallback, offer), 1.0, "fallback", hashed
         if body.mode == "holdback":
-            unit = asked.id if asked.unit is None else asked.unit
-            if unit is None:
+            if hashed is None:
                 raise Refusal("missing_unit")
-            hashed = hashed_unit(body.seed, unit)
             if hashed + 2**63 < self.steps.held * 2.0**64:
                 if body.baseline == "first":
                     return limits.arm(0), 1.0, "baseline", hashed
@@ -197,8 +221,10 @@ class Stream:
 
     def reward(self, asked: RewardBody, at: float) -> Rewarded:
         """Learn the reward of a decision once."""
+        self.check_there()
         terms = self.setup.terms
         value = terms.checked(asked.value) + 0.0
+        metrics = [(name, self._metric(name, one)) for name, one in sorted((asked.metrics or {}).items())]
         self.peers.lead()
         known = self.find(checked_id(asked.id))
         if known is None:
@@ -221,12 +247,24 @@ class Stream:
                 raise Refusal("other_dimension")
             self._lesson(known, value, at)
         self._record(asked.id, known, value, at, verdict)
-        if asked.metrics:
-            self._guardrails += [
-                GuardrailRow(self.row.id, self.rewarded, name, _finite(name, one))
-                for name, one in sorted(asked.metrics.items())
-            ]
+        self._guardrails += [GuardrailRow(self.row.id, self.rewarded, *one) for one in metrics]
         return Rewarded(verdict=verdict.value, seq=self.rewarded)  # type: ignore[arg-type]
+
+    def check_there(self) -> None:
+        """Refuse what waited while the stream was deleted."""
+        if self.gone:
+            raise Refusal("stream_deleted")
+
+    def _metric(self, name: str, value: float) -> float:
+        """The value of a metric. A stream with guardrails knows their names, so that no ramp waits for a misspelt
+        one."""
+        if self.setup.body.guardrails and name not in self.metrics:
+            wanted = f"a guardrail of the stream: {', '.join(sorted(self.metrics))}"
+            raise BadInput("metrics", name, wanted, "correct the name, or declare it with PUT …/policy")
+        if not abs(value) <= _MOST_METRIC:
+            wanted = f"a number from -{_MOST_METRIC:g} to {_MOST_METRIC:g}"
+            raise BadInput(f"metrics.{name}", value, wanted, "leave it out")
+        return value
 
     def limit(self, at: float) -> float:
         """The tick before which a decision must be created for its time to be over now."""
@@ -346,12 +384,12 @@ class Stream:
 
     # ---------------------------------------------------------------------------------------- asking
 
-    def find(self, id: str) -> KnownDecision | None:
-        """A decision by its id, from memory or from the store."""
+    def find(self, id: str, surely: bool = False) -> KnownDecision | None:
+        """A decision by its id, from memory or from the store. `surely`: also one of another replica."""
         known = self.known.get(id)
         if known is not None:
             return known
-        row = None if self.peers.is_new(id) else self.store.decision(self.row.id, id)
+        row = None if not surely and self.peers.is_new(id) else self.store.decision(self.row.id, id)
         if row is None:
             return None
         found = stored_arms(self.store, row)
@@ -395,9 +433,12 @@ class Stream:
         default, because the store scans all rewards for them."""
         made = {"defaulted": 0, "expired": 0, "kept": 0}
         eras = self.store.eras(self.row.id)
-        self.skipped, bodies = eras[0].after, [msgspec.json.decode(era.body) for era in eras]
-        paused = any(event.kind == "paused" for event in self.store.events(self.row.id))
-        if paused or any(body.get("default_reward") is not None or body.get("keep_out") for body in bodies):
+        bodies, events = [msgspec.json.decode(era.body) for era in eras], self.store.events(self.row.id)
+        imports = [one.decided - msgspec.json.decode(one.body)["decisions"] for one in events if one.kind == "imported"]
+        self.skipped = sum(imports)  # at most one: a stream that has decided takes no log
+        self.metrics |= {name for body in bodies for name in body.get("guardrails") or ()}
+        told = any(event.kind in ("paused", "imported") for event in events)
+        if told or any(body.get("default_reward") is not None or body.get("keep_out") for body in bodies):
             made |= self.store.defaults(self.row.id, rewarded)
         return made
 
@@ -415,12 +456,6 @@ def _fallback(fallback: int | str | None, offer: Offer) -> int:
     if isinstance(arm, int) and arm < offer.arms.count and offer.limits.place(arm) is not None:
         return arm
     raise Refusal("fallback_not_offered")
-
-
-def _finite(name: str, value: float) -> float:
-    if not isfinite(value):
-        raise BadInput(f"metrics.{name}", value, "a finite number", "leave it out")
-    return value
 
 
 def _items_text(offer: Offer) -> str | None:
@@ -445,9 +480,9 @@ def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: i
         other = "items"
     elif found.limits != limits:
         other = "allowed or cost"
-    elif asked.action != (answer.arm if answer.cohort == "shadow" else None):
-        other = "action"
-    elif asked.propensity != (answer.propensity if answer.cohort == "shadow" else None):
+    elif asked.action not in (None, answer.arm if answer.cohort == "shadow" else None):
+        other = "action"  # an imported decision of another policy was asked for without one
+    elif asked.propensity not in (None, answer.propensity if answer.cohort == "shadow" else None):
         other = "propensity"
     if other:
         raise Refusal("other_decision", f"this id was decided with another request: other {other}")

@@ -18,7 +18,7 @@ from driftwise.service.http.app import app
 from driftwise.service.http.logs import ServerLog
 from driftwise.service.http.sites import Site, loopback
 from driftwise.service.http.webhook import Webhook
-from driftwise.service.stores.opening import open_store
+from driftwise.service.stores.opening import is_shared, open_store
 from driftwise.service.wire.protocol import MOST_HEAD
 
 _DRAIN = 4  # seconds for requests to be answered after SIGTERM
@@ -86,11 +86,12 @@ def serve(
     if unbounded and not loopback(host):
         wanted = "a uvicorn whose connections driftwise can limit, before other machines can reach the server"
         raise BadInput("uvicorn", unbounded, wanted, 'pip install "driftwise[serve]" installs one that is tested')
+    if not (loopback(host) or is_shared(db) or Path(db).exists()):
+        raise _keyless(host, db)  # before the database is made
     store = open_store(db, pages=pages)
     try:
         if not loopback(host) and all(key.revoked is not None for key in store.keys()):
-            wanted = "a valid key before other machines can reach the server"
-            raise BadInput("host", host, wanted, f"driftwise keys create {store.path} first")
+            raise _keyless(host, store.path)
         service = service_of(store, later=True)
         if not loopback(host):
             service.access.close()
@@ -117,6 +118,11 @@ def serve(
         log.close()
     if application.busy:
         os._exit(0)  # otherwise Python waits for a running compile; every answer is on disk
+
+
+def _keyless(host: str, db: object) -> BadInput:
+    wanted = "a valid key before other machines can reach the server"
+    return BadInput("host", host, wanted, f"driftwise keys create {db} first")
 
 
 def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:

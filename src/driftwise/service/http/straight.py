@@ -163,12 +163,15 @@ class HttpConnection(HttpToolsProtocol):
     _head = 0  # bytes of its URL, headers and trailers
     _chunks = 0  # chunks of its body
     _refused: Refusal | None = None
+    _last: bytes = b""  # the answer that follows those of the requests before it, and ends the connection
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
+        if self._last:
+            return
         if self.cycle is None or self.cycle.response_complete:
             self._whole = False
         self._begins = 0
@@ -218,14 +221,22 @@ class HttpConnection(HttpToolsProtocol):
         self._end(self._refused or Refusal("invalid_http"))
 
     def _end(self, refusal: Refusal) -> None:
-        """Answer the request that is being read with a refusal, unless another answer comes first, and close."""
-        cycle = self.cycle
+        """Answer the request that is being read with a refusal, after the answers to the requests before it, and
+        close."""
+        cycle, told = self.cycle, raw_answer(refusal.status, encode(refusal.answer), b"connection: close\r\n")
+        if cycle is not None and self._heading and not cycle.response_complete and cycle.keep_alive:
+            self._last = told
+            if self._due is None:
+                self._wait()
+            self.flow.pause_reading()
+            self.app.api.count(refusal.status)
+            return
         if cycle is None or self._heading:  # the cycle belongs to the previous request
             free = cycle is None or cycle.response_complete
         else:  # a complete request gets its own answer, or none
             free = not self._whole and not _begun(cycle)
         if free and not self.pipeline:
-            self.transport.write(raw_answer(refusal.status, encode(refusal.answer), b"connection: close\r\n"))
+            self.transport.write(told)
             self.app.api.count(refusal.status)
             if cycle is not None and not self._heading:
                 cycle.disconnected = True
@@ -239,6 +250,15 @@ class HttpConnection(HttpToolsProtocol):
         if self._begins > MOST_PIPELINED or len(self.pipeline) >= MOST_PIPELINED:
             self._refuse(Refusal("many_pipelined", hint=f"send at most {MOST_PIPELINED}"))
         super().on_message_begin()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._last and not self.transport.is_closing():
+            if self.cycle.response_complete:
+                self.transport.write(self._last)
+                self.transport.close()
+            else:
+                self.flow.pause_reading()
 
     def on_url(self, url: bytes) -> None:
         self._head += len(url)

@@ -99,20 +99,22 @@ def _row(
     if limits.places is not None:  # a log lists only the allowed arms, as an agent's log does
         arms = arms[limits.places]
         names = names and [names[arm] for arm in limits.places.tolist()]
-    learned = reward is not None and reward.verdict in LESSONS
     own = one.arm == one.proposed  # score, mean and bonus belong to the policy's own arm
-    value, at, tick, number = _NOTHING
-    if learned and reward:
-        value, at = reward.value, reward.at
-        tick, number = reward.tick - since.origin, reward.learned - since.learned
-    known = lessons[one.state_seq] - since.learned if one.state_seq >= since.first else None
+    value, sent, tick, number = _NOTHING
+    if reward and reward.verdict in LESSONS:
+        value, tick, number = reward.value, reward.tick - since.origin, reward.learned - since.learned
+    elif reward:
+        sent = reward.value
+    known, shown = lessons[one.state_seq] - since.learned, upon(era.setup, one) - since.origin
+    before = era.row.first < since.first or shown < 0  # it was made on a state that the log does not have
     return LogRow(
         one.seq, one.id, name, one.at, one.born - since.origin, place, one.item, len(arms), found[1][one.arm],
         float("nan") if one.propensity is None else one.propensity, bool(one.explored),
         one.score if own else float("nan"), one.mean if own else float("nan"), one.bonus if own else float("nan"),
-        era.row.policy, known, value, at, tick, number,
-        (Verdict.OPEN if reward is None else Verdict(reward.verdict) if learned else Verdict.EXPIRED).value,
+        era.row.policy, None if before else known, value, None if reward is None else reward.at, tick, number,
+        (Verdict.OPEN if reward is None else Verdict(reward.verdict)).value,
         None if one.context is None else msgspec.json.decode(one.context),
-        names, arms, cohort=one.cohort, upon=upon(era.setup, one) - since.origin,
+        names, arms, cohort=one.cohort, upon=None if before else shown,
         draws=one.draws if one.cohort == "live" else 0, trace=None if detail is None else detail.trace,
+        reward_sent=sent, unit_hash=one.unit,
     )  # fmt: skip

@@ -28,15 +28,16 @@ from driftwise.service.core.setup import Era
 from driftwise.service.core.stream import SNAPSHOT_EVERY
 from driftwise.service.core.verify import Found, Refolding
 from driftwise.service.stores.opening import check_there, written_alone
-from driftwise.service.stores.records import DecisionRow, DetailRow, DigestRow, EraRow, EventRow, RewardRow
-from driftwise.service.stores.store import seal, seal_era
+from driftwise.service.stores.records import DecisionRow, DetailRow, DigestRow, EventRow, RewardRow
+from driftwise.service.stores.store import seal
 from driftwise.tables.check import check_log
 from driftwise.tables.logs import Log
 from driftwise.tables.schema import Batch
 
 _NEEDED = ("seq", "decision_id", "at", "born", "arm", "x", "propensity", "score", "mean", "bonus", "policy",
            "state_seq", "reward", "reward_at", "reward_tick", "reward_seq", "verdict", "arms")  # fmt: skip
-_MORE = ("item", "explored", "context", "candidates", "cohort", "upon", "draws", "trace", "stream")
+_MORE = ("item", "explored", "context", "candidates", "cohort", "upon", "draws", "trace", "stream", "reward_sent",
+         "unit_hash")  # fmt: skip
 _ROWS = 2_000  # rows of the log that are written at a time
 _TEXT = msgspec.json.Encoder().encode
 _SLACK = 61.0  # seconds that a server's clock may be held back
@@ -76,26 +77,13 @@ class _Importing:
 
     def __init__(self, store: Any, era: Era, log: Log, advance: Any) -> None:
         self.store, self.setup, self.log, self.advance = store, era.setup, log, advance
-        self.era = self._numbered(era.row)
-        self.fold = Fold(self.era, era.setup)
-        self.seen = self.rewarded = self.last = 0  # decisions, learned rewards, and the largest number of a decision
+        self.era, self.fold = era.row, Fold(era.row, era.setup)
+        self.seen = self.rewarded = self.last = 0  # decisions, rewards, and the largest number of a decision
+        self.lessons = [0]  # numbers of the rewards that were learned
+        self.tick: int | None = None  # of the last reward
+        self.newest = (-math.inf, "", 0)  # the time of the newest decision, its policy and its number
         self.waiting: list[RewardRow] = []  # rewards that are not folded yet
         self.mode = era.setup.body.mode
-
-    def _numbered(self, era: EraRow) -> EraRow:
-        """The era, starting at the first decision of the log. One server numbers its decisions without a gap."""
-        found = np.sort(np.concatenate([batch.seq for batch in self.log.batches(["seq"]) if batch.seq is not None]))
-        gaps = np.flatnonzero(np.diff(found) != 1)
-        if gaps.size and not self.store.shared:
-            number = int(found[gaps[0] + 1])
-            wanted = "numbers without a gap, as one server gives them"
-            raise self._bad(number, "seq", number, wanted, "import it into PostgreSQL, whose replicas leave gaps")
-        if self.store.shared or found[0] == 1:
-            return era
-        begun = era._replace(after=int(found[0]) - 1)
-        self.store.run("UPDATE era SET after = ?, seal = ? WHERE stream = ? AND number = ?",
-                       values=(begun.after, seal_era(begun), era.stream, era.number))  # fmt: skip
-        return begun
 
     def __call__(self) -> Imported:
         columns = [*_NEEDED, *(name for name in _MORE if name in self.log.columns)]
@@ -103,6 +91,11 @@ class _Importing:
             self._write(batch)
             self.advance(batch.rows)
         self._learn()
+        _, theirs, seq = self.newest
+        if self.mode != "shadow" and theirs != self.era.policy:
+            got, own = f"{theirs[:12]}…, revision {revision_in(theirs)}", self.era.policy
+            wanted = f"a log whose newest decision the stream's policy made, {own[:12]}…, revision {revision_in(own)}"
+            raise self._bad(seq, "policy", got, wanted, "make the stream by that policy, or as a shadow")
         store, stream = self.store, self.era.stream
         store.skip_numbers(stream, self.last)
         self._decide_again()
@@ -126,7 +119,9 @@ class _Importing:
             decisions.append(made)
             details += detail
             if not math.isnan(batch.reward[row]):  # type: ignore[index]
-                self.waiting.append(self._reward(batch, row, made, arms))
+                self.waiting.append(self._lesson(batch, row, made, arms))
+            elif batch.reward_sent is not None and not math.isnan(batch.reward_sent[row]):
+                self.waiting.append(self._unlearned(batch, row, made, arms))
         numbers = self.store.arm_sets(sets)
         self.store.add_decisions([one._replace(arm_set=set) for one, set in zip(decisions, numbers, strict=True)])
         if details:
@@ -142,55 +137,66 @@ class _Importing:
             raise batch.bad(row, "arms", f"{arms.shape}", f"all arms, of {self.setup.policy.dim} numbers each")
         if (batch.x[row] + 0.0).tobytes() != arms[arm].tobytes():
             raise batch.bad(row, "x", batch.x[row], "the vector of the arm that was played")
-        if state_seq < 0:
-            raise batch.bad(row, "state_seq", None, "the number of rewards known then", "leave out earlier decisions")
-        if self.mode != "shadow" and batch.policy[row] != self.era.policy:
-            theirs, own = str(batch.policy[row]), self.era.policy
-            got = f"{theirs[:12]}…, revision {revision_in(theirs)}"
-            wanted = f"decisions of the stream's policy, {own[:12]}…, revision {revision_in(own)}"
-            raise batch.bad(row, "policy", got, wanted, "make the stream by that policy, or as a shadow")
+        if not state_seq < len(self.lessons):
+            way_out = "a log from which lessons were forgotten cannot be imported"
+            wanted = f"at most {len(self.lessons) - 1}, the lessons so far"
+            raise batch.bad(row, "state_seq", int(state_seq), wanted, way_out)
         context, names = batch.context and batch.context[row], batch.candidates and batch.candidates[row]
         propensity, live = float(batch.propensity[row]), cohort == "live"
         score, mean, bonus = (float(one[row]) if live else 0.0 for one in (batch.score, batch.mean, batch.bonus))
+        unit, known = 0 if batch.unit_hash is None else int(batch.unit_hash[row]), self.lessons[max(state_seq, 0)]
         made = DecisionRow(
-            self.era.stream, seq, id, self.era.number, int(state_seq), int(batch.born[row]), _seconds(batch.at[row]),
+            self.era.stream, seq, id, self.era.number, known, int(batch.born[row]), _seconds(batch.at[row]),
             None, len(arms), arm, names[arm] if names else batch.item and batch.item[row],
             None if math.isnan(propensity) else propensity, arm, propensity if live else 1.0, score, mean, bonus,
             int(batch.explored[row]) if live and batch.explored is not None else 0,
-            max(int(batch.draws[row]), 0) if live and batch.draws is not None else 0, cohort, None,
+            max(int(batch.draws[row]), 0) if live and batch.draws is not None else 0, cohort, unit or None,
             None if context is None else canonical(context).decode(), None if names is None else _TEXT(names).decode(),
         )  # fmt: skip
         moved = batch.upon is not None and batch.upon[row] not in (-1, upon(self.setup, made))
-        if moved or (self.setup.tick is None and made.born != state_seq + 1):
+        if moved or (self.setup.tick is None and state_seq >= 0 and made.born != state_seq + 1):
             raise batch.bad(row, "born", made.born, "a tick that counts learned rewards, as the stream's clock does")
-        self.last = max(self.last, seq)
+        self.last, self.newest = max(self.last, seq), max(self.newest, (made.at, str(batch.policy[row]), seq))
         trace = batch.trace and batch.trace[row]
         return made, arms, [DetailRow(self.era.stream, seq, None, None, trace, None)] if trace else []
 
     def _cohort(self, batch: Any, row: int) -> str:
-        """Who chose: in a shadow the caller, in other streams the cohort in the log."""
-        return "shadow" if self.mode == "shadow" else (batch.cohort and batch.cohort[row]) or "live"
+        """Who chose: in a shadow the caller, in other streams the cohort in the log. What the policy did not choose on
+        a state of this log, because it was another policy or before a reset, is taken as a caller's choice."""
+        told = (batch.cohort and batch.cohort[row]) or "live"
+        own = batch.policy[row] == self.era.policy and batch.state_seq[row] >= 0
+        return "shadow" if self.mode == "shadow" or (told == "live" and not own) else told
 
-    def _reward(self, batch: Any, row: int, made: DecisionRow, arms: Any) -> RewardRow:
+    def _lesson(self, batch: Any, row: int, made: DecisionRow, arms: Any) -> RewardRow:
         number, value, tick = int(batch.reward_seq[row]), float(batch.reward[row]), int(batch.reward_tick[row])
-        terms, at, due, before = self.setup.terms, _seconds(batch.reward_at[row]), self.setup.tick, self.rewarded
-        last = self.waiting[-1].tick if self.waiting else self.fold.tick if before else tick
-        self.rewarded += 1
+        terms, due, learned = self.setup.terms, self.setup.tick, len(self.lessons)
+        last, at = tick if self.tick is None else self.tick, _seconds(batch.reward_at[row])
         limits = (
-            ("reward_seq", number, number == self.rewarded, f"every learned reward in order: {self.rewarded} is next"),
-            ("reward", value, terms.low <= value <= terms.high, f"a reward from {terms.low:g} to {terms.high:g}"),
+            ("reward_seq", number, number == learned, f"every learned reward in order: {learned} is next"),
             ("reward_tick", tick, tick >= last, f"ticks that never decrease, from {last} on"),
             ("reward_tick", tick, due is not None or tick == number, "a tick that counts the rewards learned"),
             ("reward_tick", tick, due is None or abs(tick - at / due) <= 1.0 + _SLACK / due, f"ticks of {due} seconds"),
-            ("state_seq", made.state_seq, made.state_seq < number, "a number below that of its own reward"),
             ("verdict", batch.verdict[row], terms.was_due(batch.verdict[row], value, made.born, tick),
              "the stream's default, when it was due"),
         )  # fmt: skip
         for column, got, good, wanted in limits:
             if not good:
                 raise batch.bad(row, column, got, wanted)
-        return RewardRow(made.stream, number, made.id, value + 0.0, tick, at, batch.verdict[row], number, made.born,
-                         arms[made.arm].tobytes())  # fmt: skip
+        self.lessons.append(self.rewarded + 1)
+        return self._reward(batch, row, "reward", made, tick, arms)
+
+    def _unlearned(self, batch: Any, row: int, made: DecisionRow, arms: Any) -> RewardRow:
+        """A reward that came late, of a fallback or of a unit that does not teach. Its tick is that of the reward
+        before, because nothing is computed from it."""
+        return self._reward(batch, row, "reward_sent", made, self.tick or 0, arms)
+
+    def _reward(self, batch: Any, row: int, column: str, made: DecisionRow, tick: int, arms: Any) -> RewardRow:
+        terms, value = self.setup.terms, float(getattr(batch, column)[row])
+        if not terms.low <= value <= terms.high:
+            raise batch.bad(row, column, value, f"a reward from {terms.low:g} to {terms.high:g}")
+        self.rewarded, self.tick = self.rewarded + 1, tick
+        return RewardRow(made.stream, self.rewarded, made.id, value + 0.0, tick, _seconds(batch.reward_at[row]),
+                         batch.verdict[row], len(self.lessons) - 1, made.born, arms[made.arm].tobytes())  # fmt: skip
 
     def _learn(self, most: int | None = None) -> None:
         """Write and fold the rewards that wait, with the digests and snapshots that a server writes."""
@@ -215,7 +221,8 @@ class _Importing:
             fold, arms = way.to(row.state_seq), arms_of(store, row)
             if fold is None or arms is None or fold.seq != row.state_seq:
                 wanted = "a state not older than those of earlier decisions"
-                raise self._bad(row.seq, "state_seq", row.state_seq, wanted)
+                way_out = "import it into PostgreSQL, whose replicas decide in any order"
+                raise self._bad(row.seq, "state_seq", row.state_seq, wanted, way_out)
             picked = again(fold, self.setup, row, arms)
             if row.cohort != "live":
                 fills.append(_filled(row, picked))

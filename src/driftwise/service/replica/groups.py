@@ -104,7 +104,7 @@ class JointGroups:
             stream.write_decisions()
         leads = {group[place].work.leads for place in learning}  # type: ignore[attr-defined]
         for stream in sorted(leads, key=lambda one: one.row.id):
-            if not others(stream).held:
+            if not (others(stream).held or stream.gone):
                 stream.peers.lead()  # in one order, so that two replicas never wait for each other
         engine.work(group, learning, answers)
         touched = engine.write()

@@ -83,6 +83,7 @@ class Others:
             self._open_from = max(self._open_from, before - (stream.setup.terms.expire_after or 0.0))
 
     def lead(self) -> None:
+        self.stream.check_there()
         if self.leading:
             return
         if self.held:
@@ -94,7 +95,7 @@ class Others:
             self.held = True
             raise
         if head.era != stream.era.number:
-            raise WriteConflict(f"stream {stream.row.name} has begun another era")
+            raise WriteConflict(f"stream {stream.row.name} has begun another era, or was deleted")
         self._take(rows)
         if stream.rewarded < head.rewarded:  # there were too many for one read
             self.catch_up()

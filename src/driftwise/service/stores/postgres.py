@@ -62,6 +62,7 @@ class PostgresStore(Connection, Store):
     _order = ("state_seq", "seq")  # numbers of different replicas are not in order
     _noticed = 0.0  # the time of the last notification
     _changes = -1  # the count of changes when numbers of arm sets were last used
+    _ended: frozenset[int] = frozenset()  # the streams that were deleted by then
 
     def __init__(self, url: str, **options: Any) -> None:
         Store.__init__(self)
@@ -178,6 +179,9 @@ class PostgresStore(Connection, Store):
         self._run(f"CREATE SEQUENCE numbers_{number} INCREMENT {NUMBERS}")
         return number
 
+    def end_stream(self, stream: int) -> None:
+        self._run("UPDATE stream SET era = 0 WHERE id = %s", (stream,))  # no era: `lock` tells other replicas
+
     def add_era(self, row: EraRow) -> None:
         super().add_era(row)
         self._run("UPDATE stream SET era = %s WHERE id = %s", (row.number, row.stream))
@@ -207,6 +211,7 @@ class PostgresStore(Connection, Store):
         _, changes, *added = self._together(*ask)
         count = int(changes.fetchone()[0])
         if count != self._changes:
+            self._ended = frozenset(self.deleted().values())
             self._changes = count
             self.forget_sets()
         found = dict(added[0].fetchall()) if added else {}
@@ -234,6 +239,8 @@ class PostgresStore(Connection, Store):
         return dict(self._run("SELECT sha256, id FROM arm_set WHERE sha256 = ANY(%s)", (digests,)).fetchall())
 
     def add_decisions(self, rows: Sequence[Sequence[Any]]) -> None:
+        if not self._ended.isdisjoint(row[0] for row in rows):
+            raise WriteConflict(f"{self.path}: another replica deleted the stream")
         super().add_decisions(rows)
         for stream, count in Counter(row[0] for row in rows).items():
             self._later("INSERT INTO replica (name, stream, decided) VALUES (%s, %s, %s) ON CONFLICT (name, stream) "

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from driftwise._internal.files import private
 from driftwise.errors import BadInput
-from driftwise.service.stores.lock import Lock, held
+from driftwise.service.stores.lock import Lock, beside, held
 from driftwise.service.stores.records import (
     Broken,
     Damaged,
@@ -66,10 +66,13 @@ class SQLiteStore(Store):
     ) -> None:
         super().__init__()
         self.path = Path(os.path.realpath(path))
+        new = [one for one in (self.path, beside(self.path)) if not one.exists()]
         self._lock = Lock(self.path) if writes and lock else None
         try:
             self._open(writes, pages)
         except BaseException as error:
+            for one in new if self._lock is not None else ():  # while it is locked
+                one.unlink(missing_ok=True)
             self.close()
             if isinstance(error, Held) or getattr(error, "sqlite_errorname", "").startswith(_HELD):
                 got = f"{self.path}, whose lock another process holds"

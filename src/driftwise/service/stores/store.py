@@ -33,6 +33,7 @@ from driftwise.service.stores.records import (
 
 _KEPT_SETS = 50_000  # how many numbers of arm sets are cached
 _SNAPSHOTS = 3
+_ROOM = 1 << 16  # bytes
 _ENCODE = msgspec.msgpack.Encoder().encode
 Sealed = TypeVar("Sealed", DecisionRow, RewardRow, EventRow, DetailRow, GuardrailRow)
 TABLES: dict[type, str] = {EraRow: "era", DecisionRow: "decision", RewardRow: "reward", EventRow: "event",
@@ -125,6 +126,10 @@ class Store(Protocol):
         """A command wrote decisions up to a number: later decisions get larger numbers."""
         return
 
+    def end_stream(self, stream: int) -> None:
+        """The current transaction deletes a stream: no replica writes to it afterwards."""
+        return
+
     def take_time(self) -> None:
         """The current transaction changes a stream, and may compute for a while under its lock."""
         return
@@ -169,6 +174,11 @@ class Store(Protocol):
         """Add a message that is due now."""
         values = (stream, at, at, body)
         self.run("INSERT INTO notice (stream, at, due, tries, body) VALUES (?, ?, ?, 0, ?)", values=values)
+
+    def probe(self) -> None:
+        """Write as much as a small group, and erase it, in the current transaction: is there room?"""
+        self.add_notice(0, 0.0, "0" * _ROOM)
+        self.run("DELETE FROM notice WHERE stream = 0")
 
     def put_off(self, id: int, due: float, tries: int) -> bool:
         """Claim a message after `tries` attempts and set the time of the next. Returns whether no other replica claimed

@@ -2,9 +2,10 @@
 
 SQLite reads a log up to the first frame with a wrong checksum, and takes the rest for an interrupted write. That is
 right for the last transaction, which was not acknowledged. It is silently wrong if a byte was changed in an earlier
-transaction. A killed process leaves nothing after a bad frame. A machine that lost power may have kept any part of the
-last transaction, and nothing of a later one, because each is synced before the next begins. Where a write was lost,
-bytes of an older log may remain, with their own salts and commit marks.
+transaction. A killed process leaves no commit after a bad frame, only frames that a large transaction wrote early. A
+machine that lost power may have kept any part of the last transaction, and nothing of a later one, because each is
+synced before the next begins. Where a write was lost, bytes of an older log may remain, with their own salts and commit
+marks.
 
 A change in the very last frame cannot be distinguished from an interrupted write.
 """
@@ -85,7 +86,7 @@ def _behind(heads: list[tuple[int, ...]], ours: list[bool], bad: int, page: int,
         return ""
     commits = [number for number in (bad, *later) if ours[number] and heads[number][1] and _whole(number, page)]
     next_one = bool(commits) and (len(commits) > 1 or later[-1] > commits[0])
-    if same_boot or next_one:
+    if next_one or (same_boot and any(heads[number][1] for number in (bad, *later) if ours[number])):
         return f"frame {bad} was changed, and {len(later)} frames follow it"
     return ""
 
