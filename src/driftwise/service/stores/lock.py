@@ -33,7 +33,7 @@ class Lock:
     """The lock. It is held from its creation until `close` or the end of the process."""
 
     def __init__(self, database: Path) -> None:
-        self.path = beside(database)
+        self.path = note_of(database)
         try:
             self.file, self._note = _take(database, _OPEN | os.O_CREAT)
         except OSError as error:
@@ -89,7 +89,7 @@ def check_free(database: Path) -> None:
             os.close(file)
 
 
-def beside(database: Path) -> Path:
+def note_of(database: Path) -> Path:
     return database.with_name(database.name + ".lock")
 
 
@@ -101,7 +101,7 @@ def _take(database: Path, flags: int) -> tuple[int, int]:
     note = None
     try:
         _lock_byte(file)
-        note = os.open(beside(database), flags, PRIVATE)
+        note = os.open(note_of(database), flags, PRIVATE)
         fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if identity(database) != _identity(os.fstat(file)):  # replaced since it was opened
             raise BlockingIOError
@@ -131,7 +131,7 @@ def _lock_byte(file: int) -> None:
 def _taken(database: Path) -> Taken:
     note: dict[str, Any] = {}
     with contextlib.suppress(OSError):
-        file = os.open(beside(database), os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(note_of(database), os.O_RDONLY | os.O_CLOEXEC)
         note = _read(file)
         os.close(file)
     known = {"pid", "host", "since"} <= set(note)

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from driftwise._internal.files import private
 from driftwise.errors import BadInput
-from driftwise.service.stores.lock import Lock, beside, held
+from driftwise.service.stores.lock import Lock, held, note_of
 from driftwise.service.stores.records import (
     Broken,
     Damaged,
@@ -66,7 +66,7 @@ class SQLiteStore(Store):
     ) -> None:
         super().__init__()
         self.path = Path(os.path.realpath(path))
-        new = [one for one in (self.path, beside(self.path)) if not one.exists()]
+        new = [one for one in (self.path, note_of(self.path)) if not one.exists()]
         self._lock = Lock(self.path) if writes and lock else None
         try:
             self._open(writes, pages)
