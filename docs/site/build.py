@@ -157,8 +157,8 @@ def stage() -> None:
     start.write_text(with_rest(start.read_text(encoding="utf-8"), docs), encoding="utf-8")
     gallery = docs / "gallery" / "index.md"
     cards = "\n\n".join(
-        f"## {title}\n\n```{{drawing}} {name}\n:link: {name}\nFigure: {title}\n```"
-        for name, title in ((name, titled(name)[0]) for name in GALLERY)
+        f"## {title}\n\n```{{drawing}} {name}\n:link: {name}\nFigure: {title}\n```\n\n{words}"
+        for name, (title, words) in ((name, titled(name)) for name in GALLERY)
     )
     tree = "```{toctree}\n:hidden:\n\n" + "\n".join(GALLERY) + "\n```\n"
     gallery.write_text(f"{gallery.read_text(encoding='utf-8')}\n{cards}\n\n{tree}", encoding="utf-8")

@@ -14,7 +14,8 @@ sys.path[:0] = [str(HERE), str(ROOT / "src")]
 import driftwise  # noqa: E402
 
 project = "driftwise"
-author = "the driftwise authors"
+author = "the driftwise developers"
+project_copyright = f"2026, {author}"
 version = release = driftwise.__version__
 language = "en"
 smartquotes = False  # x'θ is a transpose, and `tie="nearest"` in a docstring is Python
@@ -29,7 +30,7 @@ html_title = "driftwise"
 _MADE = ROOT / "build" / "site" / "source" / "static"  # fonts and drawings, where build.py has made them
 html_static_path = [str(HERE / "static"), *([str(_MADE)] if _MADE.is_dir() else [])]
 html_css_files = ["site.css"]
-html_js_files = ["search.js"]
+html_js_files = ["site.js"]
 html_show_sphinx = False
 html_copy_source = html_show_sourcelink = False
 html_math_renderer = "mathml"
