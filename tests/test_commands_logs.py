@@ -68,7 +68,7 @@ def value(printed, what):
 
 def told(printed):
     """Lessons learned, rows without a reward, lessons it had already."""
-    words = "lessons learned", "rows without a reward, skipped", "lessons it knew already, skipped"
+    words = "rewards learned", "rows without a reward, skipped", "rewards it knew already, skipped"
     return tuple(int(value(printed, one)) for one in words)
 
 
@@ -138,7 +138,7 @@ def test_explain_tells_the_level_from_preferences(lived, capsys):
     _, folder = lived
     run(capsys, "learn", folder / "log", "--clicks", "--out", folder / "auto.dw")
     said = run(capsys, "explain", folder / "auto.dw").out
-    assert re.search(r"level .*evidence [+-]\d+\.\d nats", said)
+    assert re.search(r"level .*log evidence [+-]\d+\.\d", said)
 
 
 def test_explain_explains_a_choice_three_ways(lived, capsys):

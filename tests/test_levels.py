@@ -418,11 +418,11 @@ def test_the_meter_tells_a_level_from_preferences():
     drift, agent = told(2.0)
     assert drift.level.believed and drift.level.level <= 16.0 and drift.level.preferences >= 512.0
     assert drift.remembers == drift.level.preferences and drift.best < 128.0
-    assert "a level that all arms share moves" in str(drift)
+    assert "a common level moves" in str(drift)
     assert dw.Agent.from_bytes(agent.to_bytes()).drift().level == drift.level
     assert agent.explain(np.eye(3)).memory == drift.remembers
     still, _ = told(0.0)
-    assert not still.level.believed and "no level moves" in str(still)
+    assert not still.level.believed and "no common level moves" in str(still)
     assert still.weights.shape == (len(still.at), len(still.memories)) and still.memories[-1] == math.inf
 
 

@@ -35,7 +35,7 @@ def learn(
     expire_after: Annotated[str | None, typer.Option(help="Largest age of a decision at its reward.")] = None,
     default_reward: Annotated[float | None, typer.Option(help="The reward learned for expired decisions.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of its draws; for the same bits, that of the writer.")] = None,
-    gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with missing lessons.")] = False,
+    gaps: Annotated[bool, typer.Option("--gaps", help="Learn from a log with missing rewards.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Learn a log into an agent. Its state is that of the agent that wrote the log, bit for bit."""
@@ -64,9 +64,9 @@ def learn(
     agent.save(out)
     counts = agent.counts
     rows = [
-        ("lessons learned", learned), ("rows without a reward, skipped", without),
-        ("lessons it knew already, skipped", source.rows - without - learned),
-        ("lessons in all", counts["learned"] + counts["defaulted"]), ("open decisions", counts["open"]),
+        ("rewards learned", learned), ("rows without a reward, skipped", without),
+        ("rewards it knew already, skipped", source.rows - without - learned),
+        ("rewards in all", counts["learned"] + counts["defaulted"]), ("open decisions", counts["open"]),
     ]  # fmt: skip
     table(f"{called(agent.policy)} from {log}", ("what", "value"), [(a, str(b)) for a, b in rows], numeric=(1,))
     print(agent.drift())

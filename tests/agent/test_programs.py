@@ -25,7 +25,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
             assert line in capsys.readouterr().out
     printed = capsys.readouterr().out
     assert "\n40\n" in f"\n{printed}" or printed.startswith("40\n")
-    assert "politics" in printed and "nats/reward" in printed
+    assert "politics" in printed and "log score" in printed
 
 
 def test_lateness_costs_no_more_than_allowed(monkeypatch):

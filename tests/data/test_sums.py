@@ -243,7 +243,7 @@ def test_a_warehouse_gives_the_same_sums(policy):
 
 def test_refusals_are_sentences():
     log, fade = log_of(**rows()), POLICIES[1]
-    with refused("policy", "fold the log"):
+    with refused("policy", "learn the log"):
         sums(log, dw.make("Auto", dim=D))
     with refused("policy", "Keep() or Fade"):
         sums(log, dw.LinearUCB(dim=D, memory=dw.Window(50), lam=1.0))

@@ -133,7 +133,7 @@ def test_the_state_over_time_is_that_which_decides_bit_for_bit(tmp_path):
         assert track.now.seq == stream.fold.seq and track.now.theta.tobytes() == theta.tobytes()
         assert track.fold.digest() == stream.fold.digest()
         assert [one.seq for one in track.points] == list(range(1, stream.fold.seq + 1))
-        assert page != first and re.search("a level that all arms share moves|no level moves separately", page)
+        assert page != first and re.search("a common level moves|no common level moves", page)
         x = int(np.argmax(np.abs(theta)))
         assert f"now x{x} {theta[x]:.4g}" in page
     with living(tmp_path / "a.db") as asked:  # and again, from what is on disk

@@ -98,7 +98,7 @@ def test_the_log_of_an_agent_that_counts_rewards_becomes_a_stream(tmp_path):
     ("reward", 7, 1.5, "a reward from 0 to 1"), ("score", 11, 0.125, "can be recomputed"), ("reward_seq", 5, 1, "rise"),
     ("policy", -1, "another", "newest decision the stream's policy made"),
     ("arm", 2, 9, "n - 1"), ("born", 4, -3, "that of the decision"),
-    ("state_seq", 6, 200, "the lessons so far"), ("x", 8, 0.5, "the vector of the arm"),
+    ("state_seq", 6, 200, "the learned rewards so far"), ("x", 8, 0.5, "the vector of the arm"),
 ))  # fmt: skip
 def test_a_log_with_an_error_names_the_row_and_imports_nothing(lived, tmp_path, column, row, value, wanted):
     log, made = lived

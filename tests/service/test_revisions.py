@@ -104,7 +104,7 @@ def test_the_command_does_what_a_server_does(tmp_path, capsys):
     first(db)
     error = refusal_of(lambda: forget(db, 2.0**40))
     assert isinstance(error, Revised) and "driftwise refold" in str(error) and error.exit_code == 6
-    assert told(capsys, "refold", db) == (0, "home: era 2 begins: its rewards were folded again here\n", "")
+    assert told(capsys, "refold", db) == (0, "home: era 2 begins: its rewards were learned again here\n", "")
     assert refold(db) == {} and refusal(db) is None and [era.reason for era in eras(db)] == ["made", "revision"]
 
 

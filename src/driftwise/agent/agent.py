@@ -446,9 +446,9 @@ class Agent:
         return log_to(self._parts, path, arms, format=format, rows=rows, seconds=seconds)
 
     def learn_log(self, log: Any, *, gaps: bool = False, progress: bool | None = False) -> int:
-        """Learn the lessons of a log that come after those already learned. Returns their number.
+        """Learn the rewards of a log that come after those already learned. Returns their number.
 
-        The state is then, bit for bit, that of the agent that wrote the log. A log with missing lessons is refused
+        The state is then, bit for bit, that of the agent that wrote the log. A log with missing rewards is refused
         unless gaps=True. A log with a bad row changes nothing. progress: a bar on stderr; by default for a long log in
         a terminal.
         """

@@ -70,7 +70,7 @@ class Meter:
         last = 0
         for (tick, born), row in zip(ticks, rows, strict=True):
             if not max(last, born) <= tick <= states.tick:
-                raise no("lessons out of order", "lessons in the order of their ticks")
+                raise no("rewards out of order", "rewards in the order of their ticks")
             last = tick
             self.recent.append((tick, born, row[:dim].reshape(1, dim, 1).copy(), float(row[dim])))
         points = arrays["history"].shape[0]
@@ -97,11 +97,11 @@ class Meter:
 
 @dataclass(frozen=True)
 class LevelDrift:
-    """What is known about a level that all arms share, apart from preferences among them.
+    """What is known about a common level of all arms, apart from preferences among them.
 
-    `evidence` is the number of nats, fading with time, by which lanes with a level predicted rewards better. If it is
-    `believed`, these lanes are played. `level` is how long the likeliest of them remembers the level, in ticks, and
-    `preferences` how long it remembers preferences.
+    `evidence` is the log-likelihood, fading with time, by which estimates with a level predicted rewards better. If it
+    is `believed`, these estimates are played. `level` is how long the likeliest of them remembers the level, in ticks,
+    and `preferences` how long it remembers preferences.
     """
 
     evidence: float
@@ -111,10 +111,10 @@ class LevelDrift:
 
     def __str__(self) -> str:
         if not self.believed:
-            return f"no level moves separately from preferences (evidence {self.evidence:+.1f} nats)"
+            return f"no common level moves apart from preferences (log evidence {self.evidence:+.1f})"
         return (
-            f"a level that all arms share moves: remembered for {self.level:g} ticks, preferences for "
-            f"{self.preferences:g} (evidence {self.evidence:+.1f} nats)"
+            f"a common level moves: remembered for {self.level:g} ticks, preferences for "
+            f"{self.preferences:g} (log evidence {self.evidence:+.1f})"
         )
 
 
@@ -123,10 +123,10 @@ class Drift:
     """The result of `Agent.drift`.
 
     `memories` are in ticks. `at` are ticks, and `weights` (len(at), len(memories)) the weight of each memory at these
-    ticks. `advantage` is how many nats per reward each memory predicted better than the one played now, or than one
-    that forgets nothing where the memory played is unknown (None for a bank, which has weights). `remembers` is the
-    memory played, in ticks, or NaN where it is unknown; `days` is the same where the clock measures time. `level`
-    describes a level that all arms share, where the policy has one; `memories` are then those without a level.
+    ticks. `advantage` is the log score (log-likelihood of a reward) that each memory gained over the one played now, or
+    over one that forgets nothing where the memory played is unknown (None for a bank, which has weights). `remembers`
+    is the memory played, in ticks, or NaN where it is unknown; `days` is the same where the clock measures time.
+    `level` describes a common level of all arms, where the policy has one; `memories` are then those without a level.
     """
 
     memories: tuple[float, ...]
@@ -158,7 +158,7 @@ class Drift:
 
     def __str__(self) -> str:
         lines = [self.summary]
-        lines.append(f"{'memory':>12}{'weight':>10}" + ("" if self.advantage is None else f"{'nats/reward':>14}"))
+        lines.append(f"{'memory':>12}{'weight':>10}" + ("" if self.advantage is None else f"{'log score':>14}"))
         for place, memory in enumerate(self.memories):
             more = "" if self.advantage is None else f"{self.advantage[place]:>+14.4f}"
             lines.append(f"{memory:>12g}{self.now[place]:>10.3f}{more}")
@@ -168,7 +168,7 @@ class Drift:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of a table: one memory per row, with its weight now."""
-        columns = ["memory in ticks", "weight now", *([] if self.advantage is None else ["nats a reward"])]
+        columns = ["memory in ticks", "weight now", *([] if self.advantage is None else ["log score a reward"])]
         more = [[]] * len(self.memories) if self.advantage is None else [[f"{nats:+.4f}"] for nats in self.advantage]
         cells = zip(self.memories, self.now, more, strict=True)
         return columns, [[f"{memory:g}", f"{weight:.3f}", *rest] for memory, weight, rest in cells]

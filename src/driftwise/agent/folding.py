@@ -152,7 +152,7 @@ def _check_order(batch: Batch, lessons: Ints, numbers: Ints, at: _Progress, gaps
     if missing.any():
         number = int(ahead[np.argmax(missing)])
         row = int(lessons[numbers == number][0])
-        wanted = "every lesson, in a row from the last one this agent learned"
+        wanted = "every learned reward, in a row from the last one of this agent"
         raise batch.bad(row, "reward_seq", number, wanted, "pass gaps=True to learn what is there")
 
 

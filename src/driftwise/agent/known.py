@@ -39,7 +39,7 @@ def known(parts: AgentParts) -> AgentFacts:
         ("dimension", str(policy.dim)),
         ("features", "declared" if parts.features is not None else "none: arms are given as vectors"),
         ("rewards", f"{parts.terms.low:g} to {parts.terms.high:g}"),
-        ("clock", f"{clock.kind}: {clock.newest} ticks{tick}, the last lesson at {lessons}"),
+        ("clock", f"{clock.kind}: {clock.newest} ticks{tick}, the last reward at {lessons}"),
         ("epsilon", f"{parts.epsilon:g}"),
         *((name.replace("_", " "), str(count)) for name, count in counts.items()),
     ]

@@ -51,7 +51,7 @@ class Lineage:
         )  # fmt: skip
         for what, twice in shared:
             if twice:
-                wanted = "an agent that has no lessons in common with this one: they would count twice"
+                wanted = "an agent that has no rewards in common with this one: they would count twice"
                 way_out = "merge each agent once, and agents of different logs"
                 raise BadInput("other", f"{what} {min(twice)} on both sides", wanted, way_out)
 

@@ -22,7 +22,7 @@ Item: TypeAlias = str | int | None
 
 
 class Decision(NamedTuple):
-    """What was chosen, and all that is needed to learn from it and to audit it (docs/contract.md#decisions).
+    """What was chosen, and all that is needed to learn from it and to check it (docs/contract.md#decisions).
 
     `born` is its tick, `at` the time in seconds, `n` the number of allowed arms, `policy` the digest of the policy.
     `draws` is the number of draws over which the propensity of a rule that samples was counted; 0 if it is exact.

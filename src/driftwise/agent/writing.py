@@ -130,6 +130,6 @@ def _check_end(parts: AgentParts, folder: Path) -> None:
     lessons = parts.book.lessons
     last = last_lesson(folder)
     if last and last != lessons:
-        wanted = f"a log that ends at lesson {lessons}, as this agent does"
+        wanted = f"a log that ends at learned reward {lessons}, as this agent does"
         way_out = "pass a new folder" + (", or learn_log this one first" if last > lessons else "")
-        raise BadInput("path", f"a log that ends at lesson {last}", wanted, way_out)
+        raise BadInput("path", f"a log that ends at learned reward {last}", wanted, way_out)

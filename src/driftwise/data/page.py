@@ -82,7 +82,7 @@ def _meter(found: Evaluation) -> str:
         if drift.advantage is None
         else "The last rewards were predicted again with memories of these lengths."
     )
-    level = "" if drift.level is None else f" The level that all arms share: {drift.level}."
+    level = "" if drift.level is None else f" The level: {drift.level}."
     return f"By the end of the log: {drift.summary}. {how}{level}"
 
 

@@ -86,7 +86,7 @@ class Sums:
         """
         if options.get("clock") == "rewards":
             wanted = 'clock="rounds" or "wall": sums do not have the number of rewards of each tick'
-            raise BadInput("clock", "rewards", wanted, "fold the log instead, agent.learn_log(log)")
+            raise BadInput("clock", "rewards", wanted, "learn the log instead, agent.learn_log(log)")
         made = Agent(policy, **options)
         state = self.state(made.policy, options.get("seed", 0))
         parts = parts_of(made)

@@ -349,9 +349,9 @@ class Bank(Adaptive):
     """The base of banks: one lane per memory. Every lane learns every reward and is paid the log density it had
     predicted.
 
-    Weights are shared a little every round, so that none becomes 0. The longest memory within `margin` nats of the best
-    is played, with its own index. A longer memory that falls `gap` nats behind the best takes over that one's data and
-    starts again `back` nats below. Lanes are sorted, the shortest memory first.
+    Weights are shared a little every round, so that none becomes 0. The longest memory whose log-likelihood is
+    within `margin` of the best is played, with its own index. A longer memory that falls `gap` behind the best takes
+    over that one's data and starts again `back` below. Lanes are sorted, the shortest memory first.
     """
 
     share: float = 3e-4
@@ -366,7 +366,7 @@ class Bank(Adaptive):
         super().__post_init__()
         real("share", self.share, 0.0, 1.0, high_open=True, way_out="pass a small number, e.g. 3e-4")
         for name in ("margin", "gap", "back"):
-            real(name, getattr(self, name), 0.0, way_out="pass a number of nats")
+            real(name, getattr(self, name), 0.0, way_out="pass a log-likelihood, e.g. 3.0")
 
     @property
     def lanes(self) -> int:

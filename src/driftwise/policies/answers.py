@@ -317,7 +317,7 @@ def no_addition(policy: object) -> NoReturn:
 def no_sums(policy: object) -> NoReturn:
     """Refuse a policy whose state is more than sums over rows."""
     wanted = "a linear policy with Keep or Fade: nothing else is a sum over rows"
-    raise BadInput("policy", policy, wanted, "fold the log instead, agent.learn_log(log)")
+    raise BadInput("policy", policy, wanted, "learn the log instead, agent.learn_log(log)")
 
 
 def effective_observations(counters: Floats) -> float:

@@ -279,7 +279,7 @@ class GeneralizedUCB(Compiled):
             state.outside = state.outside + 1 if dot(theta, theta) > self.S * self.S else 0
             if state.outside == EDGE:
                 tell(
-                    f"the estimate has lain outside the ball of radius S = {self.S:g} for {EDGE} lessons: rewards are "
+                    f"the estimate has lain outside the ball of radius S = {self.S:g} for {EDGE} rewards: they are "
                     "more extreme than S allows, so pass a larger one (dw.advise(click_rate=...) says which)"
                 )
 

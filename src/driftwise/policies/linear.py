@@ -112,10 +112,10 @@ class LinearUCB(Compiled):
 
     def check_sums(self) -> float:
         if not self.memory.geometric:
-            raise BadInput("policy", self.memory, "memory=Keep() or Fade(forget)", "fold the log instead")
+            raise BadInput("policy", self.memory, "memory=Keep() or Fade(forget)", "learn the log instead")
         if self.learns:
             wanted = "R and S that are given: what is learned of them depends on the order of rewards"
-            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "give both, or fold the log")
+            raise BadInput("policy", f"R = {self.R!r}, S = {self.S!r}", wanted, "give both, or learn the log")
         self.norm.check_order()
         return float(self.memory.numbers() and self.memory.forget)
 

@@ -318,9 +318,9 @@ ADAPTIVE: dict[str, tuple[Wrapper, Row]] = {
 
 # The default, which needs only dim. Values and clicks are two bases of one bank.
 AUTO = "Auto"
-# For clicks, each of which has less information than a value: the margin in nats for a longer memory, and the share.
+# For clicks, each of which has less information than a value: the log-likelihood a longer memory may lack, the share.
 CLICK_MARGIN, CLICK_SHARE = 0.3, 3e-4
-# How much Auto looks at arms that it does not play: docs/unknown-drift.md has the price.
+# How often Auto audits arms that it would not play: docs/unknown-drift.md has the price.
 AUDIT = 0.25
 
 

@@ -211,7 +211,7 @@ class LogisticUCB2(SetRule):
                 state.limits[:] = [old.get(column.tobytes(), math.inf) for column in state.atoms.T]
             places = np.flatnonzero((state.atoms[:, :used] == lesson[0][0]).all(axis=0))
             if not len(places):
-                raise BadInput("state", "a lesson without an atom", "a state that was not damaged", "load a saved one")
+                raise BadInput("state", "a reward without an atom", "a state that was not damaged", "load a saved one")
             state.limits[places[0]] = min(float(state.limits[places[0]]), limit)
         if not state.counters[0, point.FAILED]:
             self._narrow(state)

@@ -207,7 +207,7 @@ class Own:
             self.given.advance(state.inside, ticks)  # type: ignore[attr-defined]
 
     def fold(self, state: OwnState, rows: Floats, rewards: Floats, ticks: Floats, ages: Floats) -> None:
-        raise NotImplementedError("it takes lessons one by one")
+        raise NotImplementedError("it learns rewards one by one")
 
     def renew(self, copy: OwnState, state: OwnState) -> None:
         copy.become(state)

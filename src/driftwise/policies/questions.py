@@ -58,8 +58,8 @@ class Predicts(NamedTuple):
 
 
 class LevelReport(NamedTuple):
-    """A level that all arms share: evidence in nats that it moves separately, whether that is accepted, and how long
-    the likeliest memory keeps the level and preferences, in ticks."""
+    """A common level of all arms: log evidence that it moves apart from preferences, whether that is accepted, and how
+    long the likeliest memory keeps the level and preferences, in ticks."""
 
     evidence: float
     believed: bool

@@ -54,7 +54,7 @@ PREFERENCES = (64.0, 512.0, 4096.0, math.inf)
 WIDE_STEP, WIDE_PREFERENCES = 4, (512.0, math.inf)
 # Nats by which the first weights of a memory of preferences lie below those of the next longer one.
 LEVEL_TILT = 1.0
-# The longest memory whose arms audits look at.
+# The longest memory by which audits draw an arm.
 AUDITED = 64.0
 _BELIEVERS = (LinearUCB, PosteriorUCB)
 
@@ -68,16 +68,16 @@ class TrendBank(Bank):
     PosteriorUCB for clicks: every lane plays and scores by one belief, and clicks are learned in one pass.
     Memories of more than 4096 rounds sleep until the clock shows half of them, and then begin as the next shorter one
     of their kind: the longest have at most `longest` rounds, and nothing depends on a horizon. Before anything is seen
-    a memory weighs `tilt` nats less than one twice as long: by default 1/2, and none for clicks.
+    the log weight of a memory is `tilt` less than that of one twice as long: by default 1/2, and 0 for clicks.
 
-    levels=True adds sixteen lanes that tell a level which all arms share, and which may move fast, from preferences,
-    which may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
+    levels=True adds sixteen lanes that tell a common level of all arms, which may move fast, from preferences, which
+    may stay: rankings are not forgotten because a season changes. For clicks the level is one of log odds. They
     are played while rewards speak for them. Kin: ISD-linUCB (Lazzaretto, Peters, Pfister 2026).
 
-    audit=a looks, in min(1, a/√t) of decisions, t counting rewards, at an arm that is not played, drawn by what a short
-    memory does not know of it beside what it seems to lose: nothing else can find out what such an arm does. While a
-    level is believed in, it also tries what would be played without one. Draws are those of the state's key, and
-    probabilities are exact (docs/math.md#audits). 0 plays the best arm always.
+    audit=a makes a share of decisions, min(1, a/√t), t counting rewards, audits: they play an arm that would not be
+    chosen, drawn by what a short memory does not know of it beside what it seems to lose. Nothing else can find out
+    what such an arm does. While a level is believed in, more audits play what would be played without one. Draws are
+    those of the state's key, and probabilities are exact (docs/math.md#audits). 0 plays the best arm always.
     """
 
     base: LinearUCB | PosteriorUCB
@@ -256,11 +256,11 @@ class TrendBank(Bank):
         return Choice(arm, mean + bonus, mean, bonus), proposed(scratch, self.dim, n)
 
     def audited(self, state: State, draw: int | None = None) -> bool:
-        """Whether a decision is an audit: a look or a trial."""
+        """Whether a decision is an audit, of either kind."""
         return self._number(state, draw) != ACTING
 
     def share_of(self, state: State, arms: Arms, arm: int) -> float:
-        """The probability that an arm is played: looks and trials are drawn, the rest is not."""
+        """The probability that an arm is played: audits are drawn, the rest is not."""
         return float(self.shares(state, arms, arm, 0)[arm])
 
     def shares(self, state: State, arms: Arms, arm: int, draw: int) -> Floats:
@@ -323,7 +323,7 @@ class TrendBank(Bank):
 
     def report(self, state: State) -> dict[str, float]:
         """The memory of preferences now played, whether it follows a trend, noise and scale; with levels also the
-        evidence in nats that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
+        log evidence that a level moves by itself (above 1 that is believed) and the rounds of the likeliest one."""
         seen = super().report(state)
         if self.levels:
             seen |= {"evidence": float(state.evidence[0]), "level": self.leveled[self.likeliest(state)][1]}

@@ -107,7 +107,7 @@ def _check_counters(vetted: Vetted, name: str, counters: Floats) -> None:
             raise _no(name, f"{values.tolist()} in column {column}", f"numbers from {low:g} to 2^53")
     whole = counters[:, [COUNT, DROPPED, FAILED]]
     if (whole != np.floor(whole)).any() or (counters[:, SINCE] > counters[:, CLOCK]).any():
-        raise _no(name, "a count that is not whole, or a restart in the future", "counters of lessons learned")
+        raise _no(name, "a count that is not whole, or a restart in the future", "counters of learned rewards")
 
 
 def _check_cursor(vetted: Vetted, name: str, cursor: Ints) -> None:

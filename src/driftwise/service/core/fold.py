@@ -252,7 +252,7 @@ def _restored(store: Store, era: EraRow, setup: Setup, row: SnapshotRow) -> Fold
         zero = next(lessons, None)
         shown = 0.0 if zero is None else shown_at(setup.policy, zero, row.tick)
     if state.clock != shown:
-        raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "fold it again")
+        raise BadInput("snapshot", f"tick {row.tick}", "the tick that its state shows", "learn the rewards again")
     fold = Fold(era, setup, state, row.seq)
     fold.states.tick = fold._tick = row.tick
     fold.states.zero = fold._zero = zero

@@ -77,11 +77,11 @@ def refused(where: object, stream: str, era: Era, error: Unlike) -> BadInput:
     """The sentence for an era that does not come out as it was written down."""
     if elsewhere(era):
         return _foreign(where, stream, era)
-    return Damaged(str(where), f"rewards of stream {stream} that fold to another state: {error}")
+    return Damaged(str(where), f"rewards of stream {stream} that give another state: {error}")
 
 
 def _foreign(where: object, stream: str, era: Era) -> Foreign:
-    way_out = f"driftwise refold {where} folds the rewards again here, as a new era"
+    way_out = f"driftwise refold {where} learns the rewards again here, as a new era"
     got, wanted = f"stream {stream}, computed by {elsewhere(era)}", "states that were computed here"
     if revised(era):
         wanted = f"revision {revision_in(era.setup.policy.digest)}, which is the one that this version has"

@@ -64,7 +64,7 @@ def _begin(store: Any, row: StreamRow, last: Era) -> int:
             store.add_snapshot(fold.snapshot_behind())
         fold.learn_rows(store.rewards(row.id, fold.seq))
     except Unlike as error:
-        raise Damaged(str(store.path), f"rewards of stream {row.name} that cannot be folded: {error}") from None
+        raise Damaged(str(store.path), f"rewards of stream {row.name} that cannot be learned: {error}") from None
     if fold.seq > max(era.first, era.base):
         store.add_snapshot(fold.snapshot_behind())
     return era.number

@@ -112,7 +112,7 @@ class Service:
     def _resume(self) -> None:
         rows = self.store.streams()
         for number, row in enumerate(rows):
-            self.doing = f"stream {row.name} is being compiled and folded; {number} of {len(rows)} are done"
+            self.doing = f"stream {row.name} is being compiled and brought up to date; {number} of {len(rows)} are done"
             bring_up(self.store, row)
             self.engine.streams[row.name] = self.resumed(row)
         if not self.store.shared:
@@ -123,7 +123,7 @@ class Service:
         if self.engine.stopping:
             raise Refusal("stopping")
         if not self.ready:
-            raise Refusal("starting", "the server is starting: its streams are being compiled and folded")
+            raise Refusal("starting", "the server is starting: its streams are being compiled and brought up to date")
 
     def resumed(self, row: StreamRow) -> Stream:
         """A stream as it was last written."""

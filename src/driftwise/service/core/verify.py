@@ -200,7 +200,7 @@ class Refolding:
 
     def _tell(self, error: Unlike) -> None:
         self.found.unlike.append(error)
-        self.found.tell_era(self.era, f"rewards that fold to another state: {error}")
+        self.found.tell_era(self.era, f"rewards that give another state: {error}")
 
 
 def check_era(store: Store, era: Era, end: int | None, found: Found, decisions: bool = True) -> None:

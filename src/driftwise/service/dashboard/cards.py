@@ -112,7 +112,7 @@ def _lift(look: Look) -> list[object]:
             verdict),
         tag("p", told), charts.interval(chosen.value, chosen.low, chosen.high, alt), _cohorts(look),
         _intervals(look),
-        tag("p", "Intervals are valid at all looks at once: look as often as you like, and stop when you like.",
+        tag("p", "Intervals are valid at any time: look as often as you like, and stop when you like.",
             class_="soft"),
     ]  # fmt: skip
 
@@ -134,7 +134,7 @@ def _intervals(look: Look) -> Html:
     listed = [("difference, all rewards", look.difference), ("difference, bounded, first rewards", look.bounded)]
     listed += [(f"guardrail {short(name)}", found) for name, found in look.guardrails.items()]
     rows = [(name, signed(found.value), _ends_of(found)) for name, found in listed]
-    return numbers(("interval", "estimate", "95%, at all looks"), rows, (1, 2), "Intervals of the difference")
+    return numbers(("interval", "estimate", "95%, valid at any time"), rows, (1, 2), "Intervals of the difference")
 
 
 def drift_card(track: Track) -> Html:
@@ -155,17 +155,17 @@ def drift_card(track: Track) -> Html:
     )]  # fmt: skip
     if found.level is not None:
         kind = "no" if found.level.believed else "yes"
-        said.append(tag("p", badge("the level moves" if found.level.believed else "no separate level", kind), " ",
+        said.append(tag("p", badge("the common level moves" if found.level.believed else "no common level", kind), " ",
                         str(found.level), "."))  # fmt: skip
     else:
-        said.append(tag("p", "This policy does not separate the level that all arms share from preferences; Auto with "
+        said.append(tag("p", "This policy does not separate a common level of all arms from preferences; Auto with "
                         "levels does.", class_="soft"))  # fmt: skip
     shown, columns = _few(names, columns)
     ends = (f"tick {count(int(found.at[0]))}", f"tick {count(int(found.at[-1]))}") if len(found.at) else ("", "")
     now = ", ".join(f"{name} {percent(weight)}" for name, weight in zip(names, last, strict=True))
     alt = f"Weight of each memory over time; now {now}"
     chart = charts.stacked(shown, columns, ends, alt)
-    head = ("memory", "weight now") + (() if found.advantage is None else ("nats a reward",))
+    head = ("memory", "weight now") + (() if found.advantage is None else ("log score a reward",))
     listed = [
         (name, percent(last[place])) + (() if found.advantage is None else (signed(float(found.advantage[place])),))
         for place, name in enumerate(names)

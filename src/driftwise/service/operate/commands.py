@@ -163,13 +163,13 @@ def forget(
 
 
 def refold(db: Database) -> None:
-    """Fold the rewards again on this machine, for a database that another machine, library or version computed."""
+    """Learn the rewards again on this machine, for a database that another machine, library or version computed."""
     _needs("msgspec")
     from driftwise.service.core.refold import refold as run
 
     begun = run(db)
     for name, number in begun.items():
-        print(f"{name}: era {number} begins: its rewards were folded again here")
+        print(f"{name}: era {number} begins: its rewards were learned again here")
     if not begun:
         print("every stream's newest era was computed here: nothing to do")
 

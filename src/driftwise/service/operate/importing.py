@@ -138,8 +138,8 @@ class _Importing:
         if (batch.x[row] + 0.0).tobytes() != arms[arm].tobytes():
             raise batch.bad(row, "x", batch.x[row], "the vector of the arm that was played")
         if not state_seq < len(self.lessons):
-            way_out = "a log from which lessons were forgotten cannot be imported"
-            wanted = f"at most {len(self.lessons) - 1}, the lessons so far"
+            way_out = "a log from which rewards were forgotten cannot be imported"
+            wanted = f"at most {len(self.lessons) - 1}, the learned rewards so far"
             raise batch.bad(row, "state_seq", int(state_seq), wanted, way_out)
         context, names = batch.context and batch.context[row], batch.candidates and batch.candidates[row]
         propensity, live = float(batch.propensity[row]), cohort == "live"
