@@ -1,9 +1,9 @@
 """A hidden change, and audits.
 
 An arm that is not played gives no information. Here the third of three arms, which share no feature, is the worst at
-first and the best from the middle on. A policy that has settled on the first arm does not notice. Audits look, in a
-small and shrinking share of rounds, min(1, a/√t), at an arm that is not played. They find the change, and cost a little
-where nothing changes. Auto has a = 0.25; audit=0 switches audits off.
+first and the best from the middle on. A policy that has settled on the first arm does not notice. An audit plays, in a
+small and shrinking share of rounds, min(1, a/√t), an arm that the policy would not choose. Audits find the change, and
+cost a little where nothing changes. Auto has a = 0.25; audit=0 switches audits off.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """A season: everything sells better in December.
 
 All twenty options rise and fall together, and their order hardly changes. A memory that is short enough to follow the
-season forgets the order. A memory that keeps everything takes December for a good option. `Auto` distinguishes a level
-that all options share from preferences; `levels=False` is Auto without that.
+season forgets the order. A memory that keeps everything takes December for a good option. `Auto` distinguishes the
+common level of all options from preferences; `levels=False` is Auto without that.
 """
 
 import numpy as np
