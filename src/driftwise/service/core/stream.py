@@ -151,7 +151,7 @@ class Stream:
         if found.limits is None:
             detail = self.store.detail(self.row.id, found.answer.seq)
             found.limits = hash(_NO_LIMITS if detail is None else (detail.allowed, detail.cost))
-        _check_same(found, asked, offer, hash(stored))
+        _check_same(found, asked, offer, hash(stored), self.setup.body.mode == "shadow")
         return found.answer
 
     def _decide(
@@ -463,13 +463,16 @@ def _items_text(offer: Offer) -> str | None:
     return None if offer.items is None else _TEXT(offer.items).decode()
 
 
-def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: int) -> None:
+def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: int, shadow: bool) -> None:
     """Refuse an id that comes again with another request: the old decision would not answer it. If the arms were
     forgotten there is nothing to compare, not even a digest, because a digest would reveal them.
 
-    Items in a context are compared by name, because their registered rows may have changed since.
+    Items in a context are compared by name, because their registered rows may have changed since. A stream that is no
+    shadow may have imported decisions of another policy: they count as a caller's, and were asked for without an action.
     """
     answer, other = found.answer, ""
+    played = (answer.arm, answer.propensity) if answer.cohort == "shadow" else (None, None)
+    optional = answer.cohort == "shadow" and not shadow
     if found.sha256 is None:
         raise Refusal("forgotten_decision")
     named = found.items == hash(_items_text(offer))
@@ -480,9 +483,9 @@ def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: i
         other = "items"
     elif found.limits != limits:
         other = "allowed or cost"
-    elif asked.action not in (None, answer.arm if answer.cohort == "shadow" else None):
-        other = "action"  # an imported decision of another policy was asked for without one
-    elif asked.propensity not in (None, answer.propensity if answer.cohort == "shadow" else None):
+    elif asked.action != played[0] and not (optional and asked.action is None):
+        other = "action"
+    elif asked.propensity != played[1] and not (optional and asked.propensity is None):
         other = "propensity"
     if other:
         raise Refusal("other_decision", f"this id was decided with another request: other {other}")
