@@ -71,7 +71,7 @@ def trial_identity(world: World, policy: Compiled, seed: int, rounds: Sequence[i
 # Sources that do not decide a number.
 _ASIDE = (
     "agent", "checks.py", "cli.py", "cluster.py", "commands.py", "data", "doctor.py", "draw", "lab",
-    "ledger.py", "lift", "service", "tables",
+    "ledger.py", "lift", "research.py", "service", "tables",
     *(f"_internal/{one}.py" for one in (
         "compile_notice", "files", "interrupts", "intervals", "machine", "progress", "sources", "terminal", "work")),
 )  # fmt: skip
