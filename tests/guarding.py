@@ -57,7 +57,7 @@ def changed(given):
         if given.dtype.kind == "i":
             for place in range(min(given.size, 120)):
                 value = int(given.flat[place])
-                for other in sorted({-1, 0, value + 1, value - 1, 2**62} - {value}):
+                for other in sorted({-1, 0, min(value + 1, 2**63 - 1), max(value - 1, -(2**63)), 2**62} - {value}):
                     made = np.array(given)
                     made.flat[place] = other
                     yield f"[{place}] = {value} set to {other}", made

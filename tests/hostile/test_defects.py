@@ -98,7 +98,7 @@ sys.setswitchinterval(1e-6)
 A, prepared = np.eye(8), dw.ArmSet(np.eye(8))
 kinds = {
     "SCB": dw.make("SCB-WeightUCB", dim=8, horizon=20000, path_length=3.0),
-    "window": research.GLMUCB(dim=8, memory=dw.Window(7), lam=10.0, delta=0.01),
+    "window": dw.research.GLMUCB(dim=8, memory=dw.Window(7), lam=10.0, delta=0.01),
     "SW-UCB": dw.make("SW-UCB", dim=8, horizon=300, path_length=3.0),
     "bank": dw.make("Bank+LB-WeightUCB", dim=8),
     "MASTER": dw.make("MASTER+OFUL", dim=8, horizon=20000),
