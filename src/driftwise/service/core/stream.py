@@ -468,7 +468,7 @@ def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: i
     forgotten there is nothing to compare, not even a digest, because a digest would reveal them.
 
     Items in a context are compared by name, because their registered rows may have changed since. A stream that is no
-    shadow may have imported decisions of another policy: they count as a caller's, and were asked for without an action.
+    shadow may have imported decisions of another policy: they count as a caller's and were asked for without an action.
     """
     answer, other = found.answer, ""
     played = (answer.arm, answer.propensity) if answer.cohort == "shadow" else (None, None)
