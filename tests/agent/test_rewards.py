@@ -152,6 +152,12 @@ def test_masks_and_costs():
     for bad in ([], [5], [-1], [0.5], [True], np.zeros(5, dtype=bool), "ab", [[0], [1, 2]], {0}):
         with refused("allowed"):
             agent.decide(ARMS, allowed=bad)
+    before = agent.to_bytes()
+    for bad in ([0, 0, 1, 0, 0], [0, 0, 1], np.array([1, 0, 0, 1, 0]), [0, True], (np.True_, 2), [2, 1, 2],
+                np.ma.array([0, 1], mask=[True, False])):  # fmt: skip
+        with refused("allowed"):
+            agent.decide(ARMS, allowed=bad)
+    assert agent.to_bytes() == before
     with refused("cost"):
         agent.decide(ARMS, cost=[1.0])
     assert agent.decide(ARMS, items=np.array(list("abcde"))).item in "abcde"

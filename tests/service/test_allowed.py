@@ -85,6 +85,7 @@ def test_whoever_plays_plays_an_arm_that_is_allowed(tmp_path):
 
 @pytest.mark.parametrize("more, field", (
     ({"allowed": []}, "allowed"), ({"allowed": [True]}, "allowed"), ({"allowed": [0, True]}, "allowed"),
+    ({"allowed": [0, 0, 1]}, "allowed"), ({"allowed": [1, 1]}, "allowed"), ({"allowed": [True, 1, 0]}, "allowed"),
     ({"allowed": [3]}, "allowed"), ({"allowed": [False] * 3}, "allowed"), ({"allowed": [-1]}, "allowed"),
     ({"cost": [0.1]}, "cost"), ({"cost": [0.1, "b", 0.2]}, "cost"), ({"cost": [1e400, 0, 0]}, "cost"),
 ))  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from driftwise._internal.validate import array, real
+from driftwise._internal.validate import array, check_unmasked, real
 from driftwise.agent.record import Item, checked_item
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats, Ints
@@ -45,14 +45,20 @@ def named(items: Sequence[Item], count: int) -> Sequence[Item]:
 def allowed_places(allowed: npt.ArrayLike, count: int) -> Ints:
     """Indices of the arms that may be played, in order."""
     wanted = f"booleans for {count} arms, or indices of arms, at least one"
+    check_unmasked("allowed", allowed)
     try:
+        if isinstance(allowed, (list, tuple)) and 1 < len({isinstance(one, (bool, np.bool_)) for one in allowed}):
+            raise ValueError  # numpy takes booleans among indices for 0 and 1
         found = np.asarray(allowed)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # or rows of several lengths
         raise BadInput("allowed", allowed, wanted, "pass a mask (n,)") from None
     if found.dtype == np.bool_ and found.shape == (count,):
         places = np.flatnonzero(found)
     elif found.dtype.kind in "iu" and found.ndim == 1 and found.size and 0 <= found.min() and found.max() < count:
         places = np.unique(found)
+        if places.size < found.size:
+            got, way_out = "an index twice", "pass a mask of booleans, or each index once"
+            raise BadInput("allowed", got, wanted, way_out)
     else:
         raise BadInput("allowed", allowed, wanted, "pass a mask (n,)")
     if not places.size:
