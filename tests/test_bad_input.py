@@ -296,3 +296,59 @@ def test_a_state_of_another_policy_is_refused():
         POLICIES["fade, two matrices"].scores(POLICIES["keep"].start(), ARMS)
     with refused("state"):
         POLICIES["keep"].choose(None, ARMS)
+
+
+TIMES = [np.datetime64("2030-01-01"), np.timedelta64(5, "s"), np.datetime64(7, "ns"), np.timedelta64(7, "ns")]
+
+
+@pytest.mark.parametrize("time", TIMES, ids=str)
+def test_a_time_or_a_span_is_no_number_wherever_numbers_enter(time):
+    sets = ([[time, time], [time, time]], np.full((2, 2), time), [[0.5, time]], np.array([[0.5, time]], dtype=object))
+    for arms in sets:
+        with refused("arms", "numbers"):
+            dw.ArmSet(arms)
+        with refused("arms"):
+            dw.make("LB-WeightUCB", dim=2, horizon=10, path_length=1.0).choose(used(POLICIES["keep"]), arms)
+    with refused("arm"):
+        POLICIES["keep"].learn(used(POLICIES["keep"]), ARMS, time, 1.0)
+    agent = dw.Agent(POLICIES["keep"], rewards=(0.0, 10.0))
+    one = agent.decide(ARMS)
+    before = agent.to_bytes()
+    asks = {
+        "arms": lambda: agent.decide([[time, 0.0]]), "cost": lambda: agent.decide(ARMS, cost=[0.0, 0.0, time]),
+        "allowed": lambda: agent.decide(ARMS, allowed=np.array([time])),
+        "items": lambda: agent.decide(ARMS, items=["a", "b", time]), "now": lambda: agent.decide(ARMS, now=time),
+        "id": lambda: agent.decide(ARMS, id=time),
+    }  # fmt: skip
+    for field, ask in asks.items():
+        with refused(field):
+            ask()
+    assert agent.to_bytes() == before
+    with refused("value"):
+        agent.reward(one.id, time)
+    for field, make in {
+        "seed": lambda: dw.Agent(POLICIES["keep"], rewards=(0.0, 1.0), seed=time),
+        "rewards": lambda: dw.Agent(POLICIES["keep"], rewards=(0.0, time)),
+        "epsilon": lambda: dw.Agent(POLICIES["keep"], rewards=(0.0, 1.0), epsilon=time),
+        "max_open": lambda: dw.Agent(POLICIES["keep"], rewards=(0.0, 1.0), max_open=time),
+    }.items():
+        with refused(field):
+            make()
+
+
+@pytest.mark.parametrize("time", TIMES, ids=str)
+def test_a_time_or_a_span_is_no_value_of_a_feature(time):
+    spec = dw.Features(context={"age": dw.Features.number(), "town": dw.Features.levels(("a", "7", "5"))}, item={})
+    agent = dw.Agent(linear_of(spec.dim), rewards=(0.0, 1.0), features=spec)
+    for field in ("age", "town"):
+        with refused(field):
+            agent.decide(items=["one", "two"], context={field: time})
+    with refused("items"):
+        agent.decide(items=[time, "two"], context={})
+    with refused("town"):
+        dw.Features.fit([{"town": time}], {"one": {}})
+    assert agent.counts["decided"] == 0
+
+
+def linear_of(dim):
+    return dw.LinearUCB(**HAND | {"dim": dim})

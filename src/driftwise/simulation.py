@@ -20,7 +20,7 @@ from driftwise._internal.compiling import can_compile
 from driftwise._internal.intervals import t_quantile
 from driftwise._internal.progress import bar
 from driftwise._internal.rng import checked_seed, key
-from driftwise._internal.validate import one_of, whole
+from driftwise._internal.validate import is_integer, one_of, whole
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import Rounds, reward_of
 from driftwise.kernels.lanes import EIGHT
@@ -296,7 +296,7 @@ def _step(
         arms = _rows(tape.arms[t]) if fresh else rows
         choice = policy.choose(state, arms)
         arm = getattr(choice, "arm", choice)
-        if not isinstance(arm, (int, np.integer)) or not 0 <= arm < len(arms):
+        if not is_integer(arm) or not 0 <= arm < len(arms):
             wanted = f"an arm from 0 to {len(arms) - 1}, or something with such an .arm"
             raise BadInput("choose", choice, wanted, "return the index of the arm")
         value = 0.0

@@ -12,7 +12,7 @@ from driftwise.errors import BadInput
 
 def checked_seed(seed: object, name: str = "seed") -> int:
     """A seed is a whole number from 0 up."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if isinstance(seed, (bool, np.timedelta64)) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise BadInput(name, seed, "a whole number of at least 0", "pass seed=0, or any other number you can repeat")
     return int(seed)
 

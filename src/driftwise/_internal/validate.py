@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,24 @@ from driftwise.errors import BadInput
 Floats = npt.NDArray[np.float64]
 
 
-def _number(value: object) -> float:
+def is_integer(value: object) -> bool:
+    """Whether a value is a whole number by its type. numpy calls spans of time integers too."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number by its type."""
+    return is_integer(value) or isinstance(value, (float, np.floating))
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value is a time or a span of time of numpy, which it converts to a number of its own unit."""
+    return isinstance(value, (np.datetime64, np.timedelta64))
+
+
+def _number(value: Any) -> float:
     """The value as a float. NaN, which every check refuses, if it is not a number."""
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+    if is_number(value):
         try:
             return float(value)
         except OverflowError:
@@ -104,7 +120,8 @@ def array(name: str, value: object, shape: Sequence[int | None], way_out: str) -
     wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind in "cUS":
+        kind = raw.dtype.kind
+        if kind not in "biufO" or (kind == "O" and any(is_moment(one) for one in raw.flat)):
             raise TypeError
         result = contiguous(raw)
     except (TypeError, ValueError, OverflowError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from driftwise._internal.validate import array, contiguous
+from driftwise._internal.validate import array, contiguous, is_integer
 from driftwise.errors import BadInput
 from driftwise.kernels.chance import uniform
 from driftwise.kernels.index import columns_
@@ -236,8 +236,7 @@ def observed_row(rows: Floats, arm: Any, policy: Compiled, slack: float) -> Floa
     """An arm of a list by its index."""
     if rows.ndim != 2 or rows.shape[1] != policy.dim:
         raise BadInput("arms", f"shape {rows.shape}", f"an array of shape (n, {policy.dim})", ROWS)
-    good = isinstance(arm, (int, np.integer)) and not isinstance(arm, bool)
-    if not good or not 0 <= arm < len(rows):
+    if not is_integer(arm) or not 0 <= arm < len(rows):
         raise BadInput("arm", arm, f"a whole number from 0 to {len(rows) - 1}", "pass the arm that choose gave")
     x = np.empty((1, policy.dim, 1))
     norm = columns_(contiguous(rows[arm : arm + 1]), x)

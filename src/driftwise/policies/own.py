@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftwise._internal.validate import is_integer, is_number
 from driftwise.errors import BadInput
 from driftwise.kernels.point import Floats
 from driftwise.policies.answers import MOST_REWARD, STEPPED_COST, no_addition, no_shares, no_sums
@@ -147,7 +148,7 @@ class Own:
         more = {"draw": draw} if draw is not None and self.draws else {}
         found: Any = self.given.choose(state.inside, self.rows(arms), **more)
         arm = getattr(found, "arm", found)
-        if not isinstance(arm, (int, np.integer)) or isinstance(arm, bool) or not 0 <= arm < arms.count:
+        if not is_integer(arm) or not 0 <= arm < arms.count:
             wanted = f"an arm from 0 to {arms.count - 1}, or something with such an .arm"
             raise BadInput("choose", found, wanted, "return the index of the arm")
         if found is arm:  # an index only; an integer of numpy has a method `mean`
@@ -270,7 +271,7 @@ def _number_of(found: Any, name: str) -> float:
     value = getattr(found, name, None)
     if value is None:
         return math.nan
-    if not isinstance(value, (int, float, np.integer, np.floating)):
+    if not (is_number(value) or isinstance(value, bool)):
         raise BadInput(f"choose: {name}", value, "a number, or none", f"leave out .{name} where there is none")
     return float(value)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from driftwise._internal.validate import is_number
 from driftwise.tables.schema import COLUMNS, Floats, Ints, Ragged, Times, bad_row, null_of
 
 _INT64 = np.iinfo(np.int64)
@@ -71,8 +72,7 @@ def ints(place: Place, values: Any) -> Ints:
                 place.no(row, "nothing at all", "a whole number")
             made[row] = null_of(place.column)
             continue
-        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not number or not _INT64.min <= value <= _INT64.max or value != int(value):
+        if not is_number(value) or not _INT64.min <= value <= _INT64.max or value != int(value):
             place.no(row, _shown(value), "a whole number of 64 bits")
         made[row] = int(value)
     return made
@@ -87,7 +87,7 @@ def floats(place: Place, values: Any) -> Floats:
             if value is None:
                 made[row] = math.nan
                 continue
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+            if not is_number(value):
                 place.no(row, _shown(value), "a number")
             try:
                 made[row] = float(value)

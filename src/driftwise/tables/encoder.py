@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from driftwise._internal.validate import is_moment
 from driftwise.errors import BadInput
 from driftwise.tables.features import Features
 from driftwise.tables.fields import Field, Number, listed, name_of, text_of
@@ -156,6 +157,8 @@ def _plain(fields: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any
 
 def _number(field: str, value: Any) -> float | None:
     try:
+        if is_moment(value):
+            raise TypeError
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError, OverflowError):
         raise BadInput(field, value, "a number or nothing", "declare it by levels, or correct it") from None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from driftwise._internal.validate import real, text, whole
+from driftwise._internal.validate import is_integer, is_moment, real, text, whole
 from driftwise.errors import BadInput
 from driftwise.tables.schema import Floats
 
@@ -21,7 +21,7 @@ _MOST = 10**300
 
 def text_of(value: Any, field: str = "level") -> str | None:
     """A level as text: 3, 3.0 and "3" are the same, and so are true and "true"; None if it is missing."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and not is_moment(value):  # which would become a number of some unit
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -38,7 +38,7 @@ def name_of(item: Any) -> str:
     """The name of an item as text, whole numbers too."""
     if isinstance(item, str):
         return text("items", str(item))
-    if not isinstance(item, (int, np.integer)) or isinstance(item, bool):
+    if not is_integer(item):
         raise BadInput("items", item, "names that are text or whole numbers", "pass str(name)")
     return str(int(item)) if abs(int(item)) <= _MOST else f"{int(item):x}"
 
