@@ -1,6 +1,8 @@
 """The page of related papers, at small sizes: worlds, verdicts, errors in sources, and a user's own policy."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 import driftwise as dw
 from driftwise.cli import main
-from driftwise.lab.field import board, slips
+from driftwise.lab.field import board, page, slips
 from driftwise.lab.field.papers import papers, published
 from driftwise.lab.field.verdicts import DIFFERS, OPEN, SAME, JudgedNumber, judged_numbers, within
 from driftwise.lab.paper.panels import built_in
@@ -194,6 +196,16 @@ def test_a_difference_has_at_least_two_hypotheses_and_each_has_a_finding():
     for paper in papers().values():
         assert len(paper.tried) >= 2 or paper.surrogate or paper.verdict == "none", paper.key
         assert all(finding.startswith(findings) for _, _, finding in paper.tried), paper.key
+
+
+def test_the_tables_beside_the_page_are_what_the_program_writes():
+    """Those that need no trial; the page names each."""
+    folder = Path(__file__).parents[1] / "docs" / "lab" / "field"
+    specs = {name: SimpleNamespace(spec=built_in(name)) for paper in papers().values() for name in paper.specs}
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    for name, (columns, rows) in page._beside(list(papers().values()), specs).items():
+        assert (folder / name).read_bytes() == page._comma_separated(columns, rows), name
+        assert name in text, name
 
 
 def test_numbers_along_a_curve_are_judged_at_the_recorded_round_that_is_near():

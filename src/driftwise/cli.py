@@ -159,7 +159,7 @@ def compare(
         page.write_field(on_worlds, outcomes, folder, rows, label)
     table = [[key, *row] for key, row in rows.items()]
     _table(label, ("world", "rank", "regret ± 95%", "best of the others"), table, numeric=(1, 2))
-    written = ", ".join(str(folder / name) for name in ("field.html", "field.md", "numbers.csv", "figures"))
+    written = ", ".join(str(folder / name) for name in ("field.html", "field.md", "*.csv", "figures"))
     print(f"wrote {written}", file=sys.stderr)
 
 
@@ -257,7 +257,7 @@ def _draw(outcomes: Sequence[Outcome], folder: Path, page: str, also: Sequence[s
         papers = field.write_field(page, outcomes, folder)
         rows = [[row[0], *row[2:6]] for row in papers.rows]
         _table("The field", ("paper", "numbers", "same", "differs", "cannot be told"), rows, numeric=range(1, 5))
-        written = ["field.html", "field.md", "numbers.csv", "figures"]
+        written = ["field.html", "field.md", "*.csv", "figures"]
     elif page:
         counts = report.write_report(outcomes, folder)
         _table("The paper's claims", counts.columns, counts.rows, counts.numeric)

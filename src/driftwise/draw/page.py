@@ -139,7 +139,8 @@ def markdown(page: Page) -> str:
                 cells = [[_inline(cell, _MARKDOWN).replace("|", r"\|") for cell in row] for row in (columns, *rows)]
                 parts.append("\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])))
             case Picture(name, caption, alt):
-                parts += [f"![{_literal(alt)}](figures/{name}.png)", _paragraph(caption)]
+                parts.append(f"![{_literal(alt)}](figures/{name}.png)")
+                parts += [] if alt == caption else [_paragraph(caption)]  # a reader of Markdown meets it once
             case _:
                 assert_never(block)
     return "\n\n".join(parts) + "\n"

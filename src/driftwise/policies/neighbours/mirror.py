@@ -31,7 +31,7 @@ class GLBOMD(Stepped):
 
     H starts at λI. lam=None is the theorem's λ = max(14dη, 6ηS/4); the authors' experiments have λ = d. After n rewards
     β² = 4λS² + 2η log(1/δ) + d(6η² + η) log(1 + n/(4λ)). The text that could be read lacks the formula of β: this one
-    follows from the paper's proof, step by step (docs/lab/field). Arms are divided by L and θ is multiplied by it, so S
+    follows from the paper's proof, step by step (`radius`). Arms are divided by L and θ is multiplied by it, so S
     above is S·L.
     """
 
@@ -64,7 +64,12 @@ class GLBOMD(Stepped):
         return max(14.0 * self.dim * self.eta, 6.0 * self.eta * self.S * self.L * STEEPEST)
 
     def radius(self, n: int) -> float:
-        """β after n rewards."""
+        """β after n rewards: the sum of the proof's steps.
+
+        They are 4λS² for the start, 2η log(1/δ) by Ville's inequality, and 2η(3η + 1/2) log(det H/λ^d) for the mixture
+        N(θ, 3ηH⁻¹/2), of which 3η is 2 · 3η/2 from Lemma 7. The terms in ‖θ_s - θ_(s+1)‖² cancel, as λ ≥ 6ηRSL_μ.
+        The paper may bound log det by d log(1 + L_μ t/λ), as here, or by the smaller d log(1 + L_μ t/(λd)).
+        """
         ball, eta, lam = self.S * self.L, self.eta, self.ridge
         grown = self.dim * (6.0 * eta * eta + eta) * log1p(STEEPEST * n / lam)
         return math.sqrt(4.0 * lam * ball * ball - 2.0 * eta * log(self.delta) + grown)
