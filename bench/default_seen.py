@@ -1,5 +1,4 @@
-"""Problems that the default policy is tuned on: the table below, the worlds of docs/lab/unknown-drift-tables.md, and
-clicks.
+"""Problems that the default policy is tuned on: the table below, the worlds of docs/unknown-drift.md, and clicks.
 
 `REGISTRY` has the form of default_unseen.REGISTRY: a name maps to (function of seed and T, "values" or "clicks",
 description). `HORIZONS` names the kinds whose horizon is not 6000. `TABLE` has the first numbers by kind: Auto,

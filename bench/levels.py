@@ -2,7 +2,7 @@
 
     python bench/levels.py [--trials 20] [--seed 0] [--only levels|weak|clicks|audits]
 
-Every table is Markdown on stdout; docs/lab/unknown-drift-tables.md has them. A trial of the level worlds has
+Every table is Markdown on stdout; docs/lab/unknown-drift/ has them. A trial of the level worlds has
 its own arms, preferences, level and noise.
 """
 

@@ -60,7 +60,7 @@ WORLDS = ("one turn", "3 jumps", "still, d=5, quiet")
 @pytest.mark.parametrize("worlds", [WORLDS, pytest.param(None, marks=SLOW)], ids=["some", "all"])
 def test_what_Auto_loses_is_what_its_page_says(bench, worlds):
     every, told = bench("drifts").linear_worlds(), bench("unknown_drift").told
-    lines = table(page("lab/unknown-drift-tables.md"), "one turn")
+    lines = table(page("lab/unknown-drift/values.txt"), "one turn")
     assert {name for name in lines if not name.startswith("**")} == set(every)
     for name in worlds or every:
         world = every[name]
