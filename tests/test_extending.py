@@ -45,8 +45,12 @@ class Place(NamedTuple):
 
 
 def changes(name):
-    """The blocks of a recipe that change a file: its path, and their lines."""
-    for block in re.findall(r"```diff\n(.*?)```", (SECTIONS | TRIALS)[name], flags=re.S):
+    """The changes of a recipe, on its page or in the file that the page shows: a path, and the lines below it."""
+    text = (SECTIONS | TRIALS)[name]
+    blocks = re.findall(r"```diff\n(.*?)```", text, flags=re.S)
+    for shown in re.findall(r"\{literalinclude\} (\S+)", text):
+        blocks.append((ROOT / "docs" / shown).read_text(encoding="utf-8"))
+    for block in re.split(r"^(?=[a-z])", "".join(blocks), flags=re.M)[1:]:
         path, *lines = block.splitlines()
         yield path, lines
 
@@ -144,7 +148,7 @@ def test_a_recipe_that_no_longer_fits_is_found_out():
 
 def test_files_that_the_page_names_are_there():
     named = set(re.findall(r"`((?:tests|src|docs)/[\w/.]+\.\w+)`", TEXT)) | {
-        f"docs/{link}" for link in re.findall(r"\]\(((?!http)[^)]+)\)", TEXT)
+        f"docs/{link}" for link in re.findall(r"\]\(((?!http)[^)#]+)", TEXT)
     }
     assert len(named) > 5
     assert [path for path in named if not (ROOT / path).exists()] == []
