@@ -30,6 +30,8 @@ _ORDERS = {theorem.policy: ORDERS[family] for family, theorem in THEOREMS.items(
 _GROWTH = {"LB": "growth_LB", "GLB": "growth_clicks", "SCB": "growth_clicks", "PW": "growth_PW"}
 # An exponent is a statement about large values, so the verdict uses the slope of the last points.
 _LAST = 3
+# Regret above this share of random play's can hardly grow further.
+_SATURATED = 1 / 3
 # Enough rounds to estimate the regret of random play per round.
 _SAMPLE = 3000
 
@@ -64,17 +66,24 @@ def _slope(found: Measured, family: str, theorem: Theorem, number: int) -> Slope
     at = np.log([{"T": s.horizon, "d": s.dim, "drift": s.drift}[quantity] for s in settings])
     regret = np.maximum(figure.line(theorem.policy).regret, 1e-9)
     bound = np.array([theorem.at(s) for s in settings])
-    broken = bool((regret > bound).any())
+    broken, saturated = bool((regret > bound).any()), _saturated(found, _GROWTH[family], number, theorem.policy)
     if quantity == "d":  # in more dimensions arms differ less along θ, and every policy has less regret
         regret = regret / [random_loss(contest.world, outcome.spec.seed) for contest in contests]
     measured = fitted_slope(at[-_LAST:], regret[:, -_LAST:])
     theory = theorem.exponents[quantity]
-    verdict = YES if sum(measured) <= theory + SLACK else NO if broken else OPEN
+    verdict = YES if sum(measured) <= theory + SLACK and not saturated else NO if broken else OPEN
     return Slope(
         family, {"drift": "Γ_T" if family == "PW" else "P_T"}.get(quantity, quantity), theory, measured,
         fitted_slope(at, regret), fitted_slope(at[-_LAST:], bound[None, -_LAST:])[0], verdict,
         found.command(_GROWTH[family]),
     )  # fmt: skip
+
+
+def _saturated(found: Measured, key: str, number: int, label: str) -> bool:
+    """Whether the regret at one of the last values is so near random play's that a small slope says nothing."""
+    spec, lost = found.outcome(key).spec, found.outcome(key).figures[number].line(label).regret.mean(axis=0)
+    last = zip(lost[-_LAST:], spec.contests[number][-_LAST:], strict=True)
+    return any(mean > _SATURATED * random_loss(contest.world, spec.seed) for mean, contest in last)
 
 
 def further(found: Measured) -> list[Slope]:
@@ -100,7 +109,7 @@ def _further(found: Measured, key: str, number: int, label: str) -> Slope:
     else:
         at = np.log([float(world.horizon) if quantity == "T" else world.path_length for world in worlds])
     measured = fitted_slope(at[-_LAST:], regret[:, -_LAST:])
-    verdict = YES if sum(measured) <= theory + SLACK else OPEN
+    verdict = YES if sum(measured) <= theory + SLACK and not _saturated(found, key, number, label) else OPEN
     named = {"drift": "P_T"}.get(quantity, quantity)
     return Slope(label, named, theory, measured, fitted_slope(at, regret), math.nan, verdict, found.command(key))
 
