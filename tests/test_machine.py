@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+from numpy._core._multiarray_umath import __cpu_dispatch__
+
 from driftwise._internal import elementary, products
 from driftwise._internal.machine import differing, probe
 
@@ -32,8 +34,9 @@ def _timed():
     return time.process_time() - began
 
 
-def test_a_probe_is_the_same_with_another_c_library_and_linear_algebra():
-    assert elsewhere(PLAIN) == elsewhere({"OPENBLAS_CORETYPE": "Nehalem"}) == probe()
+def test_a_probe_is_the_same_with_another_c_library_linear_algebra_and_code_of_numpy():
+    slow = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__)}
+    assert elsewhere(PLAIN) == elsewhere(slow) == probe()
 
 
 def test_a_probe_differs_where_a_function_or_a_sum_does(monkeypatch):

@@ -13,9 +13,10 @@ from driftwise._internal import products
 from driftwise._internal.rng import Turns, stream
 from driftwise.kernels.tapes import normals, ziggurat
 
-# Folders whose results must have portable bits. A link of the user's own uses Python, scipy and BLAS.
-FOLDERS = ("kernels", "theory", "policies", "worlds", "tables")
-FREE = {"policies/own_link.py"}
+# Folders whose results must have portable bits. A link of the user's own uses Python, scipy and BLAS, and so does what
+# drift() predicts again, which is shown and never chosen by.
+FOLDERS = ("kernels", "theory", "policies", "worlds", "tables", "agent", "service/core")
+FREE = {"policies/own_link.py", "agent/drift.py", "agent/replay.py"}
 MATH = {
     "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan",
     "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "hypot", "cbrt",
@@ -46,7 +47,8 @@ def slips(tree):
             if not signs or not all(isinstance(one, (ast.Constant, ast.Name)) for one in signs) or _varies(signs):
                 yield node.lineno, "**"
         elif isinstance(node, ast.ImportFrom) and node.module == "math":
-            yield node.lineno, "from math"
+            if MATH & {one.name for one in node.names}:
+                yield node.lineno, "from math"
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("dot", "matmul"):
             yield node.lineno, "a product by BLAS"
 

@@ -47,8 +47,12 @@ def kept(seen: Seen) -> dict[str, str]:
 def ended(policy: Any, state: Any, arms: list[Any], numbers: Any) -> Seen:
     """A run that ends with a state of a policy."""
     data = numbers if isinstance(numbers, bytes) else np.array(numbers, dtype=np.float64).tobytes()
-    sums = guard.summed(state)
-    return Seen(arms, data, policy.canonical(state).to_bytes(), sums[:: 1 + len(sums) // FEW].copy())
+    return Seen(arms, data, policy.canonical(state).to_bytes(), sample(guard.summed(state)))
+
+
+def sample(numbers: Any) -> np.ndarray:
+    """The few numbers of many that are stored."""
+    return np.array(numbers[:: 1 + len(numbers) // FEW], dtype=np.float64)
 
 
 @cache

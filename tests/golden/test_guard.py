@@ -105,3 +105,11 @@ def test_the_guard_sees_one_bit(compiled):
     off = {**sums, key: sums[key] * (1.0 + 1e-9)}
     assert guard.differences({key: seen[key]}, off, KEPT["rows"], "elsewhere") == [f"{key}: sums"]
     assert np.isfinite(sums[key]).all()
+
+
+def test_the_guard_sees_sums_that_are_not_close(beside):
+    key, kept = "sums: keep", WIDER["rows"]
+    row, sums = {key: {**kept["sums: keep"], "sums": "0" * 16}}, beside[1][key]
+    for off, found in ((1e-14, []), (1e-11, [f"{key}: sums"])):
+        near = {key: sums * (1.0 + off)}
+        assert guard.differences(row, near, kept, guard.here(), guard.WIDER_SUMS, records.CLOSE) == found

@@ -173,7 +173,7 @@ def _check(parts: AgentParts, batch: Batch, rows: Ints, at: _Progress) -> None:
             raise batch.bad(int(rows[place]), column, values[place].item(), wanted)
     if batch.x is not None and not parts.policy.taught_with_arms:
         x = batch.x[rows] if rows.size < batch.rows else batch.x
-        norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+        norms = np.sqrt((x * x).sum(axis=1))
         if not norms.max() <= reach * (1.0 + NORM_SLACK):
             place = int(np.argmax(norms))
             got = f"a vector of norm {norms[place]:.6g}"

@@ -47,7 +47,7 @@ def shaped(arrays: dict[str, Any], name: str, shape: tuple[int, ...], kind: str,
 def check_vectors(policy: Any, vectors: Any) -> None:
     """Refuse vectors that the policy would not have accepted as arms."""
     longest = policy.reach * (1.0 + 1e-6)
-    if (np.abs(vectors) > longest).any() or (np.sqrt((vectors**2).sum(axis=1)) > longest).any():
+    if (np.abs(vectors) > longest).any() or (np.sqrt((vectors * vectors).sum(axis=1)) > longest).any():
         raise no("a vector longer than L", f"vectors of norm {policy.reach:g} at most")
 
 

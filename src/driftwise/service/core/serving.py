@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from driftwise._internal.container import canonical
+from driftwise._internal.products import length
 from driftwise.errors import BadInput
 from driftwise.ledger import LESSONS
 from driftwise.service.core.access import Access, KeyWatch
@@ -496,7 +497,7 @@ def _fitting(rows: Iterator[RewardRow], made: Setup) -> Iterator[RewardRow]:
             if not made.terms.low <= row.value <= made.terms.high:
                 wanted = f"rewards from {made.terms.low:g} to {made.terms.high:g}, the range of the new policy"
                 raise BadInput("rewards", row.value, wanted, "declare a range that contains the stored rewards")
-            norm = float(np.linalg.norm(np.frombuffer(row.x or b"", dtype="<f8")))
+            norm = length(np.frombuffer(row.x or b"", dtype="<f8"))
             if not norm <= reach:
                 raise BadInput("policy", f"L = {reach:g}", f"L of at least {norm:.6g}, as stored arms have", "pass L")
         yield row
