@@ -68,11 +68,6 @@ class Guide:
 SCALES = ("even", "log", "linear")
 
 
-def is_number(value: object) -> bool:
-    """Whether a value has a place on a scale that is not even."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Axis:
     """The axis of a figure: the values of a field, their scale, and a label if the name of the field is not enough.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from driftwise.draw.figure import Figure, is_number
+from driftwise._internal.validate import is_number
+from driftwise.draw.figure import Figure
 
 
 def number_text(value: Any) -> str:

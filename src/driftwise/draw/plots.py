@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftwise._internal.files import keep
-from driftwise._internal.validate import Floats
-from driftwise.draw.figure import Figure, Line, is_number
+from driftwise._internal.validate import Floats, is_number
+from driftwise.draw.figure import Figure, Line
 from driftwise.draw.lettering import caption, fitted, inches, line_names, number_text, wrapped
 from driftwise.draw.styles import GRID, INK, Style, styles
 from driftwise.errors import BadInput

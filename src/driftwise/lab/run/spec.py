@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from driftwise._internal.rng import checked_seed
-from driftwise._internal.validate import one_of, whole
-from driftwise.draw.figure import SCALES, is_number
+from driftwise._internal.validate import is_number, one_of, whole
+from driftwise.draw.figure import SCALES
 from driftwise.errors import BadInput
 from driftwise.lab.run.source import Place, SpecSource
 from driftwise.policies.base import Compiled
