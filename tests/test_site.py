@@ -103,7 +103,7 @@ def test_commands_exist_with_all_their_options(name):
 
 def test_every_extra_that_a_page_installs_is_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    installed = re.findall(r"driftwise\[([\w,]+)\]", "".join(NAMES.values()))
+    installed = re.findall(r"(?:driftwise|install \"\.)\[([\w,]+)\]", "".join(NAMES.values()))
     named = {one for some in installed for one in some.split(",")}
     assert named <= set(extras) and len(named) >= 6
 
