@@ -165,6 +165,18 @@ def test_the_validator_names_row_and_column(name, value, word):
         check_log(held(**changed(name, 20, value)))
 
 
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [([1.0], "as n says"), ([0.0, float("nan")], "finite"), ([True, False], "numbers"), (0.5, "numbers")],
+)
+def test_costs_are_one_finite_number_per_arm(value, word):
+    with refused("log", "row 20", "column costs", word):
+        check_log(held(costs=[None] * 20 + [value] + [None] * 19))
+    costs = [[0.5] * int(n) for n in columns_of()["n"]]
+    (batch,) = check_log(held(costs=costs)).batches(["costs"])
+    assert [one.tolist() for one in batch.costs] == costs
+
+
 def spoiled(chance, path):
     """A good log with one defect: bytes of its file, or a value of its table."""
     data = bytearray(path.read_bytes())

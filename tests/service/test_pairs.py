@@ -324,7 +324,7 @@ SOME = [
     ("reward", "reset"), ("policy", "import"), ("reset", "import"), ("pause", "shadow"), ("holdback", "ramp"),
     ("ramp", "export"), ("import", "forget by date"), ("forget by date", "policy"), ("forget by unit", "refold"),
     ("refold", "decide"), ("items", "reward"), ("resume", "holdback"), ("export", "pause"), ("import", "delete"),
-    ("delete", "export"), ("shadow", "items"), ("refold", "resume"),
+    ("delete", "export"), ("shadow", "items"), ("refold", "resume"), ("shadow", "import"),
 ]  # fmt: skip
 FEW = [
     ("pause", "shadow"), ("policy", "delete"), ("delete", "decide"), ("import", "forget by unit"), ("reset", "refold"),

@@ -81,6 +81,9 @@ def _choices(batch: Batch) -> Iterator[_Rule]:
     if batch.n is not None and batch.candidates is not None:
         many = np.array([-1 if one is None else len(one) for one in batch.candidates])
         yield "candidates", (many < 0) | (many == batch.n), many, "as many candidates as n says, or nothing"
+    if batch.n is not None and batch.costs is not None:
+        many = np.array([-1 if one is None else len(one) for one in batch.costs])
+        yield "costs", (many < 0) | (many == batch.n), many, "as many costs as n says, or nothing"
 
 
 def _lessons(batch: Batch) -> Iterator[_Rule]:

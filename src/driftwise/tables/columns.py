@@ -227,6 +227,20 @@ def ragged(place: Place, values: Any) -> Ragged:
     return Ragged(flat, offsets)
 
 
+def number_lists(place: Place, values: Any) -> list[Floats | None]:
+    """Several finite numbers per row."""
+    made: list[Floats | None] = []
+    for row, value in enumerate(values):
+        if _null(value):
+            made.append(None)
+            continue
+        one = _array(value, "iuf")
+        if one is None or one.ndim != 1 or not np.isfinite(one).all():
+            place.no(row, _shown(value), "a list of finite numbers")
+        made.append(np.asarray(one, dtype=np.float64))
+    return made
+
+
 def _plain(value: Any) -> Any:
     """Arrays of arrays, which data frames make of nested lists, as lists."""
     if not isinstance(value, np.ndarray):
@@ -281,5 +295,5 @@ def _shown(value: Any) -> str:
 
 _MAKERS: dict[str, Callable[[Place, Any], Any]] = {
     "int": ints, "float": floats, "bool": bools, "text": texts, "time": stamps, "vector": vectors, "vectors": ragged,
-    "texts": lists, "fields": fields,
+    "numbers": number_lists, "texts": lists, "fields": fields,
 }  # fmt: skip

@@ -42,7 +42,7 @@ class Column(NamedTuple):
     """A column: its kind, whether it may be null in a row, and what needs it."""
 
     name: str
-    kind: str  # int, float, bool, text, time, vector, vectors, texts or fields
+    kind: str  # int, float, bool, text, time, vector, vectors, numbers, texts or fields
     nullable: bool
     needed: tuple[str, ...] = ()
 
@@ -81,6 +81,7 @@ COLUMNS = {
         Column("trace", "text", True),
         Column("reward_sent", "float", True),
         Column("unit_hash", "int", True),
+        Column("costs", "numbers", True),
     )
 }
 
@@ -107,8 +108,8 @@ class Ragged(NamedTuple):
 class Batch:
     """A range of rows, from row `start` of a part. A column is None if it was not requested or is absent.
 
-    Nulls: NaN in floats, NaT in times, None in texts, contexts and candidates; 0 in `reward_tick` and `reward_seq`, -1
-    in `arm`, `state_seq`, `upon` and `draws`; no arms at all in `arms`. Everything that is not null is finite.
+    Nulls: NaN in floats, NaT in times, None in texts, contexts, candidates and costs; 0 in `reward_tick` and
+    `reward_seq`, -1 in `arm`, `state_seq`, `upon` and `draws`; no arms at all in `arms`. Everything else is finite.
     """
 
     part: str
@@ -145,6 +146,7 @@ class Batch:
     unit_hash: Ints | None = None
     draws: Ints | None = None
     trace: Sequence[str | None] | None = None
+    costs: Sequence[Floats | None] | None = None
 
     def bad(
         self, row: int, column: str, got: object, wanted: str, way_out: str = "correct or leave out the row"

@@ -38,8 +38,8 @@ from driftwise.tables.seals import BLANK, SEAL, sealed_file, sealed_line
 _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, RecursionError)
 FORMATS = ("parquet", "jsonl")
 # Columns that are left out if no row of a part has a value: `measure` for continuous sets, `cohort` for streams,
-# `trace` for decisions that were sent with a traceparent, the others for streams with such rewards and units.
-_RARE = ("measure", "cohort", "trace", "reward_sent", "unit_hash")
+# `trace` for decisions that were sent with a traceparent, the others for streams with such rewards, units and costs.
+_RARE = ("measure", "cohort", "trace", "reward_sent", "unit_hash", "costs")
 
 
 class LogRow(NamedTuple):
@@ -76,6 +76,7 @@ class LogRow(NamedTuple):
     trace: str | None = None
     reward_sent: float | None = None
     unit_hash: int | None = None
+    costs: Any = None  # (n,)
 
 
 class Status(NamedTuple):
@@ -345,7 +346,7 @@ def _parquet(rows: list[LogRow], arms: bool, fields: dict[str, bool] | None, ori
         else:
             kind = {
                 "int": pa.int32() if name in ("arm", "n") else pa.int64(), "float": pa.float64(), "bool": pa.bool_(),
-                "text": pa.string(), "texts": pa.list_(pa.string()),
+                "text": pa.string(), "texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64()),
             }[column.kind]  # fmt: skip
             made[name] = pa.array(values, kind, from_pandas=column.kind == "float")
     named = {} if origin is None else {ORIGIN: origin}

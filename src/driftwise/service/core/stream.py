@@ -80,7 +80,8 @@ class Stream:
 
     kept: tuple[int, int, int]  # seq, rewarded and learned as they are on disk
     defaults: dict[str, int]  # numbers of rewards on disk that are defaults, by verdict
-    skipped: int  # numbers up to the last imported decision that no decision has
+    imported: int  # the number of the last imported decision
+    skipped: int  # numbers up to it that no decision has
 
     def __init__(
         self, row: StreamRow, setup: Setup, fold: Fold, store: Store, peers_of: Callable[[Stream], Peers] = Alone
@@ -151,7 +152,7 @@ class Stream:
         if found.limits is None:
             detail = self.store.detail(self.row.id, found.answer.seq)
             found.limits = hash(_NO_LIMITS if detail is None else (detail.allowed, detail.cost))
-        _check_same(found, asked, offer, hash(stored), self.setup.body.mode == "shadow")
+        _check_same(found, asked, offer, hash(stored), found.answer.seq <= self.imported)
         return found.answer
 
     def _decide(
@@ -434,8 +435,9 @@ class Stream:
         made = {"defaulted": 0, "expired": 0, "kept": 0}
         eras = self.store.eras(self.row.id)
         bodies, events = [msgspec.json.decode(era.body) for era in eras], self.store.events(self.row.id)
-        imports = [one.decided - msgspec.json.decode(one.body)["decisions"] for one in events if one.kind == "imported"]
-        self.skipped = sum(imports)  # at most one: a stream that has decided takes no log
+        imports = [one for one in events if one.kind == "imported"]  # at most one: a stream that decided takes no log
+        self.imported = sum(one.decided for one in imports)
+        self.skipped = self.imported - sum(msgspec.json.decode(one.body)["decisions"] for one in imports)
         self.metrics |= {name for body in bodies for name in body.get("guardrails") or ()}
         told = any(event.kind in ("paused", "imported") for event in events)
         if told or any(body.get("default_reward") is not None or body.get("keep_out") for body in bodies):
@@ -463,16 +465,16 @@ def _items_text(offer: Offer) -> str | None:
     return None if offer.items is None else _TEXT(offer.items).decode()
 
 
-def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: int, shadow: bool) -> None:
+def _check_same(found: KnownDecision, asked: DecideBody, offer: Offer, limits: int, imported: bool) -> None:
     """Refuse an id that comes again with another request: the old decision would not answer it. If the arms were
     forgotten there is nothing to compare, not even a digest, because a digest would reveal them.
 
-    Items in a context are compared by name, because their registered rows may have changed since. A stream that is no
-    shadow may have imported decisions of another policy: they count as a caller's and were asked for without an action.
+    Items in a context are compared by name, because their registered rows may have changed since. An imported decision
+    of another policy counts as a caller's and may have been asked for without an action.
     """
     answer, other = found.answer, ""
     played = (answer.arm, answer.propensity) if answer.cohort == "shadow" else (None, None)
-    optional = answer.cohort == "shadow" and not shadow
+    optional = answer.cohort == "shadow" and imported
     if found.sha256 is None:
         raise Refusal("forgotten_decision")
     named = found.items == hash(_items_text(offer))

@@ -116,5 +116,5 @@ def _row(
         None if one.context is None else msgspec.json.decode(one.context),
         names, arms, cohort=one.cohort, upon=None if before else shown,
         draws=one.draws if one.cohort == "live" else 0, trace=None if detail is None else detail.trace,
-        reward_sent=sent, unit_hash=one.unit,
+        reward_sent=sent, unit_hash=one.unit, costs=limits.costs,
     )  # fmt: skip

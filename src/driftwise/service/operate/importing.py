@@ -19,9 +19,11 @@ import numpy as np
 from driftwise._internal.container import canonical
 from driftwise._internal.progress import bar
 from driftwise._internal.validate import one_of
+from driftwise.agent.asked import checked_price
 from driftwise.errors import BadInput
 from driftwise.policies.plain import revision_in
 from driftwise.service.core.fold import EVERY, Fold
+from driftwise.service.core.offers import limits_of
 from driftwise.service.core.origin import check_machine
 from driftwise.service.core.recompute import again, arms_of, eras_of, same, upon
 from driftwise.service.core.setup import Era
@@ -37,7 +39,7 @@ from driftwise.tables.schema import Batch
 _NEEDED = ("seq", "decision_id", "at", "born", "arm", "x", "propensity", "score", "mean", "bonus", "policy",
            "state_seq", "reward", "reward_at", "reward_tick", "reward_seq", "verdict", "arms")  # fmt: skip
 _MORE = ("item", "explored", "context", "candidates", "cohort", "upon", "draws", "trace", "stream", "reward_sent",
-         "unit_hash")  # fmt: skip
+         "unit_hash", "costs")  # fmt: skip
 _ROWS = 2_000  # rows of the log that are written at a time
 _TEXT = msgspec.json.Encoder().encode
 _SLACK = 61.0  # seconds that a server's clock may be held back
@@ -157,8 +159,11 @@ class _Importing:
         if moved or (self.setup.tick is None and state_seq >= 0 and made.born != state_seq + 1):
             raise batch.bad(row, "born", made.born, "a tick that counts learned rewards, as the stream's clock does")
         self.last, self.newest = max(self.last, seq), max(self.newest, (made.at, str(batch.policy[row]), seq))
-        trace = batch.trace and batch.trace[row]
-        return made, arms, [DetailRow(self.era.stream, seq, None, None, trace, None)] if trace else []
+        trace, costs = batch.trace and batch.trace[row], batch.costs and batch.costs[row]
+        if costs is not None:
+            costs = checked_price(self.setup.policy, costs, len(arms)).tobytes()
+        detail = DetailRow(self.era.stream, seq, None, costs, trace, None)
+        return made, arms, [detail] if trace or costs else []
 
     def _cohort(self, batch: Any, row: int) -> str:
         """Who chose: in a shadow the caller, in other streams the cohort in the log. What the policy did not choose on
@@ -223,12 +228,13 @@ class _Importing:
                 wanted = "a state not older than those of earlier decisions"
                 way_out = "import it into PostgreSQL, whose replicas decide in any order"
                 raise self._bad(row.seq, "state_seq", row.state_seq, wanted, way_out)
-            picked = again(fold, self.setup, row, arms)
+            limits = limits_of(store.detail(self.era.stream, row.seq), row.n)
+            picked = again(fold, self.setup, row, arms, limits)
             if row.cohort != "live":
                 fills.append(_filled(row, picked))
             elif not same(row, picked):
                 got = f"arm {row.arm}, score {row.score!r}; this stream gives {picked[0].arm}, {picked[0].score!r}"
-                wanted = "choices that can be recomputed: the same epsilon and seed, no costs (a log has none)"
+                wanted = "choices that can be recomputed: the same epsilon and seed, and the costs if there were any"
                 raise self._bad(row.seq, "score", got, wanted, "make the stream with the log's settings, or a shadow")
             if len(fills) >= _ROWS:
                 fills = self._fill(fills)
