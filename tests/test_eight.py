@@ -170,12 +170,14 @@ def test_many_trials_take_no_more_memory_than_what_is_recorded_of_them():
     policy = _policies(world, dw.Fade(0.05))["one matrix"]
 
     def peak(trials, jobs):
-        dw.simulate({"it": policy}, world, trials=64, jobs=jobs, record="last")
-        tracemalloc.start()
-        dw.simulate({"it": policy}, world, trials=trials, jobs=jobs, record="last")
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
+        """The least of three, because the first calls of a process keep what later ones use again."""
+        found = []
+        for _ in range(3):
+            tracemalloc.start()
+            dw.simulate({"it": policy}, world, trials=trials, jobs=jobs, record="last")
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        return min(found)
 
     for jobs in (1, 2):
         assert peak(4096, jobs) - peak(512, jobs) < (4096 - 512) * (8 + 4 + 8) + 50_000

@@ -106,7 +106,7 @@ def tune(
 
 Trials = Annotated[int | None, typer.Option(help="Independent trials; by default those of the spec.")]
 Seed = Annotated[int | None, typer.Option(help="Seed; by default that of the spec.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; by default one per core.", min=1)]
 On = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, or local:N for N processes here.")]
 Tls = Annotated[Path | None, typer.Option(help="Folder with ca.pem, cert.pem and key.pem, for tls:// addresses.")]
 
@@ -204,9 +204,8 @@ def _run(
 
     repeated = [spec.repeated(trials, seed) for spec in specs]
     words = f"{command} --trials {repeated[0].trials} --seed {repeated[0].seed}"
-    with alone(out) as folder:
-        with _executor(on, tls) as executor:
-            outcomes = list(map(_beside(page), play(repeated, folder, jobs, executor=executor)))
+    with _executor(on, tls) as executor, alone(out) as folder:
+        outcomes = list(map(_beside(page), play(repeated, folder, jobs, executor=executor)))
         results.write_results(outcomes, folder, words, page)
         if plots.can_draw():
             _draw(outcomes, folder, page, also=("curves.npz", "summary.json"))
@@ -303,9 +302,11 @@ def evidence(
 ) -> None:
     """Play Auto, half-lives and a static policy on real data; the same command continues an interrupted run."""
     from driftwise.lab.evidence.page import signed_difference
+    from driftwise.lab.evidence.run import check_asked
     from driftwise.lab.evidence.run import evidence as gather
     from driftwise.lab.run.folder import alone
 
+    check_asked(only or (), draws)
     words = "driftwise evidence " + "".join(f"--only {name} " for name in only or ()) + f"--draws {draws}"
     with alone(out) as folder:
         found = gather(only or (), folder, draws, command=words)

@@ -56,6 +56,15 @@ def test_every_set_gets_its_rows_and_its_terms(small, monkeypatch):
         assert one["terms"].split(";")[0] in page
 
 
+@pytest.mark.parametrize(
+    "words", [("evidence", "--only", "nosuch"), ("evidence", "--draws", "0"), ("reproduce", "lb", "--jobs", "0"),
+              ("reproduce", "lb", "--on", "nowhere"), ("reproduce", "lb", "--tls", "keys")],
+)  # fmt: skip
+def test_a_command_that_is_refused_makes_no_folder(tmp_path, words):
+    told = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert told.exit_code != 0 and not list(tmp_path.iterdir())
+
+
 def test_the_command_plays_auto_half_lives_and_static(small):
     told = CliRunner().invoke(app, ["evidence", "--only", "tafeng", "--draws", "2", "--out", str(small)])
     assert told.exit_code == 0, told.output

@@ -26,6 +26,13 @@ def ours(plays: Plays) -> Mapping[str, Contender]:
     return contenders(plays.facts.dim, plays.listed.clicks)
 
 
+def check_asked(only: Sequence[str], draws: int) -> None:
+    """Check what is to be played, before a folder is made for it."""
+    whole("draws", draws, 1, "pass at least 8 for numbers to publish")
+    for name in only:
+        one_of("only", name, list(sets.SETS))
+
+
 def evidence(
     only: Sequence[str], folder: Path, draws: int = 8, *, command: str, who: Contenders = ours,
     progress: bool | None = None,
@@ -34,9 +41,7 @@ def evidence(
 
     A set that cannot be fetched gets a row with the reason. Returns the contents of results.json.
     """
-    draws = whole("draws", draws, 1, "pass at least 8 for numbers to publish")
-    for name in only:
-        one_of("only", name, list(sets.SETS))
+    check_asked(only, draws)
     found, missing = [], dict[str, str]()
     for name in only or sets.SETS:
         plays = Plays(name, sets.SETS[name], folder)
