@@ -65,6 +65,14 @@ class Server:
             made.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         return self.address(name)
 
+    def empty(self, address):
+        """Make a database as new, which is faster than a new one: that has 300 files."""
+        import psycopg
+
+        with psycopg.connect(address, autocommit=True) as made:
+            made.execute("DROP SCHEMA public CASCADE")
+            made.execute("CREATE SCHEMA public")
+
     def address(self, name):
         return f"postgresql://postgres@/{name}?host={self.folder}"
 

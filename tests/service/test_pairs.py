@@ -368,7 +368,10 @@ def test_any_two_operations_in_turn_keep_every_promise(tmp_path, first):
 @pytest.mark.slow  # five minutes
 @pytest.mark.parametrize("first", VERBS)
 def test_any_two_operations_on_two_replicas_keep_every_promise(server, tmp_path, first):
+    db, copy = server.database(), server.database()
     for second in VERBS:
         folder = tmp_path / second
         folder.mkdir()
-        tried(server.database(), folder, server.database(), first, second)
+        tried(db, folder, copy, first, second)
+        server.empty(db)
+        server.empty(copy)
