@@ -1,6 +1,6 @@
-"""Costs and gains of adapting to unknown drift: the bank against rivals that are given the path length.
+"""Gains of adapting to unknown drift: the bank against rivals that are given the path length.
 
-    python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation|cost] [--world NAME]
+    python bench/unknown_drift.py [--trials 20] [--seed 0] [--only linear|logistic|ablation] [--world NAME]
 
 Every table is Markdown on stdout; docs/lab/unknown-drift/ has them.
 """
@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 
 import numpy as np
 
 import driftwise as dw
 from drifts import linear_worlds, logistic_worlds
-from driftwise._internal.python_first import compile_at_once
 from driftwise.policies.adapt import MEMORIES, fades
 from driftwise.policies.names import BANK_EXPLORATION
 from driftwise.worlds import World
-
-compile_at_once()  # times of compiled code are measured
 
 EXPLORATIONS = (0.1, 0.2, 0.3, 0.5, 1.0)
 
@@ -124,38 +120,13 @@ def ablation(trials: int, seed: int) -> None:
         print(f"| {name} | " + " | ".join(row) + " |", flush=True)
 
 
-def cost(repeats: int = 5) -> None:
-    """Time of a round as a multiple of the base's in the same run."""
-    print("| policy | base | times its cost | allowed |")
-    print("|---|---|---|---|")
-    K = len(MEMORIES)
-    rows = [
-        ("Bank+LB-WeightUCB", "LB-WeightUCB", {}, 3 + 0.3 * K),
-        ("Bank+GLB-WeightUCB", "GLB-WeightUCB", {"radius": 1.0, "reward": "bernoulli"}, 1.2 * K),
-        ("Bank+SCB-WeightUCB", "SCB-WeightUCB", {"radius": 1.0, "reward": "bernoulli"}, 1.2 * K),
-        ("MASTER+OFUL", "OFUL", {}, 1.6),
-        ("MASTER+GLM-UCB", "GLM-UCB", {"radius": 1.0, "reward": "bernoulli"}, 1.6),
-        ("MASTER+LogUCB1", "LogUCB1", {"radius": 1.0, "reward": "bernoulli"}, 1.6),
-    ]
-    for name, base, fields, allowed in rows:
-        world = dw.worlds.Turn(**fields)
-        more = {"n0": 13} if name.startswith("MASTER") else {}
-        policies = {"it": dw.make(name, **more, **told(world)), "base": dw.make(base, **world.facts)}
-        best = {"it": math.inf, "base": math.inf}
-        for _ in range(repeats):
-            result = dw.simulate(policies, world, trials=3, jobs=1, record="last", progress=False)
-            best = {key: min(best[key], float(result.seconds[key].min())) for key in best}
-        print(f"| {name} | {base} | {best['it'] / best['base']:.2f} | {allowed:.1f} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("linear", "logistic", "ablation", "cost"))
+    parser.add_argument("--only", choices=("linear", "logistic", "ablation"))
     parser.add_argument("--world", help="one world of the lists alone, for a closer look with more trials")
     options = parser.parse_args()
-    begun = time.time()
 
     def chosen(worlds: dict[str, World]) -> dict[str, World]:
         return {name: world for name, world in worlds.items() if options.world in (None, name)}
@@ -166,9 +137,7 @@ def main() -> None:
         table(chosen(logistic_worlds()), False, options.trials, options.seed)
     if options.only in (None, "ablation"):
         ablation(max(2, options.trials // 2), options.seed)
-    if options.only in (None, "cost"):
-        cost()
-    print(f"\n{options.trials} trials, seed {options.seed}, {time.time() - begun:.0f} s")
+    print(f"\n{options.trials} trials, seed {options.seed}")
 
 
 if __name__ == "__main__":

