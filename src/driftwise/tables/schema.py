@@ -81,6 +81,7 @@ COLUMNS = {
         Column("trace", "text", True),
         Column("reward_sent", "float", True),
         Column("unit_hash", "int", True),
+        Column("unit_seeds", "numbers", True),
         Column("costs", "numbers", True),
     )
 }
@@ -146,6 +147,7 @@ class Batch:
     unit_hash: Ints | None = None
     draws: Ints | None = None
     trace: Sequence[str | None] | None = None
+    unit_seeds: Sequence[Floats | None] | None = None
     costs: Sequence[Floats | None] | None = None
 
     def bad(

@@ -39,7 +39,7 @@ _UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, N
 FORMATS = ("parquet", "jsonl")
 # Columns that are left out if no row of a part has a value: `measure` for continuous sets, `cohort` for streams,
 # `trace` for decisions that were sent with a traceparent, the others for streams with such rewards, units and costs.
-_RARE = ("measure", "cohort", "trace", "reward_sent", "unit_hash", "costs")
+_RARE = ("measure", "cohort", "trace", "reward_sent", "unit_hash", "unit_seeds", "costs")
 
 
 class LogRow(NamedTuple):
@@ -76,6 +76,7 @@ class LogRow(NamedTuple):
     trace: str | None = None
     reward_sent: float | None = None
     unit_hash: int | None = None
+    unit_seeds: Sequence[float] | None = None
     costs: Any = None  # (n,)
 
 

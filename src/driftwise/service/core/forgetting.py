@@ -19,7 +19,7 @@ from driftwise.service.core.fold import Fold, Unlike, resume
 from driftwise.service.core.origin import check_machine, elsewhere, foreign, refused
 from driftwise.service.core.recompute import eras_of
 from driftwise.service.core.setup import Era
-from driftwise.service.core.steps import hashed_unit
+from driftwise.service.core.steps import hashed_unit, imported_seeds
 from driftwise.service.core.warming import warm
 from driftwise.service.stores.opening import check_there, one_file
 from driftwise.service.stores.records import DecisionRow, EraRow, RewardRow, Taken
@@ -168,7 +168,8 @@ def expired_stretch(store: Any, stream: int, before: float, done: int = 0, most:
 
 def ids_of(store: Any, stream: int, unit: str, most: int) -> list[str]:
     """At most `most` decisions of a unit that were not forgotten."""
-    units = sorted({hashed_unit(era.setup.body.seed, unit) for era in eras_of(store, stream)})
+    seeds = {era.setup.body.seed for era in eras_of(store, stream)} | imported_seeds(store.events(stream))[1]
+    units = sorted(hashed_unit(seed, unit) for seed in seeds)
     marks = ", ".join("?" * len(units))
     statement = f"SELECT event_id FROM decision WHERE stream = ? AND unit IN ({marks}) LIMIT ?"
     return [row[0] for row in store.run(statement, values=(stream, *units, most))]
@@ -249,7 +250,7 @@ def _blank(store: Any, decision: DecisionRow | None, reward: RewardRow | None) -
         bare = reward._replace(x=None)
         store.run("UPDATE reward SET x = NULL, seal = ? WHERE stream = ? AND seq = ?",
                   values=(seal(bare), bare.stream, bare.seq))  # fmt: skip
-    if decision is not None and decision.arm_set is not None:
-        empty = decision._replace(arm_set=None, context=None, candidates=None, unit=None)
-        store.run("UPDATE decision SET arm_set = NULL, context = NULL, candidates = NULL, unit = NULL, seal = ? "
-                  "WHERE stream = ? AND seq = ?", values=(seal(empty), empty.stream, empty.seq))  # fmt: skip
+    if decision is not None and (decision.arm_set is not None or decision.item is not None):
+        empty = decision._replace(arm_set=None, item=None, context=None, candidates=None, unit=None)
+        store.run("UPDATE decision SET arm_set = NULL, item = NULL, context = NULL, candidates = NULL, unit = NULL, "
+                  "seal = ? WHERE stream = ? AND seq = ?", values=(seal(empty), empty.stream, empty.seq))  # fmt: skip

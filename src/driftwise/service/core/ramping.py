@@ -91,7 +91,8 @@ class Standing:
         if (row.cohort == "fallback") != steps.paused:
             return "was played by a fallback" if row.cohort == "fallback" else "was not played by the fallback"
         if steps.paused:
-            return "" if steps.fallback in (row.arm, row.item) else "is not the fallback"
+            unnamed = row.arm_set is None and isinstance(steps.fallback, str)  # its item was forgotten
+            return "" if unnamed or steps.fallback in (row.arm, row.item) else "is not the fallback"
         if self.mode == "holdback" and row.unit is not None and row.cohort != cohort_of(row.unit, steps.held):
             return "is of another cohort than its unit"
         return ""

@@ -32,6 +32,13 @@ def hashed_unit(seed: int, unit: str) -> int:
     return key(seed, "holdback", unit) - 2**63
 
 
+def imported_seeds(events: Sequence[EventRow]) -> tuple[int, set[int]]:
+    """The number of the last imported decision, and the seeds by which units up to it may be hashed, beside those of
+    the eras."""
+    told = [(one.decided, msgspec.json.decode(one.body)) for one in events if one.kind == "imported"]
+    return max((last for last, _ in told), default=0), {seed for _, body in told for seed in body.get("seeds", ())}
+
+
 def ramp_of(body: StreamBody) -> Ramp | None:
     """The ramp of a stream; None if it has none."""
     if body.ramp is None:

@@ -14,6 +14,7 @@ from driftwise.ledger import LESSONS, Verdict
 from driftwise.service.core.offers import limits_of, stored_arms
 from driftwise.service.core.recompute import eras_of, upon
 from driftwise.service.core.setup import Era
+from driftwise.service.core.steps import imported_seeds
 from driftwise.service.stores.opening import open_store
 from driftwise.service.stores.records import DecisionRow, RewardRow
 from driftwise.service.stores.store import Store
@@ -71,6 +72,7 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
     features = newest.setup.features
     writer = Writer(out, format=format, arms=True, fields=None if features is None else features.fields)
     lessons, written, left_out = [0], 0, 0
+    imported, seeds = imported_seeds(store.events(stream))
     try:
         lessons += [reward.learned for reward in store.rewards(stream)]
         first = 0 if everything else newest.row.first
@@ -79,6 +81,9 @@ def _write(store: Store, stream: int, name: str, out: Path, format: str | None, 
         opened = ((one, None) for one in store.decisions(stream) if store.reward(stream, one.id) is None)
         for one, reward in chain(closed, opened):
             row = None if one is None else _row(store, name, eras[one.era], one, reward, lessons, since)
+            if one is not None and row is not None and one.unit is not None:
+                by = {eras[one.era].setup.body.seed} | (seeds if one.seq <= imported else set())
+                row = row._replace(unit_seeds=None if by == {newest.setup.body.seed} else sorted(map(float, by)))
             written, left_out = written + (row is not None), left_out + (row is None)
             if row is not None:
                 writer.add(row)

@@ -39,7 +39,7 @@ from driftwise.tables.schema import Batch
 _NEEDED = ("seq", "decision_id", "at", "born", "arm", "x", "propensity", "score", "mean", "bonus", "policy",
            "state_seq", "reward", "reward_at", "reward_tick", "reward_seq", "verdict", "arms")  # fmt: skip
 _MORE = ("item", "explored", "context", "candidates", "cohort", "upon", "draws", "trace", "stream", "reward_sent",
-         "unit_hash", "costs")  # fmt: skip
+         "unit_hash", "unit_seeds", "costs")  # fmt: skip
 _ROWS = 2_000  # rows of the log that are written at a time
 _TEXT = msgspec.json.Encoder().encode
 _SLACK = 61.0  # seconds that a server's clock may be held back
@@ -84,6 +84,8 @@ class _Importing:
         self.lessons = [0]  # numbers of the rewards that were learned
         self.tick: int | None = None  # of the last reward
         self.newest = (-math.inf, "", 0)  # the time of the newest decision, its policy and its number
+        self.ahead = (math.inf, 0)  # the fewest ticks by which a row is ahead of its time, and its decision's number
+        self.seeds: set[int] = set()  # by which units were hashed in the log, beside the stream's own
         self.waiting: list[RewardRow] = []  # rewards that are not folded yet
         self.mode = era.setup.body.mode
 
@@ -93,6 +95,7 @@ class _Importing:
             self._write(batch)
             self.advance(batch.rows)
         self._learn()
+        self._check_ticks()
         _, theirs, seq = self.newest
         if self.mode != "shadow" and theirs != self.era.policy:
             got, own = f"{theirs[:12]}…, revision {revision_in(theirs)}", self.era.policy
@@ -104,6 +107,7 @@ class _Importing:
         if self.fold.seq % SNAPSHOT_EVERY:
             store.add_snapshot(self.fold.snapshot_behind())
         told = {"decisions": self.seen, "parts": [part.digest() for part in self.log.parts]}
+        told |= {"seeds": sorted(self.seeds)} if self.seeds else {}
         at = next((row.at for row in store.rewards(stream, self.rewarded - 1)), 0.0)
         number = len(store.events(stream)) + 1
         store.add_events([EventRow(stream, number, at, "imported", self.last, self.rewarded, canonical(told).decode())])
@@ -159,6 +163,10 @@ class _Importing:
         if moved or (self.setup.tick is None and state_seq >= 0 and made.born != state_seq + 1):
             raise batch.bad(row, "born", made.born, "a tick that counts learned rewards, as the stream's clock does")
         self.last, self.newest = max(self.last, seq), max(self.newest, (made.at, str(batch.policy[row]), seq))
+        if batch.unit_seeds is not None and batch.unit_seeds[row] is not None:
+            self.seeds |= set(map(int, batch.unit_seeds[row]))
+        if self.setup.tick is not None and made.born >= 0:
+            self.ahead = min(self.ahead, (made.born - made.at / self.setup.tick, seq))
         trace, costs = batch.trace and batch.trace[row], batch.costs and batch.costs[row]
         if costs is not None:
             costs = checked_price(self.setup.policy, costs, len(arms)).tobytes()
@@ -176,11 +184,12 @@ class _Importing:
         number, value, tick = int(batch.reward_seq[row]), float(batch.reward[row]), int(batch.reward_tick[row])
         terms, due, learned = self.setup.terms, self.setup.tick, len(self.lessons)
         last, at = tick if self.tick is None else self.tick, _seconds(batch.reward_at[row])
+        ahead = 0.0 if due is None else tick - at / due  # more than 0 since a clock was set back
         limits = (
             ("reward_seq", number, number == learned, f"every learned reward in order: {learned} is next"),
             ("reward_tick", tick, tick >= last, f"ticks that never decrease, from {last} on"),
             ("reward_tick", tick, due is not None or tick == number, "a tick that counts the rewards learned"),
-            ("reward_tick", tick, due is None or abs(tick - at / due) <= 1.0 + _SLACK / due, f"ticks of {due} seconds"),
+            ("reward_tick", tick, due is None or ahead >= -1.0 - _SLACK / due, f"ticks of {due} seconds"),
             ("verdict", batch.verdict[row], terms.was_due(batch.verdict[row], value, made.born, tick),
              "the stream's default, when it was due"),
         )  # fmt: skip
@@ -188,6 +197,7 @@ class _Importing:
             if not good:
                 raise batch.bad(row, column, got, wanted)
         self.lessons.append(self.rewarded + 1)
+        self.ahead = min(self.ahead, (ahead, made.seq))
         return self._reward(batch, row, "reward", made, tick, arms)
 
     def _unlearned(self, batch: Any, row: int, made: DecisionRow, arms: Any) -> RewardRow:
@@ -214,6 +224,12 @@ class _Importing:
             self.store.add_digests([DigestRow(self.era.stream, self.era.number, self.fold.seq, self.fold.digest())])
         if self.fold.seq % SNAPSHOT_EVERY == 0:
             self.store.add_snapshot(self.fold.snapshot_behind())
+
+    def _check_ticks(self) -> None:
+        """Refuse a log of shorter ticks than the stream's. Rows are ahead of their time after a clock was set back."""
+        due, (ahead, seq) = self.setup.tick, self.ahead
+        if due is not None and 1.0 + _SLACK / due < ahead < math.inf:
+            raise self._bad(seq, "born", f"{ahead:.0f} ticks ahead of its time", f"ticks of {due} seconds")
 
     # ------------------------------------------------------------------------------------ decisions again
 
