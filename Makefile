@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FIGURE := $(VENV)/.figure
+INSTALL := DRIFTWISE_WHEEL=pure $(BIN)/python -m pip install --disable-pip-version-check --editable
 
 .PHONY: run test test-slow lint warm guard bench reliability docs links dist clean
 
-run: $(READY)  ## set up and reproduce the paper's linear figure
+run: $(FIGURE)  ## set up and reproduce the paper's linear figure
 	$(BIN)/driftwise reproduce lb --out results
 
 test: lint  ## set up and run all checks: lint, types, layers, tests
@@ -42,15 +44,23 @@ links: $(READY)  ## the site's links to elsewhere, which needs the network
 dist: $(VENV)/.release  ## wheel and sdist, the same bytes twice, tried in clean environments
 	$(BIN)/python release/dist.py
 
+# Each installs what its commands need and no more; without DRIFTWISE_WHEEL=pure the editable build would ask for numba.
 $(VENV)/.release: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[release]"
+	$(INSTALL) ".[release]"
 	touch $@
 
-$(READY): pyproject.toml
+$(FIGURE): pyproject.toml
+	@echo "installs numpy, numba and matplotlib into $(VENV), once"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	touch $(READY)
+	$(INSTALL) ".[jit,plot]"
+	touch $(FIGURE)
+
+$(READY): pyproject.toml
+	@echo "installs what tests and documents need into $(VENV), once"
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) ".[dev]"
+	touch $(FIGURE) $(READY)
 
 clean:
-	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build/machine results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

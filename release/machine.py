@@ -1,19 +1,22 @@
 """Machine code of the live entries: object code for each level of a processor and a C file, as extension modules.
 
     python release/machine.py OUT                          # all entries, the levels of x86-64
+    python release/machine.py OUT --levels here            # the highest level that this processor runs
     python release/machine.py OUT --levels v3 --only score_linear_ learn_linear_
     python release/machine.py OUT --levels v8              # for aarch64, also across: with aarch64-linux-gnu-gcc
     python release/machine.py OUT --levels v2 --sanitize   # then LD_PRELOAD="$(gcc -print-file-name=libasan.so)"
 
-numba makes LLVM's text of every entry of kernels/entries.py, once. For each level the text is optimised and becomes one
-object file. The C file is made from the declared signatures: it takes Python's buffers apart, checks them and calls the
-code without the GIL. Each level is a module of Python's limited API (3.11 and later) with no other dependency.
+numba makes LLVM's text of every entry of kernels/entries.py, once, half of it in each of two processes. For each level
+the text is optimised and becomes two object files. The C file is made from the declared signatures: it takes Python's
+buffers apart, checks them and calls the code without the GIL. Each level is a module of Python's limited API (3.11 and
+later) with no other dependency.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import itertools
 import multiprocessing
 import os
 import platform
@@ -23,7 +26,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,11 +57,14 @@ ALLOWED = {"memcpy", "memset", "memmove", "fmod", "floor", "ceil", "sqrt", "_GLO
 # What the C file has for code that allocates.
 OWN = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"}
 
-# What a processor of each level has, by LLVM's names.
+# Parts of names of entries that take half of the time.
+HALF = ("belief", "bvd", "optimist_", "project_", "solve_", "narrow_", "one_pass")
+
+# What a processor of each level has, by Linux's names.
 FEATURES = {
-    "v2": ("cx16", "popcnt", "sse4.2", "ssse3"),
-    "v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
-    "v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+    "v2": {"cx16", "popcnt", "sse4_2", "ssse3"},
+    "v3": {"abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
+    "v4": {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"},
 }
 
 
@@ -81,15 +86,13 @@ def compiler(machine: str = "") -> str:
 
 def levels_here() -> list[str]:
     """The levels that this processor runs: code that was never run is not built unasked."""
-    import llvmlite.binding as llvm
-
     if platform.machine() == "aarch64":
         return ["v8"]
-    has, found = llvm.get_host_cpu_features(), []
-    for level, features in FEATURES.items():
-        if not all(has.get(one) for one in features):
-            break
-        found.append(level)
+    told = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text("utf-8"), re.M)
+    has = set(told[1].split()) if told else set()
+    found = list(itertools.takewhile(lambda level: FEATURES[level] <= has, FEATURES))
+    if not found:
+        raise Broken("this processor is older than x86-64-v2")
     return found
 
 
@@ -101,7 +104,8 @@ def text_of(names: list[str]) -> str:
     from driftwise.kernels import entries
 
     whole, guarded = None, set()
-    for name in names:
+    for number, name in enumerate(names, 1):
+        print(f"machine code: {name}, {number} of {len(names)}", flush=True)
         live = entries.LIST[name]
         modules = [_module_of(live.call, entries.declared(name), f"entry_{name}")]
         guard = live.guard
@@ -176,6 +180,7 @@ def object_of(text: str, level: str, names: list[str], sanitize: bool = False) -
     """The text optimised for a level, as object code."""
     import llvmlite.binding as llvm
 
+    print(f"machine code: {len(names)} functions for {LEVELS[level].cpu}", flush=True)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(LEVELS[level].triple)
@@ -481,34 +486,37 @@ def source_of(signatures: dict[str, Any], level: str, sources: str) -> str:
 # ------------------------------------------------------------------------------------------ all of it
 
 
-def objects_of(names: list[str], levels: list[str], sources: str, sanitize: bool = False) -> list[bytes]:
-    """Object code of each level. DRIFTWISE_KEPT names a folder in which text and object code of all entries are kept
-    for another wheel from the same sources by the same compiler."""
+def halves(names: list[str]) -> list[list[str]]:
+    """Two parts that take equally long: entries of one family share most of what is compiled for them."""
+    first = [name for name in names if any(part in name for part in HALF)]
+    return [half for half in (first, [name for name in names if name not in first]) if half]
+
+
+def objects_of(names: list[str], levels: list[str], sources: str) -> list[tuple[bytes, ...]]:
+    """The two pieces of object code of each level, each from a process of its own: what a process compiled before
+    changes names, and with them bytes."""
+    parts = halves(names)
+    with multiprocessing.get_context("spawn").Pool(len(parts), maxtasksperchild=1) as pool:
+        found = pool.starmap(kept_objects, [(part, levels, sources) for part in parts], chunksize=1)
+    return list(zip(*found, strict=True))
+
+
+def kept_objects(names: list[str], levels: list[str], sources: str) -> list[bytes]:
+    """Object code for each level. DRIFTWISE_KEPT names a folder in which it and its text are kept for another wheel
+    from the same sources by the same compiler."""
     folder = os.environ.get("DRIFTWISE_KEPT")
-    if sanitize:
-        text = text_of(names)
-        return [object_of(text, level, names, sanitize) for level in levels]
     if not folder:
-        return _objects(text_of(names), levels, names)
+        text = text_of(names)
+        return [object_of(text, level, names) for level in levels]
     versions = [importlib.metadata.version(one) for one in ("numba", "llvmlite")]
-    kept = Path(folder, "-".join([sources, str(len(names)), *versions]))
+    kept = Path(folder, "-".join([sources, names[0], str(len(names)), *versions]))
     kept.mkdir(parents=True, exist_ok=True)
-    if not (kept / "text").exists():
-        (kept / "text").write_text(text_of(names), encoding="utf-8")
     missing = [level for level in levels if not (kept / level).exists()]
-    if missing:
-        for level, code in zip(missing, _objects((kept / "text").read_text("utf-8"), missing, names), strict=True):
-            (kept / level).write_bytes(code)
+    if missing and not (kept / "text").exists():
+        (kept / "text").write_text(text_of(names), encoding="utf-8")
+    for level in missing:
+        (kept / level).write_bytes(object_of((kept / "text").read_text("utf-8"), level, names))
     return [(kept / level).read_bytes() for level in levels]
-
-
-def _objects(text: str, levels: list[str], names: list[str]) -> list[bytes]:
-    """Object code from text, several levels at once."""
-    if len(levels) == 1:
-        return [object_of(text, levels[0], names)]
-    workers = min(len(levels), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(object_of, [text] * len(levels), levels, [names] * len(levels)))
 
 
 def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize: bool = False) -> list[Path]:
@@ -517,7 +525,12 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
     from driftwise.kernels import entries
 
     cc, names, sources = compiler(LEVELS[levels[0]].machine), only or list(entries.LIST), source_hash(*COMPILED)
-    objects, signatures = objects_of(names, levels, sources, sanitize), {name: entries.declared(name) for name in names}
+    signatures = {name: entries.declared(name) for name in names}
+    if only or sanitize:
+        text = text_of(names)
+        objects = [(object_of(text, level, names, sanitize),) for level in levels]
+    else:
+        objects = objects_of(names, levels, sources)
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for level, code in zip(levels, objects, strict=True):
@@ -526,16 +539,18 @@ def build(out: Path, levels: list[str], only: list[str] | None = None, sanitize:
     return made
 
 
-def linked(cc: str, source: str, code: bytes, target: Path, sanitize: bool) -> Path:
+def linked(cc: str, source: str, code: tuple[bytes, ...], target: Path, sanitize: bool) -> Path:
     """Object code and the C file as one module."""
     flags = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2", "-s"]
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "code.o").write_bytes(code)
+        for place, one in enumerate(code):
+            Path(folder, f"code{place}.o").write_bytes(one)
         Path(folder, "machine.c").write_text(source, encoding="utf-8")
         subprocess.run(
             [cc, *flags, "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror", "-Wno-unused-function",
              "-Wl,-Bsymbolic", "-Wl,-z,noexecstack", "-Wl,--build-id=none",
-             f"-I{sysconfig.get_paths()['include']}", "-o", str(target), "machine.c", "code.o", "-lm"],
+             f"-I{sysconfig.get_paths()['include']}", "-o", str(target), "machine.c",
+             *(f"code{place}.o" for place in range(len(code))), "-lm"],
             check=True, cwd=folder,
         )  # fmt: skip
     return target
@@ -544,12 +559,13 @@ def linked(cc: str, source: str, code: bytes, target: Path, sanitize: bool) -> P
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--levels", nargs="+", default=list(FEATURES), choices=[*LEVELS, "here"])
+    parser.add_argument("--levels", nargs="+", default=list(FEATURES), choices=[*LEVELS, "here", "all"])
     parser.add_argument("--only", nargs="+", metavar="ENTRY")
     parser.add_argument("--sanitize", action="store_true", help="with the address sanitizer, in C and object code")
     options = parser.parse_args()
     try:
-        levels = levels_here() if options.levels == ["here"] else options.levels
+        runs = {"here": levels_here()[-1:], "all": levels_here()} if options.levels[0] in ("here", "all") else {}
+        levels = runs.get(options.levels[0], options.levels)
         made = build(options.out.resolve(), levels, options.only, options.sanitize)
     except Broken as slip:
         sys.exit(str(slip))

@@ -122,14 +122,16 @@ def test_a_call_on_many_numbers_and_a_server_do_not_wait(halve_: Any, monkeypatc
     assert halve_(np.ones(2), np.ones(1)) == "compiled _halve_"
 
 
-def test_machine_code_of_a_wheel_is_used_at_once_and_a_missing_compiler_is_reported_at_once(
+def test_machine_code_of_a_wheel_is_used_at_once_and_without_a_compiler_python_runs(
     halve_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = compiling.late(entry(_raises_))
     shipped.ship(lambda numbers, by: "shipped")
     assert not shipped.is_early(1) and shipped(np.ones(2), np.ones(1)) == "shipped"
     monkeypatch.setattr(compiling, "can_compile", lambda: False)
-    assert not halve_.is_early(1) and halve_(np.ones(2), np.ones(1)) == "compiled _halve_"
+    assert not halve_.is_early(1) and halve_(np.array([0.0, 8.0]), np.full(1, 4.0)) == 2.0
+    with pytest.raises(dw.BadInput, match=r'_raises_: .*pip install "driftwise\[jit\]"'):
+        compiling.late(entry(_raises_))(np.ones(2), np.zeros(1))
 
 
 def test_few_rounds_are_brief_and_many_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
 """Machine code: one list gives numba's functions and the C file; both have the same bits; buffers are checked."""
 
+import contextlib
 import copy
 import importlib.util
+import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -328,19 +331,20 @@ assert dw.ArmSet(np.eye(2)).reach == 1.0
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_without_numba_the_package_imports_and_says_what_is_missing():
-    program = WITHOUT + """
-import driftwise as dw
-policy = dw.make("LB-WeightUCB", dim=2, horizon=10, path_length=1.0)
-assert "numba" not in sys.modules
-try:
-    policy.choose(policy.start(0), [[1.0, 0.0], [0.0, 1.0]])
-except dw.BadInput as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+def test_a_package_without_machine_code_and_numba_runs_the_readme_as_python_and_suggests_numba_once():
+    """Both blocks of Python, the second with fewer rounds: what it prints is what compiled code gives."""
+    agent, rounds = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    fewer = rounds.replace("horizon=6000", "horizon=60").replace("trials=20", "trials=2")
+    assert fewer.count("=60,") == 1 and "trials=2," in fewer
+    environment = {**os.environ, "DRIFTWISE_MACHINE": "off", "NUMBA_DISABLE_JIT": "0"}
+    command = [sys.executable, "-c", WITHOUT + agent + fewer + "assert 'numba' not in sys.modules"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert 'pip install "driftwise[jit]"' in done.stdout
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        exec(agent + fewer, {})
+    assert done.stdout == told.getvalue() and "politics learned" in done.stdout
+    assert done.stderr.count("\n") == 1 and 'pip install "driftwise[jit]"' in done.stderr
 
 
 @pytest.mark.parametrize("level", ["v9", "V3", "3", "on"])
@@ -358,6 +362,32 @@ def test_a_level_that_is_not_installed_is_refused(monkeypatch):
     monkeypatch.setattr(shipped, "_module", lambda level: None)
     with pytest.raises(BadInput, match="this installation has none"):
         shipped.shipped.__wrapped__()
+
+
+def test_an_installation_for_one_processor_runs_there_and_on_newer_ones_alone(monkeypatch):
+    def installed(has):
+        made = SimpleNamespace(sources=source_hash(*COMPILED), level=lambda: has)
+        monkeypatch.setattr(shipped, "_module", lambda level: made if level == 3 else None)
+        return shipped.shipped.__wrapped__()
+
+    monkeypatch.delenv("DRIFTWISE_MACHINE", raising=False)
+    monkeypatch.setattr(shipped, "INTERPRETED", False)
+    assert [installed(has).level for has in (2, 3, 4)] == [None, "v3", "v3"]
+    assert installed(2).why == "that of this installation is v3, above v2"
+    monkeypatch.setenv("DRIFTWISE_MACHINE", "v2")
+    with pytest.raises(BadInput, match="v3, above v2"):
+        installed(4)
+
+
+def test_the_level_that_is_built_here_is_the_highest_that_runs_here(code):
+    assert tool().levels_here()[-1] == f"v{code.level()}"
+
+
+def test_the_two_halves_that_compile_side_by_side_are_the_list():
+    first, second = tool().halves(list(entries.LIST))
+    assert sorted([*first, *second]) == sorted(entries.LIST) and len(first) > 5 < len(second)
+    guarded = [{entries.LIST[name].guard for name in half} - {None} for half in (first, second)]
+    assert not guarded[0] & guarded[1], "a guard would be linked twice"
 
 
 @pytest.mark.parametrize("damage", ["cut off", "emptied", "text", "of another processor"])

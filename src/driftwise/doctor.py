@@ -75,10 +75,10 @@ def _compiled() -> dict[str, Any]:
     from driftwise._internal import compiling, machine, shipped, sources  # other commands must start without them
 
     found = shipped.shipped()
-    rounds = "compiled for each policy" if compiling.compiles() else "machine code of the wheel"
+    without = "machine code of the wheel" if found.level else "run as Python"
     known = {
         "machine code": ": ".join(filter(None, (found.level or "none", found.why))),
-        "rounds of simulate": rounds if found.level or compiling.compiles() else "none: they need driftwise[jit]",
+        "rounds of simulate": "compiled for each policy" if compiling.compiles() else without,
         "sources": sources.source_hash(*sources.COMPILED), "bits": machine.probe(),
     }  # fmt: skip
     if not compiling.can_compile():
@@ -145,6 +145,8 @@ def _extras() -> dict[str, str]:
 def _slow(compiled: dict[str, Any], processors: dict[str, Any]) -> Iterator[str]:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         yield "NUMBA_DISABLE_JIT is set: rounds are interpreted, a hundred times slower; unset it"
+    elif not compiled["compiles"] and compiled["machine code"].startswith("none"):
+        yield 'no machine code and no numba: all runs as Python, a hundred times slower; pip install "driftwise[jit]"'
     elif not compiled["compiles"]:
         yield 'no numba: trials are not played eight at a time; pip install "driftwise[jit]" for loops that do this'
     elif not compiled["kept beyond the process"]:

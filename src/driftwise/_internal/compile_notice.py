@@ -10,10 +10,12 @@ import shutil
 import sys
 import threading
 import time
+from functools import cache
 from typing import Any
 
 _LINE = "driftwise compiles {name}, once per version and machine: {count} functions"
 _ONCE = "driftwise compiles code for this machine, once for this version: this takes up to a minute"
+_SLOW = 'driftwise runs as Python, slowly, without machine code ({why}): pip install "driftwise[jit]" compiles'
 plain = True  # a server sets it to False, because its stderr is a log of JSON objects
 _PATIENCE = 2.0  # seconds of compiling before the plain line is printed
 
@@ -65,6 +67,13 @@ def _overwrites() -> bool:
     """Whether a line of stderr can be overwritten: stderr is a terminal, and no progress bar has replaced it. A
     progress bar prints every write as a line of its own."""
     return sys.stderr.isatty() and not type(sys.stderr).__module__.startswith("rich.")
+
+
+@cache
+def say_slow(why: str) -> None:
+    """Say once that there is neither machine code nor a compiler."""
+    if plain:
+        print(_SLOW.format(why=why), file=sys.stderr, flush=True)
 
 
 def watch() -> None:

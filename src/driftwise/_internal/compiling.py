@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
+from driftwise._internal import compile_notice
 from driftwise._internal.python_first import Spent, as_python, tried_as_python
 from driftwise.errors import BadInput
 
@@ -95,6 +96,9 @@ class Kernel:
             return self.shipped
         if self.plain:
             return self.py_func
+        if not can_compile():
+            compile_notice.say_slow(import_module("driftwise._internal.shipped").shipped().why)
+            return self._call_as_python
         if self.steps is not None and self.left >= 0:
             return self._call_briefly
         if self.late and can_compile() and self.spent.is_early():
@@ -124,6 +128,13 @@ class Kernel:
     def run_as_python(self, args: tuple[Any, ...]) -> tuple[bool, Any]:
         """Whether it could run as Python, and what it returned."""
         return tried_as_python(self.python, args, self.spent)
+
+    def _call_as_python(self, *args: Any) -> Any:
+        """Run as Python, where there is neither numba nor machine code."""
+        done, found = self.run_as_python(args)
+        if not done:  # Python raised where compiled code gives inf or NaN
+            raise _missing(self.__name__)
+        return found
 
     def _call_first(self, *args: Any) -> Any:
         """Run as Python while that takes less time than compiling."""

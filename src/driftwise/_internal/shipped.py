@@ -1,14 +1,14 @@
 """Machine code from the wheel: the level that this processor runs, and its functions.
 
-Levels are those of x86-64, v2 to v4, or v8 on aarch64, which every such processor has. Machine code that was made from
-other sources than those beside it is not used, so a changed checkout never runs old code. DRIFTWISE_MACHINE=off
-switches machine code off. v2, v3, v4 or v8 requires that level; an error says if it is missing.
+Levels are those of x86-64, v2 to v4, or v8 on aarch64, which every such processor has. A released wheel has all of
+them, one that pip built here only the highest. Machine code that was made from other sources than those beside it is
+not used, so a changed checkout never runs old code. DRIFTWISE_MACHINE=off switches machine code off. v2, v3, v4 or v8
+requires that level; an error says if it is missing.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -20,7 +20,6 @@ from driftwise._internal.compiling import INTERPRETED
 from driftwise._internal.sources import COMPILED, source_hash
 from driftwise.errors import BadInput
 
-LOWEST = 8 if platform.machine() == "aarch64" else 2
 LEVELS = ("v2", "v3", "v4", "v8")
 
 
@@ -78,7 +77,8 @@ def shipped() -> Shipped:
 def _found(wanted: str) -> Shipped:
     """The highest level that is installed and that the processor supports, up to the required one."""
     try:
-        first = _module(LOWEST)
+        known = ((int(level[1:]), _module(int(level[1:]))) for level in LEVELS)
+        lowest, first = next((one for one in known if one[1] is not None), (0, None))
     except Unloadable as slip:
         return Shipped(None, None, str(slip))
     if first is None:
@@ -86,7 +86,7 @@ def _found(wanted: str) -> Shipped:
     if first.sources != source_hash(*COMPILED):
         return Shipped(None, None, "it was made from other sources")
     highest, why = min(first.level(), int(wanted[1:])) if wanted else first.level(), ""
-    for level in range(highest, LOWEST - 1, -1):
+    for level in range(highest, lowest - 1, -1):
         try:
             module = _module(level)
         except Unloadable as slip:
@@ -94,7 +94,7 @@ def _found(wanted: str) -> Shipped:
             continue
         if module is not None and module.sources == first.sources:
             return Shipped(f"v{level}", module, why)
-    return Shipped(None, None, f"the processor has no level from v{LOWEST} on")
+    return Shipped(None, None, f"that of this installation is v{lowest}, above v{highest}")
 
 
 def buffer_of(array: Any) -> Any:
