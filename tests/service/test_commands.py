@@ -1,5 +1,6 @@
 """Commands on a database: verify, export, backup, forget, keys."""
 
+import socket
 import sqlite3
 
 import numpy as np
@@ -264,11 +265,14 @@ def test_a_server_that_is_refused_names_the_database_and_leaves_no_file(tmp_path
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "notes.txt").write_text("no database " * 500)
-    for wanted, *words in (
-        ("db:", folder / "notes.txt"), ("db:", folder), ("host:", folder / "new.db", "--host", "192.0.2.1"),
-    ):  # fmt: skip
-        code, _, err = told(capsys, "serve", "--db", *words)
-        assert code == 2 and wanted in err, err
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        for wanted, *words in (
+            ("db:", folder / "notes.txt"), ("db:", folder), ("host:", folder / "new.db", "--host", "192.0.2.1"),
+            ("host:", folder / "new.db", "--port", other.getsockname()[1]),
+            ("host:", folder / "new.db", "--host", "a b"),
+        ):  # fmt: skip
+            code, _, err = told(capsys, "serve", "--db", *words)
+            assert code == 2 and wanted in err, err
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["here", "notes.txt"]
 
 
@@ -276,4 +280,19 @@ def test_an_export_of_a_stream_that_is_not_there_is_refused_where_there_is_none(
     with living(tmp_path / "a.db"):
         pass
     code, _, err = told(capsys, "export", tmp_path / "a.db", "--out", tmp_path / "log", "--stream", "home")
-    assert code == 2 and "stream:" in err
+    assert code == 2 and "there are none" in err
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2, 2**31, 2**63, 2**80])
+def test_a_key_that_is_not_there_is_not_revoked(tmp_path, capsys, number):
+    assert told(capsys, "keys", "create", tmp_path / "a.db")[0] == 0
+    code, _, err = told(capsys, "keys", "revoke", tmp_path / "a.db", "--", number)
+    assert code == 2 and "the number of a valid key" in err
+    assert "decide" in told(capsys, "keys", "list", tmp_path / "a.db")[1]
+
+
+@pytest.mark.parametrize("address", ["postgresql://[bad", "postgresql://a:secret@[bad/x", "postgres://a:secret@h:x/y"])
+def test_an_address_that_is_not_one_is_refused_without_its_password(capsys, address):
+    pytest.importorskip("psycopg")
+    code, out, err = told(capsys, "verify", address)
+    assert code == 2 and "db:" in err and "secret" not in out + err

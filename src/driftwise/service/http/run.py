@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +88,10 @@ def serve(
     if unbounded and not loopback(host):
         wanted = "a uvicorn whose connections driftwise can limit, before other machines can reach the server"
         raise BadInput("uvicorn", unbounded, wanted, 'pip install "driftwise[serve]" installs one that is tested')
-    if not (loopback(host) or is_shared(db) or Path(db).exists()):
-        raise _keyless(host, db)  # before the database is made
+    if not (is_shared(db) or Path(db).exists()):  # refuse before the database is made
+        if not loopback(host):
+            raise _keyless(host, db)
+        _check_address(host, port)
     store = open_store(db, pages=pages)
     try:
         if not loopback(host) and all(key.revoked is not None for key in store.keys()):
@@ -125,6 +129,25 @@ def _keyless(host: str, db: object) -> BadInput:
     return BadInput("host", host, wanted, f"driftwise keys create {db} first")
 
 
+def _check_address(host: str, port: int) -> None:
+    """Refuse an address at which no server can listen."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        raise _taken(host, port) from None
+    for family, kind, protocol, _, address in found:
+        with suppress(OSError), socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+            return
+    raise _taken(host, port)
+
+
+def _taken(host: str, port: int) -> BadInput:
+    wanted = "an address of this machine, and a port that no other process uses"
+    return BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host")
+
+
 def run(application: Any, host: str, port: int, listening: Callable[[int], None] = lambda port: None) -> None:
     """Run an application until it is asked to stop. `listening` is called when the port is bound. If the preparation of
     the application failed, its exception is raised."""
@@ -147,8 +170,7 @@ def run(application: Any, host: str, port: int, listening: Callable[[int], None]
     try:
         server.run()
     except SystemExit:  # uvicorn exits with 3, the code for a database that is in use
-        wanted = "an address of this machine, and a port that no other process uses"
-        raise BadInput("host", f"{host}, port {port}", wanted, "pass another --port or --host") from None
+        raise _taken(host, port) from None
     application.busy |= server.force_exit
     if application.failure is not None:
         raise application.failure

@@ -54,7 +54,7 @@ def export(
     store = open_store(path, writes=False)
     try:
         names = {row.name: row.id for row in store.streams()}
-        if stream is None and len(names) != 1:
+        if not names or (stream is None and len(names) != 1):
             listed = ", ".join(names) or "none"
             raise BadInput("stream", f"{len(names)} streams", "one stream", f"pass --stream; there are {listed}")
         name = next(iter(names)) if stream is None else stream

@@ -80,9 +80,11 @@ def create_key(path: str | Path, scopes: str | None, stream: str, name: str) -> 
 def revoke_key(path: str | Path, number: int) -> None:
     """Revoke a key. A running server refuses it within a second."""
     check_there(path)
-    with _writing(path) as store:
-        changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
-                            values=(time.time(), number)).rowcount  # fmt: skip
+    changed = 0
+    if 0 < number < 2**31:  # what both stores can hold
+        with _writing(path) as store:
+            changed = store.run("UPDATE key SET revoked = ? WHERE id = ? AND revoked IS NULL",
+                                values=(time.time(), number)).rowcount  # fmt: skip
     if not changed:
         raise BadInput("key", number, "the number of a valid key", "driftwise keys list shows them")
 

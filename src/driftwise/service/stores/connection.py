@@ -50,7 +50,10 @@ _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
 
 def shown(url: str) -> str:
     """An address without its password."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is not valid"  # it may have a password in any place
     if parts.password is None:
         return url
     host = parts.netloc.rpartition("@")[2]
